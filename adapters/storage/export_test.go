@@ -164,7 +164,7 @@ func writtenAndRead[R any](ctx context.Context, d *tables.Database, tx *gorm.DB,
 	if err := d.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.Insert().Request([]R{*row})); err != nil {
 		return fmt.Errorf("insert %s: %w", t.Name, err)
 	}
-	return tables.Each(tx, t, func(tx *gorm.DB) *gorm.DB { return tx }, func(row *R) (err error) {
+	return tables.Each(tx, t, func(row *R) (err error) {
 		read[t.Name], err = decoded(row)
 		return err
 	})
@@ -184,7 +184,7 @@ func ForgetKeys(ctx context.Context, s *store.Store, keys *domain.Keys) error {
 	d := s.Marker.(service).Writer
 	return d.Change(ctx, func(tx *gorm.DB) error {
 		plain := make(map[domain.Hash][]byte)
-		err := tables.Each(tx, d.Notifications.Table, nil, func(row *tables.NotificationRow) error {
+		err := tables.Each(tx, d.Notifications.Table, func(row *tables.NotificationRow) error {
 			plain[tables.ShortDigest(tables.ErasedDigests(d.MessagesKey())(row.Digest))] = bytes.Clone(row.Digest)
 			return nil
 		})

@@ -86,14 +86,11 @@ const zoneProperty = "time_zone"
 
 // clock is store.Store's Clock.
 func (d service) clock(ctx context.Context, zone string) (now, newest time.Time, err error) {
-	if err := d.Ready(ctx); err != nil {
-		return now, newest, err
-	}
 	var found struct {
 		Zone        string
 		Now, Newest batch.Instant
 	}
-	err = d.Reads.WithContext(ctx).Raw(fmt.Sprintf("SELECT COALESCE((SELECT value FROM %s WHERE name = ?), '') AS zone, %s AS now,"+
+	err = d.Query(ctx).Raw(fmt.Sprintf("SELECT COALESCE((SELECT value FROM %s WHERE name = ?), '') AS zone, %s AS now,"+
 		" (SELECT received_at FROM %s ORDER BY operation_id DESC LIMIT 1) AS newest",
 		d.Properties.Name, d.engine.Now, d.Sales.Name), zoneProperty).Scan(&found).Error
 	if err == nil && found.Zone == "" {

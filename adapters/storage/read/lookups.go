@@ -137,10 +137,7 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 // Outcomes waits for a standby too: the transaction that wrote the last of them may still
 // do so.
 func (l lookups) Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error) {
-	if err := l.Ready(ctx); err != nil {
-		return nil, err
-	}
-	query := l.Reads.WithContext(ctx).Table(l.Database.Outcomes.Name).Where("number > ?", after).Order("number").Limit(limit)
+	query := l.Query(ctx).Table(l.Database.Outcomes.Name).Where("number > ?", after).Order("number").Limit(limit)
 	if subscription != "" {
 		query = query.Where("subscription = ?", subscription)
 	}
@@ -154,8 +151,6 @@ func (l lookups) Outcomes(ctx context.Context, subscription string, after int64,
 }
 
 func (l lookups) LastOutcome(ctx context.Context) (last int64, err error) {
-	if err = l.Ready(ctx); err == nil {
-		err = l.Translate(l.Reads.WithContext(ctx).Table(l.OutcomeCounter.Name).Select("last").Scan(&last).Error)
-	}
-	return last, err
+	err = l.Query(ctx).Table(l.OutcomeCounter.Name).Select("last").Scan(&last).Error
+	return last, l.Translate(err)
 }

@@ -80,8 +80,8 @@ const rangeSize = 2000
 type Range struct{ after, Until, Only *batch.UUID }
 
 // Narrow takes the rows of the range, in the order of their operations.
-func (w Range) Narrow(d *tables.Database) func(*gorm.DB) *gorm.DB {
-	return func(tx *gorm.DB) *gorm.DB { return w.of(d, tx, "t").Order("t.operation_id") }
+func (w Range) Narrow(d *tables.Database, tx *gorm.DB) *gorm.DB {
+	return w.of(d, tx, "t").Order("t.operation_id")
 }
 
 // of narrows to the operations of the range. table is the name of their table in the query.
@@ -104,7 +104,7 @@ func EachRange(d *tables.Database, tx *gorm.DB, read func(Range) error) error {
 		w.Until = nil
 		for _, table := range []string{d.Sales.Name, d.Refusals.Name} {
 			var ids []batch.UUID
-			query := Range{after: w.after}.Narrow(d)(tx.Table(table + " AS t"))
+			query := Range{after: w.after}.Narrow(d, tx.Table(table+" AS t"))
 			if err := query.Offset(rangeSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
 				return err
 			}
@@ -130,36 +130,32 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 		}
 		return o
 	}
-	ordered := func(order string) func(*gorm.DB) *gorm.DB {
-		return func(tx *gorm.DB) *gorm.DB { return w.Narrow(d)(tx).Order(order) }
-	}
+	own := func() *gorm.DB { return w.Narrow(d, tx) }
 	answers := make(map[idempotency.Key]*tables.OperationRow)
 	records := func(table, where string) func() error {
 		joined := *d.Operations.Table
 		joined.Name = table + " AS s, " + d.Operations.Name
-		return reading(tx, &joined, func(tx *gorm.DB) *gorm.DB {
-			return w.of(d, tx.Where("t.caller_id = s.caller_id AND t.subscription = s.subscription AND s.caller_id <> '' AND "+where), "s")
-		}, func(r tables.OperationRow) { answers[r.Key()] = &r })
+		both := tx.Where("t.caller_id = s.caller_id AND t.subscription = s.subscription AND s.caller_id <> '' AND " + where)
+		return reading(w.of(d, both, "s"), &joined, func(r tables.OperationRow) { answers[r.Key()] = &r })
+	}
+	postings := own()
+	if w.Only == nil {
+		postings = postings.Where("t.kind = ?", int64(fund.SalePosting))
 	}
 	reversed := make(map[batch.UUID]*StoredOperation)
 	err := tables.InTurn(
-		reading(tx, d.Sales.Table, ordered("t.position, t.customer_no"), func(r tables.SaleRow) {
+		reading(own().Order("t.position, t.customer_no"), d.Sales.Table, func(r tables.SaleRow) {
 			o := of(r.OperationID)
 			if o.Sales = append(o.Sales, r); r.SettledPriceID.Valid {
 				prices[r.SettledPriceID.Int64] = fund.Price{}
 			}
 		}),
-		reading(tx, d.Transfers.Table, ordered("t.position"), func(r tables.TransferRow) {
+		reading(own().Order("t.position"), d.Transfers.Table, func(r tables.TransferRow) {
 			o := of(r.OperationID)
 			unit, money := r.Postings()
 			o.Units, o.Money = append(o.Units, unit), append(o.Money, money)
 		}),
-		reading(tx, d.Postings.Table, func(tx *gorm.DB) *gorm.DB {
-			if tx = ordered("t.position, t.leg, t.customer_no")(tx); w.Only == nil {
-				tx = tx.Where("t.kind = ?", int64(fund.SalePosting))
-			}
-			return tx
-		}, func(r tables.PostingRow) {
+		reading(postings.Order("t.position, t.leg, t.customer_no"), d.Postings.Table, func(r tables.PostingRow) {
 			switch o := of(r.OperationID); {
 			case r.Kind != int64(fund.SalePosting):
 				o.Others = append(o.Others, r)
@@ -169,15 +165,15 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 				o.Money = append(o.Money, r)
 			}
 		}),
-		reading(tx, d.Refusals.Table, w.Narrow(d), func(r tables.RefusalRow) {
+		reading(own(), d.Refusals.Table, func(r tables.RefusalRow) {
 			o := of(r.OperationID)
 			o.Twice, o.Refusal = o.Twice || o.Refusal != nil, &r
 		}),
-		reading(tx, d.RefusedSales.Table, ordered("t.position"), func(r tables.SaleRow) {
+		reading(own().Order("t.position"), d.RefusedSales.Table, func(r tables.SaleRow) {
 			o := of(r.OperationID)
 			o.Asked = append(o.Asked, r)
 		}),
-		reading(tx, d.Reversals.Table, w.Narrow(d), func(r tables.ReversalRow) {
+		reading(own(), d.Reversals.Table, func(r tables.ReversalRow) {
 			o := of(r.OperationID)
 			o.Reversal, reversed[r.ReversalID] = &r, o
 		}),
@@ -186,7 +182,7 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 	)
 	if err == nil && w.Only != nil {
 		err = tables.InTurn(
-			reading(tx, d.Notifications.Table, ordered("t.position"), func(r tables.NotificationRow) {
+			reading(own().Order("t.position"), d.Notifications.Table, func(r tables.NotificationRow) {
 				o := of(r.OperationID)
 				o.Notifications = append(o.Notifications, r)
 			}),
@@ -195,9 +191,7 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 	}
 	if err == nil && len(reversed) > 0 {
 		ids := tables.Convert(slices.Collect(maps.Keys(reversed)), func(id batch.UUID) any { return d.Dialect.Bind(id) })
-		err = reading(tx, d.Postings.Table, func(tx *gorm.DB) *gorm.DB {
-			return tx.Where("t.operation_id IN ?", ids).Order("t.position, t.leg, t.customer_no")
-		}, func(r tables.PostingRow) {
+		err = reading(tx.Where("t.operation_id IN ?", ids).Order("t.position, t.leg, t.customer_no"), d.Postings.Table, func(r tables.PostingRow) {
 			o := reversed[r.OperationID]
 			o.reversed = append(o.reversed, r)
 		})()
@@ -205,7 +199,7 @@ func Operations(d *tables.Database, tx *gorm.DB, w Range, found func(*StoredOper
 	if err == nil && len(prices) > 0 {
 		ids := slices.Collect(maps.Keys(prices))
 		clear(prices)
-		err = reading(tx, d.Prices.Table, func(tx *gorm.DB) *gorm.DB { return tx.Where("t.price_id IN ?", ids) }, func(r tables.PriceRow) {
+		err = reading(tx.Where("t.price_id IN ?", ids), d.Prices.Table, func(r tables.PriceRow) {
 			if price, err := r.ToPrice(); err == nil { // no sale was settled at another one
 				prices[r.PriceID] = price
 			}
@@ -238,9 +232,9 @@ func comparePlaces(a, b tables.PostingRow) int {
 }
 
 // reading is a step that reads rows.
-func reading[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB, found func(R)) func() error {
+func reading[R any](tx *gorm.DB, t *batch.Table[R], found func(R)) func() error {
 	return func() error {
-		return tables.Each(tx, t, narrow, func(row *R) error {
+		return tables.Each(tx, t, func(row *R) error {
 			found(*row)
 			return nil
 		})

@@ -40,11 +40,17 @@ func (c copier[R]) columns() (keys, others []string) {
 func (c copier[R]) Copy(ctx context.Context, from, to *Database, source *gorm.DB, all bool, done func(int64)) error {
 	keys, others := c.columns()
 	key := "t." + strings.Join(keys, ", t.")
-	newest, err := RowsOf(to.Reads.WithContext(ctx), c.Table, func(tx *gorm.DB) *gorm.DB {
-		return tx.Order(strings.ReplaceAll(key, ",", " DESC,") + " DESC").Limit(1)
-	})
+	newest, err := RowsOf(to.Reads.WithContext(ctx).Order(strings.ReplaceAll(key, ",", " DESC,")+" DESC").Limit(1), c.Table)
 	if err != nil {
 		return to.Translate(err)
+	}
+	source = source.Order(key)
+	if !all && len(newest) > 0 {
+		var values []any
+		for _, field := range batch.Targets(&newest[0], c.Select(keys...)) {
+			values = append(values, from.Dialect.Bind(reflect.ValueOf(field).Elem().Interface()))
+		}
+		source = source.Where("("+key+") > ?", values)
 	}
 	upsert := c.Upsert(others...)
 	var (
@@ -61,16 +67,7 @@ func (c copier[R]) Copy(ctx context.Context, from, to *Database, source *gorm.DB
 		rows, size = rows[:0], 0
 		return err
 	}
-	err = Each(source, c.Table, func(tx *gorm.DB) *gorm.DB {
-		if !all && len(newest) > 0 {
-			var values []any
-			for _, field := range batch.Targets(&newest[0], c.Select(keys...)) {
-				values = append(values, from.Dialect.Bind(reflect.ValueOf(field).Elem().Interface()))
-			}
-			tx = tx.Where("("+key+") > ?", values)
-		}
-		return tx.Order(key)
-	}, func(row *R) error {
+	err = Each(source, c.Table, func(row *R) error {
 		rows = append(rows, *row)
 		leaf = c.leaf(leaf, row)
 		if size += len(leaf.Memory()); len(rows) < copiedRows && size < copiedBytes {
@@ -93,7 +90,7 @@ func (c copier[R]) leaf(before trail.Leaf, row *R) trail.Leaf {
 
 func (c copier[R]) Sum(tx *gorm.DB, done func(int64)) (sum tableSum, err error) {
 	var leaf trail.Leaf
-	err = Each(tx, c.Table, nil, func(row *R) error {
+	err = Each(tx, c.Table, func(row *R) error {
 		leaf = c.leaf(leaf, row)
 		hash := leaf.Hash()
 		for i := range sum.hashes {

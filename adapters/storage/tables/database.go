@@ -114,6 +114,13 @@ func Transaction(given any) (batch.Tx, error) {
 	return native, nil
 }
 
+// Query is gorm for a query beside all transactions. It fails while the schema does not fit.
+func (d *Database) Query(ctx context.Context) *gorm.DB {
+	tx := d.Reads.WithContext(ctx)
+	_ = tx.AddError(d.Ready(ctx)) // every call on tx returns it
+	return tx
+}
+
 // Change runs work in a transaction that writes through gorm, and retries it
 // when it loses a race. The error has its kind.
 func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) error {

@@ -52,11 +52,14 @@ func (k *leafKind[R]) Entry(row *R) trail.Entry { return EntryOf(k.kind, k.ID(ro
 
 // Each reads the leaf of each row, or of each ID.
 func (k *leafKind[R]) Each(tx *gorm.DB, keys *trail.Keys, found func(StoredLeaf) error) error {
+	if k.rows != nil {
+		tx = k.rows(tx)
+	}
 	if k.isSum {
 		return k.sums(tx, keys, found)
 	}
 	var buffer []byte
-	return Each(tx, k.table, k.rows, func(row *R) error {
+	return Each(tx, k.table, func(row *R) error {
 		l := k.Leaf(buffer, row)
 		buffer = l.Memory()
 		s := StoredLeaf{Entry: EntryOf(k.kind, k.ID(row), l)}
@@ -79,7 +82,7 @@ func (k *leafKind[R]) sums(tx *gorm.DB, keys *trail.Keys, found func(StoredLeaf)
 		sum = trail.NewSum(keys)
 		return found(s)
 	}
-	err := Each(tx, k.table, k.rows, func(row *R) (err error) {
+	err := Each(tx, k.table, func(row *R) (err error) {
 		if k.ID(row) != id {
 			err = end()
 			id = k.ID(row)

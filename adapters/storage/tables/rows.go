@@ -33,14 +33,10 @@ func InTurn(steps ...func() error) error {
 	return nil
 }
 
-// Each reads rows. narrow chooses them and their order; nil takes all of them. A
-// row is valid during the call.
-func Each[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB, found func(*R) error) error {
-	query := tx.Table(t.Name + " AS t").Select(ColumnsOf("t", t))
-	if narrow != nil {
-		query = narrow(query)
-	}
-	return Scan(query, t, found)
+// Each reads rows of a table, which has the name t: those that the conditions of tx choose, in
+// its order. A row is valid during the call.
+func Each[R any](tx *gorm.DB, t *batch.Table[R], found func(*R) error) error {
+	return Scan(tx.Table(t.Name+" AS t").Select(ColumnsOf("t", t)), t, found)
 }
 
 // Scan reads the rows of a query of all columns. They are scanned into one model again and
@@ -61,8 +57,8 @@ func Scan[R any](query *gorm.DB, t *batch.Table[R], found func(*R) error) error 
 }
 
 // RowsOf reads rows as Each does, and returns them.
-func RowsOf[R any](tx *gorm.DB, t *batch.Table[R], narrow func(*gorm.DB) *gorm.DB) (rows []R, err error) {
-	err = Each(tx, t, narrow, func(row *R) error {
+func RowsOf[R any](tx *gorm.DB, t *batch.Table[R]) (rows []R, err error) {
+	err = Each(tx, t, func(row *R) error {
 		rows = append(rows, *row)
 		return nil
 	})

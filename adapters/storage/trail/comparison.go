@@ -234,7 +234,7 @@ func (c *comparison) isMisplaced(key leafKey, p *pending) (is bool, err error) {
 // operation; nil reads to the end.
 func (c *comparison) readBatches(until *batch.UUID) error {
 	for !c.ended && (until == nil || c.batch == nil || bytes.Compare(c.batch[:], until[:]) <= 0) {
-		page, err := c.batchPage(c.tx, c.batch, batchesRead)
+		page, err := c.batchPage(c.tx, c.batch)
 		for i := range page {
 			c.batch = &page[i].BatchID
 			c.readBatch(&page[i])
@@ -385,7 +385,7 @@ func (c *comparison) comparePart(own func(*trail.Entry) bool) error {
 	if err != nil {
 		return err
 	}
-	err = tables.Each(c.tx, c.TrailBatches, nil, func(row *tables.TrailBatchRow) error {
+	err = tables.Each(c.tx, c.TrailBatches, func(row *tables.TrailBatchRow) error {
 		b, err := row.Batch()
 		if err != nil {
 			return nil //nolint:nilerr // readBatch has found it
@@ -485,8 +485,8 @@ func (c *logComparison) records() error {
 	first := trail.StoredHashes(size)
 	hashes := make([]trail.Hash, trail.StoredHashes(c.next)-first)
 	if len(ready) > 0 && !c.isMissing {
-		own := where("t.hash_index >= ? AND t.hash_index < ?", first, first+int64(len(hashes)))
-		err := tables.Each(c.tx, c.TrailHashes, own, func(row *tables.TrailHashRow) error {
+		own := c.tx.Where("t.hash_index >= ? AND t.hash_index < ?", first, first+int64(len(hashes)))
+		err := tables.Each(own, c.TrailHashes, func(row *tables.TrailHashRow) error {
 			if len(row.Hash) == len(trail.Hash{}) {
 				hashes[row.HashIndex-first] = trail.Hash(row.Hash)
 			}

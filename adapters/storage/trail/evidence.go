@@ -196,21 +196,21 @@ func (e evidence) alone(tx *gorm.DB, w *backoffice.Witness) error {
 	seen := operationSeen(w)
 	return tables.InTurn(
 		func() error {
-			shape := where("t.kind NOT IN (1, 2, 3, 4) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')")
-			return tables.Each(tx, e.AllPostings, shape, func(row *tables.PostingRow) error {
+			shape := tx.Where("t.kind NOT IN (1, 2, 3, 4) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')")
+			return tables.Each(shape, e.AllPostings, func(row *tables.PostingRow) error {
 				name := fmt.Sprintf("posting %s/%d/%d of customer %d", row.OperationID, row.Position, row.Leg, row.CustomerNo)
 				return w.Found(backoffice.WrongShape.Of(name))
 			})
 		},
 		func() error {
-			without := where("t.operation = 2 AND t.state <> 8 AND NOT EXISTS (SELECT 1 FROM " + e.Sales.Name + " s WHERE s.operation_id = t.operation_id)")
-			return tables.Each(tx, e.Operations.Table, without, func(row *tables.OperationRow) error {
+			without := tx.Where("t.operation = 2 AND t.state <> 8 AND NOT EXISTS (SELECT 1 FROM " + e.Sales.Name + " s WHERE s.operation_id = t.operation_id)")
+			return tables.Each(without, e.Operations.Table, func(row *tables.OperationRow) error {
 				return seen(&read.StoredOperation{ID: row.OperationID, Record: row})
 			})
 		},
 		func() error {
-			without := where("t.kind = 4 AND NOT EXISTS (SELECT 1 FROM " + e.Reversals.Name + " r WHERE r.reversal_id = t.operation_id)")
-			return tables.Each(tx, e.Postings.Table, without, func(row *tables.PostingRow) error {
+			without := tx.Where("t.kind = 4 AND NOT EXISTS (SELECT 1 FROM " + e.Reversals.Name + " r WHERE r.reversal_id = t.operation_id)")
+			return tables.Each(without, e.Postings.Table, func(row *tables.PostingRow) error {
 				return seen(&read.StoredOperation{ID: row.OperationID, Others: []tables.PostingRow{*row}})
 			})
 		},
@@ -237,23 +237,21 @@ func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 	if err != nil || all.Count == 0 {
 		return err
 	}
-	err = tables.Each(tx, t.Table, func(tx *gorm.DB) *gorm.DB {
-		return tx.Joins("LEFT JOIN " + e.Sales.Name + " s ON s.operation_id = t.operation_id AND s.position = 0").
-			Joins("LEFT JOIN " + e.Reversals.Name + " r ON r.operation_id = t.operation_id").
-			Where("s.state IS NULL OR s.subscription <> t.subscription OR s.caller_id <> t.caller_id" +
-				" OR t.reversed = 0 AND (s.state <> t.state OR s.settled_at IS NULL OR s.settled_at <> t.ended_at)" +
-				" OR t.reversed <> 0 AND (t.state <> 2 OR r.reversed_at IS NULL OR r.reversed_at <> t.ended_at)")
-	}, func(row *tables.OutcomeRow) error {
+	untrue := tx.Joins("LEFT JOIN " + e.Sales.Name + " s ON s.operation_id = t.operation_id AND s.position = 0").
+		Joins("LEFT JOIN " + e.Reversals.Name + " r ON r.operation_id = t.operation_id").
+		Where("s.state IS NULL OR s.subscription <> t.subscription OR s.caller_id <> t.caller_id" +
+			" OR t.reversed = 0 AND (s.state <> t.state OR s.settled_at IS NULL OR s.settled_at <> t.ended_at)" +
+			" OR t.reversed <> 0 AND (t.state <> 2 OR r.reversed_at IS NULL OR r.reversed_at <> t.ended_at)")
+	err = tables.Each(untrue, t.Table, func(row *tables.OutcomeRow) error {
 		return w.Found(backoffice.OutcomeOfNoEnd.Of(fmt.Sprintf("outcome %d of operation %s", row.Number, row.OperationID)))
 	})
 	if err != nil {
 		return err
 	}
-	return tables.Each(tx, e.Sales.Table, func(tx *gorm.DB) *gorm.DB {
-		return tx.Joins("LEFT JOIN "+t.Name+" o ON o.operation_id = t.operation_id AND o.reversed = 0").
-			Where("o.number IS NULL AND t.position = 0 AND t.state IN (2, 8) AND t.selected_date > t.received_at AND t.settled_at > ?",
-				e.Dialect.Bind(all.Since.Add(longestLate)))
-	}, func(row *tables.SaleRow) error {
+	without := tx.Joins("LEFT JOIN "+t.Name+" o ON o.operation_id = t.operation_id AND o.reversed = 0").
+		Where("o.number IS NULL AND t.position = 0 AND t.state IN (2, 8) AND t.selected_date > t.received_at AND t.settled_at > ?",
+			e.Dialect.Bind(all.Since.Add(longestLate)))
+	return tables.Each(without, e.Sales.Table, func(row *tables.SaleRow) error {
 		if row.SettledAt.Sub(row.ReceivedAt.Time) <= longestRequest {
 			return nil
 		}

@@ -3,6 +3,7 @@ package trail
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 
 	"gorm.io/gorm"
@@ -50,7 +51,7 @@ func (d Writer) storedDecisionLeaf(of *read.StoredOperation) tables.StoredLeaf {
 func (d Writer) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(tables.StoredLeaf) error) error {
 	var buffer []byte
 	erased := tables.ErasedDigests(d.MessagesKey())
-	return tables.Each(tx, d.Notifications.Table, nil, func(row *tables.NotificationRow) error {
+	return tables.Each(tx, d.Notifications.Table, func(row *tables.NotificationRow) error {
 		l := d.NotificationLeaf(buffer, keys, row)
 		buffer = l.Memory()
 		n, err := row.Entry()
@@ -65,19 +66,32 @@ func (d Writer) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(table
 	})
 }
 
-// where narrows a query.
-func where(condition string, arguments ...any) func(*gorm.DB) *gorm.DB {
-	return func(tx *gorm.DB) *gorm.DB { return tx.Where(condition, arguments...) }
+// batchPage reads the next batches in the order of their IDs.
+func (d Writer) batchPage(tx *gorm.DB, after *batch.UUID) ([]tables.TrailBatchRow, error) {
+	if after != nil {
+		tx = tx.Where("t.batch_id > ?", d.Dialect.Bind(*after))
+	}
+	return tables.RowsOf(tx.Order("t.batch_id").Limit(batchesRead), d.TrailBatches)
 }
 
-// batchPage reads the next batches in the order of their IDs.
-func (d Writer) batchPage(tx *gorm.DB, after *batch.UUID, limit int) ([]tables.TrailBatchRow, error) {
-	return tables.RowsOf(tx, d.TrailBatches, func(tx *gorm.DB) *gorm.DB {
-		if after != nil {
-			tx = tx.Where("t.batch_id > ?", d.Dialect.Bind(*after))
+// batches reads the batches after an ID in pages, so that the caller can read more meanwhile.
+func (d Writer) batches(tx *gorm.DB, after *batch.UUID) iter.Seq2[*tables.TrailBatchRow, error] {
+	tx = tx.Session(&gorm.Session{}) // each page narrows it anew
+	return func(yield func(*tables.TrailBatchRow, error) bool) {
+		for read := batchesRead; read == batchesRead; {
+			page, err := d.batchPage(tx, after)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page {
+				if after = &page[i].BatchID; !yield(&page[i], nil) {
+					return
+				}
+			}
+			read = len(page)
 		}
-		return tx.Order("t.batch_id").Limit(limit)
-	})
+	}
 }
 
 // LogRow reads the state of the log.

@@ -47,26 +47,25 @@ func (t trailLog) State(ctx context.Context) (application.State, error) {
 	return application.State{Size: row.Size, Checkpoint: row.Checkpoint}, t.Translate(err)
 }
 
-// IsOf reads one batch, unless others than the service have added batches.
-func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (bool, error) {
-	found, own := false, false
-	err := t.Snapshot(ctx, func(tx *gorm.DB) error {
-		var after *batch.UUID
-		for limit := 1; !own; limit = batchesRead { // the first one decides nearly always
-			page, err := t.batchPage(tx, after, limit)
-			for i := range page {
-				found, after = true, &page[i].BatchID
-				if b, err := page[i].Batch(); err == nil && keys != nil && !own {
-					_, own = keys.OpenMAC(b.Record(), page[i].Entries, page[i].MAC)
-				}
-			}
-			if err != nil || keys == nil || len(page) < limit {
+// IsOf needs one batch, unless others than the service have added batches.
+func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (is bool, err error) {
+	is = true
+	err = t.Snapshot(ctx, func(tx *gorm.DB) error {
+		for row, err := range t.batches(tx, nil) {
+			if err != nil {
 				return err
+			}
+			is = false
+			if b, err := row.Batch(); err == nil && keys != nil {
+				_, is = keys.OpenMAC(b.Record(), row.Entries, row.MAC)
+			}
+			if is || keys == nil {
+				break
 			}
 		}
 		return nil
 	})
-	return own || !found, err
+	return is, err
 }
 
 // Seal locks the row of trail_logs.
@@ -155,27 +154,24 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchR
 	if maker == nil {
 		return nil, nil, round, errors.New("no trail is kept")
 	}
-	var after *batch.UUID
-	for read := limit; read == limit && len(rows) < limit; {
-		page, err := t.batchPage(tx.Where("t.position IS NULL"), after, limit)
+	for row, err := range t.batches(tx.Where("t.position IS NULL"), nil) {
 		if err != nil {
 			return nil, nil, round, err
 		}
-		for i := range page {
-			after = &page[i].BatchID
-			b, isOwn, err := t.genuine(tx, maker.keys, &page[i], roots)
-			switch {
-			case err != nil:
-				return nil, nil, round, err
-			case isOwn && len(rows) < limit:
-				rows, records = append(rows, page[i]), append(records, b.Record())
-			case !isOwn:
-				if round.Foreign++; round.Foreign <= mostLeftOut {
-					round.LeftOut = append(round.LeftOut, operation.ID(page[i].BatchID))
-				}
+		b, isOwn, err := t.genuine(tx, maker.keys, row, roots)
+		switch {
+		case err != nil:
+			return nil, nil, round, err
+		case isOwn:
+			rows, records = append(rows, *row), append(records, b.Record())
+		default:
+			if round.Foreign++; round.Foreign <= mostLeftOut {
+				round.LeftOut = append(round.LeftOut, operation.ID(row.BatchID))
 			}
 		}
-		read = len(page)
+		if len(rows) == limit {
+			break
+		}
 	}
 	return rows, records, round, nil
 }
@@ -244,7 +240,7 @@ func (t trailLog) Adopt(ctx context.Context) (int64, error) {
 // adopt returns the entries of all rows that have none.
 func (t trailLog) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
 	known := make(map[leafKey]bool)
-	err = tables.Each(tx, t.TrailBatches, nil, func(row *tables.TrailBatchRow) error {
+	err = tables.Each(tx, t.TrailBatches, func(row *tables.TrailBatchRow) error {
 		b, err := row.Batch()
 		for i := range b.Entries {
 			known[leafKey{b.Entries[i].Kind, b.Entries[i].ID, t.entryDigest(row, &b.Entries[i])}] = true
@@ -341,14 +337,14 @@ func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves
 	if err != nil {
 		return nil, false, err
 	}
-	answered, err := tables.RowsOf(tx, t.Operations.Table, own.Narrow(t.Database))
+	answered, err := tables.RowsOf(own.Narrow(t.Database, tx), t.Operations.Table)
 	for i := range answered {
 		add(t.Operations.Leaves.Leaf(nil, &answered[i]))
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	acts, err := tables.RowsOf(tx, t.Audits.Table, where("t.audit_id = ?", t.Dialect.Bind(id)))
+	acts, err := tables.RowsOf(tx.Where("t.audit_id = ?", t.Dialect.Bind(id)), t.Audits.Table)
 	for i := range acts {
 		add(t.Audits.Leaves.Leaf(nil, &acts[i]))
 	}
@@ -363,30 +359,24 @@ func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves
 		of[leaves[i].Hash()] = &leaves[i]
 	}
 	known := t.knownRoots()
-	for read := batchesRead; read == batchesRead; {
-		page, err := t.batchPage(tx, &after, batchesRead)
+	for row, err := range t.batches(tx, &after) {
 		if err != nil {
 			return found, err
 		}
-		read = len(page)
-		for i := range page {
-			row := &page[i]
-			after = row.BatchID
-			if !bytes.Contains(row.Entries, id[:]) {
-				continue
+		if !bytes.Contains(row.Entries, id[:]) {
+			continue
+		}
+		b, isOwn, err := t.genuine(tx, keys, row, known)
+		if err != nil {
+			return found, err
+		}
+		at := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return isOwn && e.ID == id && of[e.Leaf] != nil })
+		if at >= 0 {
+			found = application.Leaf{Content: of[b.Entries[at].Leaf].Content(), Batch: b, Index: at, BatchIndex: -1}
+			if row.Position.Valid {
+				found.BatchIndex = row.Position.Int64
 			}
-			b, isOwn, err := t.genuine(tx, keys, row, known)
-			if err != nil {
-				return found, err
-			}
-			at := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return isOwn && e.ID == id && of[e.Leaf] != nil })
-			if at >= 0 {
-				found = application.Leaf{Content: of[b.Entries[at].Leaf].Content(), Batch: b, Index: at, BatchIndex: -1}
-				if row.Position.Valid {
-					found.BatchIndex = row.Position.Int64
-				}
-				return found, nil
-			}
+			return found, nil
 		}
 	}
 	return found, nil

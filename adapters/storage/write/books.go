@@ -204,9 +204,6 @@ func writeOutcomes(ctx context.Context, d *tables.Database, session batch.Sessio
 
 // Due is buyfund.Books.
 func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
-	if err := b.db.Ready(ctx); err != nil {
-		return nil, err
-	}
 	afterDay, afterID := "0001-01-01", operation.ID{} // before all others
 	if after != nil {
 		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
@@ -221,9 +218,8 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 		operations = operations.Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
 			of.Of.Day.String(), of.Of.Fund.IMKBCode, of.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
 	}
-	rows, err := tables.RowsOf(b.db.Reads.WithContext(ctx), b.db.Sales.Table, func(tx *gorm.DB) *gorm.DB {
-		return tx.Where(tables.IsRecorded).Where("(selected_date, operation_id) IN (?)", operations).Order("selected_date, operation_id, position")
-	})
+	rows, err := tables.RowsOf(b.db.Query(ctx).Where(tables.IsRecorded).Where("(selected_date, operation_id) IN (?)", operations).
+		Order("selected_date, operation_id, position"), b.db.Sales.Table)
 	if err != nil {
 		return nil, b.db.Translate(err)
 	}
@@ -244,14 +240,11 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 
 // DueFunds is buyfund.Books. The index of the funds that wait has all that it reads.
 func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
-	if err := b.db.Ready(ctx); err != nil {
-		return nil, err
-	}
 	const of = "selected_date, imkb_code, holder_corporation_name"
 	columns := of + ", EXISTS (SELECT 1 FROM " + b.db.Prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
 		" AND p.holder_corporation_name = s.holder_corporation_name AND p.valid_from = s.selected_date) AS priced"
 	due := func() *gorm.DB {
-		return b.db.Reads.WithContext(ctx).Table(b.db.Sales.Name+" AS s").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).Order(of)
+		return b.db.Query(ctx).Table(b.db.Sales.Name+" AS s").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).Order(of)
 	}
 	var rows []dueFundRow
 	if count {

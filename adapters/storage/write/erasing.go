@@ -34,14 +34,14 @@ func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, las
 		if err := tx.Table(e.Properties.Name).Clauses(locking).Where("name = ?", tables.KeyProperty).Find(&key).Error; err != nil {
 			return err
 		}
-		rows, err := tables.RowsOf(tx, e.Notifications.Table, func(tx *gorm.DB) *gorm.DB {
-			tx = tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(q.Limit)
-			if q.UserID != "" {
-				return tx.Where("t.user_id = ?", q.UserID)
-			}
-			return tx.Where("t.operation_id >= ? AND t.operation_id < ? AND t.received_at < ?", e.Dialect.Bind(batch.UUID(q.From)),
+		found := tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(q.Limit)
+		if q.UserID != "" {
+			found = found.Where("t.user_id = ?", q.UserID)
+		} else {
+			found = found.Where("t.operation_id >= ? AND t.operation_id < ? AND t.received_at < ?", e.Dialect.Bind(batch.UUID(q.From)),
 				e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(read.Slack)))), e.Dialect.Bind(tables.Microsecond(q.Until)))
-		})
+		}
+		rows, err := tables.RowsOf(found, e.Notifications.Table)
 		if erased = len(rows); err != nil || erased == 0 {
 			return err
 		}
