@@ -64,7 +64,10 @@ func (d service) probes() []batch.Request {
 		d.Refusals.Add.Request(nil),
 		d.Reversals.Find.Request(nil, nil),
 	}
-	return append(probes, d.Writer.Probe()...)
+	if d.Keys() != nil {
+		probes = append(probes, d.TrailBatches.Insert().Request(nil))
+	}
+	return probes
 }
 
 // risks is store.Store's Risks.

@@ -116,7 +116,7 @@ var errShared error = batch.FailureError{Failure: batch.LostRace, Cause: errors.
 
 // begins is the statement that begins a batch on the connection, after BEGIN. native is conn.
 func (s *settings) begins(ctx context.Context, conn *sql.Conn, native *pgx.Conn) (sql string, arguments []any, err error) {
-	if mine := s.markerOf(native); mine != "" {
+	if mine, isOwn := native.PgConn().CustomData()[marker]; isOwn && !s.pooled.Load() {
 		return s.check, []any{mine}, nil
 	}
 	s.mu.Lock()
@@ -144,28 +144,8 @@ func calls(value, from string) string {
 	return "SELECT 'SELECT 1' || COALESCE(string_agg(format(', set_config(%L, %s, true)', name, " + value + "), ''), '') FROM " + from
 }
 
-// learn asks for muchValues once.
-func (s *settings) learn(ctx context.Context, c *pgx.Conn) error {
-	if s.much.Load() != asksMuch {
-		return nil
-	}
-	var much string
-	err := c.QueryRow(ctx, calls("quote_literal(value)", "("+muchValues+") s")).Scan(&much)
-	if err == nil {
-		s.much.Store(much)
-	}
-	return err
-}
-
-// markerOf is the marker of a connection of our own; empty if it is shared.
-func (s *settings) markerOf(conn *pgx.Conn) (mine string) {
-	if !s.pooled.Load() {
-		mine, _ = conn.PgConn().CustomData()[marker].(string)
-	}
-	return mine
-}
-
-// own sets the settings for the connection if it has its marker, and remembers the marker.
+// own sets the settings for the connection if it has its marker, and remembers the marker. The
+// first connection also asks for muchValues.
 func (s *settings) own(ctx context.Context, c *pgx.Conn) error {
 	mine := c.Config().RuntimeParams[marker]
 	var found sql.NullString
@@ -186,5 +166,12 @@ func (s *settings) own(ctx context.Context, c *pgx.Conn) error {
 		return err
 	}
 	c.PgConn().CustomData()[marker] = mine
-	return s.learn(ctx, c)
+	if s.much.Load() != asksMuch {
+		return nil
+	}
+	var much string
+	if err = c.QueryRow(ctx, calls("quote_literal(value)", "("+muchValues+") s")).Scan(&much); err == nil {
+		s.much.Store(much)
+	}
+	return err
 }

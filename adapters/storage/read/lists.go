@@ -389,36 +389,30 @@ func (l *list) last(ctx context.Context) (operation.ID, error) {
 	return operation.ID(ids[0]), nil
 }
 
-// fewRows is how many unwanted rows are read, so that a query of few rows ends by
-// itself. A longer one is cancelled, which costs Postgres the connection.
-const fewRows = 120
-
-// stream reads a list in a snapshot of its own.
+// stream reads a list in a snapshot of its own. If the reader stops early, a query without a
+// limit is cancelled, which costs Postgres the connection. A page ends by itself.
 func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T, error), l *list) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		unwanted := -1
+		stopped := false
 		err := l.Snapshot(ctx, func(tx *gorm.DB) error {
 			query := *l
 			if query.columns == nil {
 				query.columns = tables.ColumnsOf(l.from[strings.LastIndexByte(l.from, ' ')+1:], t)
 			}
 			return tables.Scan(query.in(tx), t, func(row *R) error {
-				if unwanted >= 0 {
-					if unwanted++; unwanted == fewRows {
-						cancel()
-					}
+				if stopped {
 					return nil
 				}
 				value, err := entry(row)
-				if err == nil && !yield(value, nil) {
-					unwanted = 0
+				if stopped = err == nil && !yield(value, nil); stopped && l.Limit == 0 {
+					cancel()
 				}
 				return err
 			})
 		})
-		if err != nil && unwanted < 0 {
+		if err != nil && !stopped {
 			var none T
 			yield(none, err)
 		}

@@ -41,16 +41,6 @@ type writer struct {
 	passed     storage.Passed
 }
 
-// writerOf returns the last writer if it is that connection.
-func (b *connections) writerOf(native driver.Conn) *writer {
-	w := b.last.Load()
-	if w == nil || w.native != native {
-		w = &writer{native: native, statements: make(map[string]driver.Stmt)}
-		b.last.Store(w)
-	}
-	return w
-}
-
 func (b *connections) begin(ctx context.Context) (*session, error) {
 	conn, err := b.writes.DB().Conn(ctx)
 	if err != nil {
@@ -68,7 +58,10 @@ func (b *connections) begin(ctx context.Context) (*session, error) {
 		if !ok {
 			return fmt.Errorf("unexpected connection %T", raw)
 		}
-		s.writer = b.writerOf(native)
+		if s.writer = b.last.Load(); s.writer == nil || s.writer.native != native {
+			s.writer = &writer{native: native, statements: make(map[string]driver.Stmt)}
+			b.last.Store(s.writer)
+		}
 		return b.file.remember(native)
 	})
 	if err != nil {

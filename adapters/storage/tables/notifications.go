@@ -167,14 +167,6 @@ func formatTranData(items []push.TranDataItem) (string, error) {
 	return string(append(text, ']')), nil
 }
 
-// LeafHash is the hash of the leaf of a notification, which the row has if it was erased.
-func (r *NotificationRow) LeafHash(l *trail.Leaf) trail.Hash {
-	if len(r.Leaf) == len(trail.Hash{}) {
-		return trail.Hash(r.Leaf)
-	}
-	return l.Hash()
-}
-
 // ShortDigest is the digest of a notification without its version.
 func ShortDigest(digest []byte) (short trail.Hash) {
 	copy(short[:], digest[max(0, len(digest)-len(short)):])

@@ -95,14 +95,6 @@ func (w *trailWriter) Keys() *trail.Keys {
 	return nil
 }
 
-// Probe is the statement that adds leaves, without rows. It is empty while no trail is kept.
-func (w *trailWriter) Probe() []batch.Request {
-	if w.on.Load() == nil {
-		return nil
-	}
-	return []batch.Request{w.addBatch.Request(nil)}
-}
-
 // BookRows are the rows that a settled book adds and settles.
 type BookRows struct {
 	Added, Answered []tables.OperationRow

@@ -53,12 +53,16 @@ func (d Writer) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(table
 	erased := tables.ErasedDigests(d.MessagesKey())
 	return tables.Each(tx, d.Notifications.Table, func(row *tables.NotificationRow) error {
 		l := d.NotificationLeaf(buffer, keys, row)
+		hash := l.Hash()
+		if len(row.Leaf) == len(hash) { // it was erased
+			hash = trail.Hash(row.Leaf)
+		}
 		buffer = l.Memory()
 		n, err := row.Entry()
 		digest := n.Digest()
 		return found(tables.StoredLeaf{
 			Entry: trail.Entry{
-				Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: tables.ShortDigest(erased(row.Digest)), Leaf: row.LeafHash(&l),
+				Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: tables.ShortDigest(erased(row.Digest)), Leaf: hash,
 			},
 			Name:          fmt.Sprintf("notification %s/%d", row.OperationID, row.Position),
 			HasOtherTexts: err != nil || n.Erasure == nil && !bytes.Equal(digest.Bytes(), row.Digest),
