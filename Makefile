@@ -86,7 +86,6 @@ UNIT = $(addprefix ./test/suites/,sandbox console) ./adapters/storage ./domain/.
 
 # The times in this list are those of two quiet cores with warm caches.
 .PHONY: unit
-unit: export GOGC := 400 # short-lived programs need not save memory
 unit: ## run the fast tests on SQLite, without a browser (30 seconds)
 	$(call tests,-short -parallel 4 $(UNVETTED) $(UNIT))
 
