@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/adapters/trail"
@@ -63,6 +65,33 @@ func TestTheGuideNamesTheCertificate(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, demo.CAFile)
 		require.NotEmpty(t, demo.Examples)
+	}
+}
+
+// The log names the book as an operator knows it, without secrets.
+func TestTheLogNamesTheBook(t *testing.T) {
+	t.Parallel()
+	file, err := filepath.Abs("book.db")
+	require.NoError(t, err)
+	for want, of := range map[string]struct{ driver, dsn string }{
+		"SQLite file " + file:                           {bootstrap.SQLite, "file:book.db"},
+		"Postgres database bank at db.example:5432":     {bootstrap.Postgres, "postgres://u:secret@db.example:5432/bank"},
+		"Postgres database host=db.example dbname=bank": {bootstrap.Postgres, "host=db.example user=u password=secret dbname=bank"},
+		"storage memory":                                {"memory", "secret"},
+		"database of the host":                          {},
+	} {
+		core, logged := observer.New(zapcore.InfoLevel)
+		settings, database := bootstrap.DefaultSettings(), bootstrap.WithDatabase(newMemory(nil).ports)
+		settings.Settlement.Enabled, settings.TLS.Mode, settings.HTTP.Address, settings.Ops.Address = false, bootstrap.TLSOff, "127.0.0.1:0", ""
+		if of.driver != "" {
+			settings.Storage.Driver, settings.Storage.DSN = of.driver, bootstrap.Secret(of.dsn)
+			database = bootstrap.WithDriver(of.driver, func(context.Context, store.Options) (*store.Store, error) { return newMemory(nil).ports, nil })
+		}
+		app, err := bootstrap.Open(t.Context(), settings, database, pages, bootstrap.WithLogger(zap.New(core)))
+		require.NoError(t, err)
+		require.NoError(t, app.Start(t.Context()))
+		require.Equal(t, want, logged.FilterMessage("serving the API").All()[0].ContextMap()["storage"])
+		require.NoError(t, app.Close(t.Context()))
 	}
 }
 
