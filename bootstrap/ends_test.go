@@ -5,13 +5,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
 )
 
 // A service that has stopped leaves no metrics in the registry of the host.
@@ -66,4 +72,30 @@ func TestTheLogEndsWithTheService(t *testing.T) { //nolint:paralleltest // stand
 	require.NoError(t, app.Close(t.Context()))
 	require.NoError(t, writer.Close())
 	require.Contains(t, <-read, "stopped")
+}
+
+// The metrics say for 90 days when the book was verified last.
+func TestTheLastVerifyIsShownFor90Days(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var passed atomic.Int64
+		now := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+		registry := prometheus.NewRegistry()
+		app := newMemory(nil).open(t, nil, bootstrap.WithRegistry(registry), bootstrap.WithClock(now))
+		office, err := app.Backoffice(t.Context())
+		require.NoError(t, err)
+		_, err = office.Verify(audit.By(t.Context(), audit.Who{Actor: "ayse", Origin: "console"}), nil, backoffice.Watch{})
+		require.NoError(t, err)
+		for _, days := range []int64{0, 89, 91} {
+			passed.Store(days * int64(24*time.Hour))
+			time.Sleep(11 * time.Minute) // the service asks every ten
+			families, err := registry.Gather()
+			require.NoError(t, err)
+			var names []string
+			for _, family := range families {
+				names = append(names, family.GetName())
+			}
+			require.Equal(t, days < 90, slices.Contains(names, "bankingapi_verified_correct"), "after %d days", days)
+		}
+	})
 }
