@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
@@ -35,6 +36,20 @@ func TestMetricsEndWithTheService(t *testing.T) {
 	left, err := registry.Gather()
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// Two services cannot have their metrics under the same names in one registry.
+func TestTwoServicesNeedARegistryEach(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	named := func(name string) bootstrap.Option {
+		return bootstrap.WithRegistry(prometheus.WrapRegistererWith(prometheus.Labels{"service": name}, registry))
+	}
+	newMemory(nil).open(t, nil, named("first"))
+	_, err := bootstrap.Open(t.Context(), bootstrap.DefaultSettings(), pages, bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithDatabase(newMemory(nil).ports), named("first"))
+	require.ErrorContains(t, err, "the names are taken")
+	newMemory(nil).open(t, nil, named("second"))
 }
 
 // The schema is not changed if the act could not be written to the trail.
