@@ -307,7 +307,7 @@ func (s *service) longName(t *testing.T) string {
 func onEveryScreen(ctx context.Context, t *testing.T, s *service, pages map[string]string) {
 	t.Helper()
 	axe := browser.AxeCore(t)
-	for _, width := range []int64{1280, 390} {
+	for _, width := range []int64{1280, 360} {
 		require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 900)))
 		for _, scheme := range []string{"light", "dark"} {
 			media(ctx, t, scheme)
@@ -315,8 +315,9 @@ func onEveryScreen(ctx context.Context, t *testing.T, s *service, pages map[stri
 				open(ctx, t, s.home+"/console/"+path)
 				require.NotEmpty(t, eval[string](ctx, t, `document.querySelector("h1").textContent`))
 				assert.LessOrEqual(t, eval[int64](ctx, t, `document.documentElement.scrollWidth`), width, "%s is wider than %d: %s", name, width, eval[string](ctx, t, wide))
-				assert.Zero(t, eval[int64](ctx, t, `[...document.querySelectorAll(".scroll:has(.wide)")].filter(e => e.scrollWidth > e.clientWidth).length`), "a list of %s is cut off at %d", name, width)
+				assert.Zero(t, eval[int64](ctx, t, `[...document.querySelectorAll(".scroll:has(.wide)")].filter(e => e.scrollWidth > e.clientWidth).length`), "a list of %s is cut off at %d: %s", name, width, eval[string](ctx, t, cut))
 				assert.Empty(t, eval[string](ctx, t, narrow), "columns of %s at %d have a few letters in each line", name, width)
+				assert.Empty(t, eval[string](ctx, t, broken), "an ID of %s at %d goes on in the next line", name, width)
 				if *screenshots != "" {
 					picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 					require.NoError(t, err)
@@ -334,6 +335,17 @@ func onEveryScreen(ctx context.Context, t *testing.T, s *service, pages map[stri
 // are broken.
 const narrow = `[...document.querySelectorAll("td, tbody th")].filter(e => e.innerText.trim().length > 12 && e.clientWidth < 60).concat(
 	[...document.querySelectorAll("td[data-name=Did] code")].filter(e => e.getClientRects().length > 1)).slice(0, 6).map(e => e.innerText).join(", ")`
+
+// broken returns the IDs of operations and requests that take more than a line.
+const broken = `[...document.querySelectorAll("main code")].filter(e => {
+	if (e.closest("details:not([open])")) return false;
+	const text = document.createRange();
+	text.selectNodeContents(e);
+	return /^[0-9a-f-]{36}$/.test(e.textContent) && new Set([...text.getClientRects()].map(r => r.top)).size > 1;
+}).map(e => e.parentElement.outerHTML).join(", ")`
+
+// cut returns what does not fit into its list.
+const cut = `[...document.querySelectorAll(".scroll:has(.wide) *")].filter(e => getComputedStyle(e).display !== "inline" && e.scrollWidth > e.clientWidth).slice(0, 6).map(e => e.outerHTML.slice(0, 160)).join(", ")`
 
 // wide returns the elements that are wider than the window.
 const wide = `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, nav, pre")).slice(0, 6).map(e => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right)).join(", ")`
