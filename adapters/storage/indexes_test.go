@@ -360,7 +360,10 @@ func TestDepthBoundsAPage(t *testing.T) {
 		require.NoError(t, s.Requests.Add(t.Context(), []summary.Answered{{ID: operation.ID{1}, At: now}, {ID: operation.ID{2}, At: now}, {ID: operation.ID{3}, At: now}}))
 		f = backoffice.Query{Class: 5, Limit: 50, Order: backoffice.Newest, ScanLimit: 2, Truncated: f.Truncated}
 		require.Empty(t, all(t, s.Backoffice.Reader.Requests(t.Context(), f)))
-		require.Equal(t, []backoffice.Cursor{{OperationID: operation.ID{2}}}, rest[3:], "and one of requests")
+		require.Len(t, rest, 3, "the requests of a class have an index")
+		f.Subscription = "nobody"
+		require.Empty(t, all(t, s.Backoffice.Reader.Requests(t.Context(), f)))
+		require.Equal(t, []backoffice.Cursor{{OperationID: operation.ID{2}}}, rest[3:], "those of a class and a partner have none")
 		f.CallerID = "nobody"
 		require.Empty(t, all(t, s.Backoffice.Reader.Requests(t.Context(), f)))
 		require.Len(t, rest, 4, "those of a CallerId have an index")
