@@ -179,8 +179,10 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		}
 	}
 	if hasKey {
-		if same := o.fingerprints(o.ID); len(o.Sales) > 1 && len(same) > 0 && !slices.Contains(same, fingerprint) {
-			fingerprint = same[0] // some sales name the day and others do not
+		if len(o.Sales) > 1 { // some may name the day, and others not
+			if same := o.fingerprints(o.ID); len(same) > 0 && !slices.Contains(same, fingerprint) {
+				fingerprint = same[0]
+			}
 		}
 		b.Register.Add(idempotency.Record{Key: key, Fingerprint: fingerprint, Outcome: o.outcome})
 	}
