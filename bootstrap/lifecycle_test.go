@@ -413,5 +413,7 @@ func TestAServiceWhoseClockIsAheadDoesNotSettle(t *testing.T) {
 	_, err = app.Settle(t.Context())
 	require.ErrorContains(t, err, "ahead of the clock of the database")
 	require.ErrorContains(t, app.Ready(t.Context()), "ahead of the clock of the database")
-	require.ErrorContains(t, app.CheckClock(t.Context()), "ahead of the clock of the database")
+	office, err := app.Backoffice(t.Context())
+	require.NoError(t, err)
+	require.ErrorContains(t, office.CheckClock(t.Context()), "ahead of the clock of the database")
 }

@@ -107,6 +107,10 @@ func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
 	office := backoffice.New(s.Backoffice, w.acts, w.zone)
 	office.OfTheDay = w.settings.Settlement.Price == settings.PriceOfTheDay
 	office.CheckTrail, office.Unkept = k.Check, w.warn("it could not be recorded that the book was checked")
+	office.CheckClock = func(ctx context.Context) error {
+		_, err := w.checkClock(ctx, s)
+		return err
+	}
 	office.About = func(ctx context.Context) (r backoffice.Report, err error) {
 		status, err := s.Schema.Status(ctx)
 		r.Book, r.Schema, r.Program = w.book(), status.Version, w.version

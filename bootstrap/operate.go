@@ -42,7 +42,7 @@ func (a *App) Backup(ctx context.Context, file string) error {
 // Settle settles the sales that are due now: one round of what the service
 // does by itself. If sales are due, the act is kept before they are settled.
 func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error) {
-	if err = cmp.Or(a.parts.Store.Schema.Require(ctx), a.CheckClock(ctx)); err != nil {
+	if err = cmp.Or(a.parts.Store.Schema.Require(ctx), a.parts.Office.CheckClock(ctx)); err != nil {
 		return settled, err
 	}
 	due, err := a.parts.Buyer.CountDue(ctx)
@@ -53,13 +53,6 @@ func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error
 		return settled, err
 	}
 	return a.parts.Buyer.SettleDue(ctx)
-}
-
-// CheckClock returns an error if the clock of this machine is so far from that of the storage that
-// a sale would be settled on another day, or that an export that follows would leave rows out.
-func (a *App) CheckClock(ctx context.Context) error {
-	_, err := a.checkClock(ctx, a.parts.Store)
-	return err
 }
 
 // Trail returns the keeper of the trail. The error says why no trail is kept.

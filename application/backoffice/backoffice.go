@@ -52,6 +52,9 @@ type Office struct {
 	// outside the database and those in the contents of files. The error is fault.Invalid if
 	// a content has no checkpoint. New leaves it nil: then Verify checks the book alone.
 	CheckTrail func(ctx context.Context, against []string) (TrailCheck, error)
+	// CheckClock returns an error if the clock of this machine is so far from that of the storage
+	// that an export that follows would leave rows out. New leaves it nil: nothing is checked.
+	CheckClock func(ctx context.Context) error
 	// Unkept receives the reason why Verify could not keep its act. It may be nil.
 	Unkept func(error)
 	// Acts makes the acts of people, at the time of the bank. Zone is its time zone.

@@ -181,6 +181,17 @@ func TestUnknownKindsAndFormats(t *testing.T) {
 	require.ErrorContains(t, err, "csv, ndjson, spreadsheet or excel")
 }
 
+// A Follower looks for rows by their times, but for outcomes by their numbers.
+func TestAnExportThatFollowsAsksForTheClock(t *testing.T) {
+	t.Parallel()
+	o, wrong := office(nil), errors.New("the clock is ahead")
+	o.CheckClock = func(context.Context) error { return wrong }
+	for _, kind := range []string{"sales", "notifications"} {
+		require.ErrorIs(t, bookfile.Export(t.Context(), o, kind, "csv", bookfile.Query{Follow: true}, io.Discard, nil), wrong, kind)
+		require.NoError(t, bookfile.Export(t.Context(), o, kind, "csv", bookfile.Query{}, io.Discard, nil), kind)
+	}
+}
+
 func TestExportWritesEveryKind(t *testing.T) {
 	t.Parallel()
 	o := office(nil)

@@ -159,11 +159,6 @@ func export(c *call, filter bookfile.Query) error {
 	if c.is("spreadsheet") {
 		format = "spreadsheet"
 	}
-	if filter.Follow {
-		if err := c.app.CheckClock(c.Context()); err != nil {
-			return err
-		}
-	}
 	var narrowed []string
 	for _, name := range strings.Fields(flags) {
 		if flag := c.Flags().Lookup(name); flag.Changed && slices.Contains([]string{"customer", "user", "object"}, name) { // these name somebody
