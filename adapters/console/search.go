@@ -61,13 +61,17 @@ func searchFor(q *request, text string) (any, error) {
 		return []hit(nil), nil
 	}
 	var hits []hit
-	for i := 0; i < len(finders) && (len(hits) == 0 || hits[len(hits)-1].Operation == nil); i++ {
-		found, err := finders[i](q, text)
+	for _, find := range finders {
+		found, err := find(q, text)
 		if err != nil {
 			return nil, err
 		}
-		if hits = append(hits, found...); len(found) > 0 {
-			q.about += found[0].Kind + " "
+		if len(found) == 0 {
+			continue
+		}
+		hits = append(hits, found...)
+		if q.about += found[0].Kind + " "; found[0].Operation != nil {
+			break
 		}
 	}
 	if err := q.keep("console.search", "search"); err != nil {

@@ -138,9 +138,13 @@ const (
 )
 
 // sold is how many sales were received.
-func sold(r backoffice.Received) int64 {
-	return r.Count(backoffice.SalesKey{State: operation.Recorded}) + r.Count(backoffice.SalesKey{State: operation.Completed}) +
-		r.Count(backoffice.SalesKey{State: operation.Completed, Reversed: true}) + r.Count(backoffice.SalesKey{State: operation.Failed})
+func sold(r backoffice.Received) (sales int64) {
+	for key, sum := range r.Sales {
+		if !key.Waited {
+			sales += sum.Sales
+		}
+	}
+	return sales
 }
 
 func (t *tally) hour(q *request, at time.Time) int {
