@@ -167,11 +167,11 @@ func export(c *call, filter bookfile.Query) error {
 			narrowed = append(narrowed, name+"="+flag.Value.String())
 		}
 	}
-	about := strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
+	details := strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
 	// Rows that can be asked for by customer or user have their data. Operations do not
 	// name the customer.
 	if filter.CustomerNo != 0 || kind != "operations" && strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
-		isKept = c.look("export", kind, about)
+		isKept = c.look("export", kind, details)
 	}
 	filter.Rows = new(int64)
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
@@ -186,11 +186,11 @@ func export(c *call, filter bookfile.Query) error {
 	if err == nil {
 		err = out.Flush()
 	}
-	if about = backoffice.Plural(*filter.Rows, "row") + ", " + about; err != nil {
-		about = "broken off after " + about
+	if details = backoffice.Plural(*filter.Rows, "row") + ", " + details; err != nil {
+		details = "broken off after " + details
 	}
 	if isKept {
-		c.look("exported", kind, about)
+		c.look("exported", kind, details)
 	}
 	if err == nil && filter.Follow { // only a signal ends it
 		c.Annotations["interrupted"] = "the output has everything up to then"

@@ -274,7 +274,8 @@ func showNotification(c *call) error {
 }
 
 // look keeps in the audit that a person read data of customers, which commands do not
-// mask. A standby cannot keep it: then it says so and goes on. A signal does not end it.
+// mask, and reports whether it does. A standby cannot: then it says so and goes on. A signal
+// does not end it.
 func (c *call) look(action, object, details string) bool {
 	ctx := context.WithoutCancel(c.Context())
 	err := c.office.Audit.Keep(ctx, c.office.Acts.New(ctx, "command."+action, object, details))

@@ -75,13 +75,13 @@ func createSubscription(c *call, revise revision) error {
 	revise(&s)
 	primary, secondary, err := c.manager.Create(c.Context(), s)
 	if err != nil {
-		return refused(s.Name, err)
+		return aboutSubscription(s.Name, err)
 	}
 	return c.print("%s\n%s\n", primary.Reveal(), secondary.Reveal())
 }
 
-// refused says why something was not done with a subscription.
-func refused(name string, err error) error {
+// aboutSubscription is about, and tells wrong use.
+func aboutSubscription(name string, err error) error {
 	if errors.Is(err, subscription.ErrExpired) {
 		return wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
 	}
@@ -106,13 +106,13 @@ func changeSubscription(c *call, revise revision) error {
 		now.PrimaryKey.Expires, now.SecondaryKey.Expires = revised.PrimaryKey.Expires, revised.SecondaryKey.Expires
 		return now.Revise(revised)
 	})
-	return c.done(refused(c.args[0], err), "%s is changed.\n", c.args[0])
+	return c.done(aboutSubscription(c.args[0], err), "%s is changed.\n", c.args[0])
 }
 
 // setState is an action that gives a subscription this state.
 func setState(state subscription.State) action {
 	return does(func(c *call) error {
-		return c.done(refused(c.args[0], c.manager.SetState(c.Context(), c.args[0], state)), "%s is %s.\n", c.args[0], state)
+		return c.done(aboutSubscription(c.args[0], c.manager.SetState(c.Context(), c.args[0], state)), "%s is %s.\n", c.args[0], state)
 	})
 }
 
@@ -122,7 +122,7 @@ func regenerateKey(c *call) error {
 		return wrongUsef("subscription %q: %v, with 'subscriptions change %s --expires DAY'", c.args[0], fault.Explain(err), c.args[0])
 	}
 	if err != nil {
-		return refused(c.args[0], err)
+		return aboutSubscription(c.args[0], err)
 	}
 	return c.print("%s\n", key.Reveal())
 }

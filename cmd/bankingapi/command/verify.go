@@ -1,0 +1,92 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"bankingapi/adapters/trail"
+	"bankingapi/application/backoffice"
+)
+
+// checkpoints are the contents of the files of --against.
+type checkpoints []string
+
+func readCheckpoints(c *call) (all checkpoints, err error) {
+	for _, file := range c.list("against") {
+		content, err := c.readInput(file)
+		if err != nil {
+			return nil, wrongUsef("--against: %v", err)
+		}
+		if err := trail.CheckCheckpoints(string(content)); err != nil {
+			return nil, wrongUsef("--against %s: %v", file, err)
+		}
+		all = append(all, string(content))
+	}
+	return all, nil
+}
+
+func verify(c *call, against checkpoints) error {
+	name := c.text("report")
+	if name == "" {
+		return verifyBook(c, against, nil)
+	}
+	file, err := newFile(name) // a name that cannot be used is told before the work
+	if err != nil {
+		return err
+	}
+	var report backoffice.Report
+	if err = verifyBook(c, against, &report); report.Ended.IsZero() {
+		return errors.Join(err, file.Close(), os.Remove(name))
+	}
+	_, failed := file.WriteString(report.Text())
+	return errors.Join(err, failed, file.Sync(), file.Close())
+}
+
+func verifyBook(c *call, against checkpoints, report *backoffice.Report) error {
+	isJSON, findings := c.text("format") == "json", []string{}
+	work := startProgress(c.ErrOrStderr(), "verifying", 0)
+	defer work.stop()
+	proof, err := c.office.Verify(c.Context(), against, backoffice.Watch{
+		Report:   report,
+		Progress: work.rows.Store,
+		Found: func(finding backoffice.Finding) {
+			if findings = append(findings, finding.Text); !isJSON {
+				work.printf("")
+				_ = c.print("%s\n", finding.Text)
+			}
+		},
+	})
+	if err == nil && isJSON {
+		err = c.write("", object{
+			"Correct": proof.Findings == 0, "Findings": findings,
+			"Holdings": proof.Holdings, "Accounts": proof.Accounts, "Sales": proof.Sales, "Postings": proof.Postings,
+			"Batches": proof.Batches, "Unsealed": proof.Unsealed, "Compared": proof.Trail.Compared,
+			"TrailKey": proof.Trail.PublicKey, "TrailNotCompared": proof.Trail.Reason,
+			"Extends": append([]string{}, proof.Trail.Extends...), "Warnings": append([]string{}, proof.Trail.Warnings...),
+		})
+	}
+	if err != nil {
+		return err
+	}
+	work.printf("%s", screen("verified", proof))
+	if proof.Findings > 0 {
+		return fmt.Errorf("the book has %s", backoffice.Plural(proof.Findings, "error"))
+	}
+	return nil
+}
+
+// newFile makes a file that only its owner can read.
+func newFile(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return file, exists(name, err)
+}
+
+// exists says plainly that a new file cannot have this name.
+func exists(name string, err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists already: choose another name", name)
+	}
+	return err
+}
