@@ -26,9 +26,9 @@ type Settings struct {
 		IdleTimeout, HeaderTimeout time.Duration
 		Docs, Outcomes             bool
 		TrustedProxies             List
-		PublicURL                  string // may be empty, as the next two lines
-		ContactName, ContactEmail  string
-		ContactURL, TermsURL       string
+		PublicURL                  string // may be empty
+		ContactName, ContactEmail  string // may be empty
+		ContactURL, TermsURL       string // may be empty
 	}
 	TLS     TLS
 	Storage Storage
@@ -50,6 +50,8 @@ type Settings struct {
 		KeyFile  string
 		Interval time.Duration
 	}
+	// Ops is the listener for operators. It speaks plain HTTP and asks for no key, so
+	// it belongs on a private address.
 	Ops struct {
 		Address string // host:port, or empty
 		// Hosts are accepted beside IP addresses, localhost and the name in Address.
