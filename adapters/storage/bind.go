@@ -56,7 +56,8 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	d.Reads = d.Over(context.Background(), e.Reads)
 	s := service{trail.NewWriter(d), e, new(checks), o.Mark}
 	schema.service = s
-	if at := slices.IndexFunc(d.Relied, func(r tables.Relied) bool { return r.Table == d.Outcomes.Name }); o.Outcomes {
+	if o.Outcomes {
+		at := slices.IndexFunc(d.Relied, func(r tables.Relied) bool { return r.Table == d.Outcomes.Name })
 		d.Relied[at].Rights = append(d.Relied[at].Rights, "SELECT")
 	}
 	relied, err := json.Marshal(d.Relied)

@@ -77,7 +77,7 @@ func (dialect) Find(l *batch.Lookup) string {
 	locks := map[batch.Lock]string{batch.ForUpdate: " FOR UPDATE", batch.SkipLocked: " FOR UPDATE SKIP LOCKED"}
 	return statement(func(f form) string {
 		return fmt.Sprintf("SELECT k.n, r.* FROM %s CROSS JOIN LATERAL (SELECT t.%s FROM %s t WHERE %s%s LIMIT 1%s) r",
-			f.table(keys, " WITH ORDINALITY", ", 1::bigint", ", n"), strings.Join(batch.Names(l.Select), ", t."), l.Table,
+			f.numberedRows(keys), strings.Join(batch.Names(l.Select), ", t."), l.Table,
 			strings.Join(where, " AND "), rest, locks[l.Lock])
 	})
 }

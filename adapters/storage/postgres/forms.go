@@ -48,6 +48,11 @@ var types = map[batch.Kind]string{
 // rows is a table k of the arguments.
 func (f form) rows(columns []batch.Column) string { return f.table(columns, "", "", "") }
 
+// numberedRows is a table k of the arguments. Its last column n counts the rows from 1.
+func (f form) numberedRows(columns []batch.Column) string {
+	return f.table(columns, " WITH ORDINALITY", ", 1::bigint", ", n")
+}
+
 func (f form) table(columns []batch.Column, ordinality, one, number string) string {
 	parameters := make([]string, len(columns))
 	for i, c := range columns {

@@ -73,17 +73,17 @@ func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book)
 func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 	return batch.NonEmpty(
 		b.claim(locks.Due, book),
-		b.db.Holdings.Find.Request(tables.Convert(locks.Holdings, func(k fund.HoldingKey) tables.HoldingRow { return tables.NewHoldingRow(fund.Holding{Key: k}) }), func(i int, row *tables.HoldingRow) error {
+		b.db.Holdings.Find.Request(tables.Convert(locks.Holdings, holdingKey), func(i int, row *tables.HoldingRow) error {
 			book.LoadHolding(fund.Holding{Key: locks.Holdings[i], Units: fund.Units(row.Units)})
 			return nil
 		}),
-		b.db.Accounts.Find.Request(tables.Convert(locks.Accounts, func(k fund.AccountKey) tables.AccountRow { return tables.NewAccountRow(fund.Account{Key: k}) }), func(i int, row *tables.AccountRow) error {
+		b.db.Accounts.Find.Request(tables.Convert(locks.Accounts, accountKey), func(i int, row *tables.AccountRow) error {
 			key := locks.Accounts[i]
 			book.LoadAccount(fund.Account{Key: key, Balance: money.New(row.Balance, key.Currency)})
 			return nil
 		}),
 		findPrices(b.db.Database, locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
-		b.db.FindCurrentPrice.Request(tables.Convert(locks.PriceDays, func(of fund.PriceDay) tables.PriceRow { return tables.NewCurrentPriceRow(of, fund.Price{}) }), func(i int, row *tables.PriceRow) error {
+		b.db.FindCurrentPrice.Request(tables.Convert(locks.PriceDays, currentPriceKey), func(i int, row *tables.PriceRow) error {
 			p, err := row.ToPrice()
 			if err != nil {
 				return err
@@ -94,11 +94,27 @@ func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 		}),
 		findRecords(b.db.Database, locks.Callers, &book.Register),
 		// If two reverse one operation at the same moment, one of them loses that race by the key.
-		b.db.Reversals.Find.Request(tables.Convert(locks.Reversed, func(id operation.ID) tables.ReversalRow { return tables.ReversalRow{OperationID: batch.UUID(id)} }), func(i int, _ *tables.ReversalRow) error {
+		b.db.Reversals.Find.Request(tables.Convert(locks.Reversed, reversalKey), func(i int, _ *tables.ReversalRow) error {
 			book.LoadReversal(locks.Reversed[i])
 			return nil
 		}),
 	)
+}
+
+func holdingKey(k fund.HoldingKey) tables.HoldingRow {
+	return tables.NewHoldingRow(fund.Holding{Key: k})
+}
+
+func accountKey(k fund.AccountKey) tables.AccountRow {
+	return tables.NewAccountRow(fund.Account{Key: k})
+}
+
+func currentPriceKey(of fund.PriceDay) tables.PriceRow {
+	return tables.NewCurrentPriceRow(of, fund.Price{})
+}
+
+func reversalKey(id operation.ID) tables.ReversalRow {
+	return tables.ReversalRow{OperationID: batch.UUID(id)}
 }
 
 // findPrices looks up prices by ID. found receives the index of the ID.
