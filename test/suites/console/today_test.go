@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"html"
 	"net/http"
 	"regexp"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/kit/payload"
 )
 
 // figure is a number at the top of Today.
@@ -107,4 +110,34 @@ func TestTodayCountsTheDayOfTheBank(t *testing.T) {
 	require.InDelta(t, 1, figure(t, page, "Sales completed"), 0)
 	require.Contains(t, page, "<dd>1 reversed</dd>")
 	require.Regexp(t, `(?s)fund=AFA[^>]*>AFA</a></th>\s*<td class="n">1</td>`, page)
+}
+
+// While very much arrives, a page shows what was counted for the page before, and says so.
+func TestTodayDoesNotCountABusyBankForEachPage(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	pushed := 0
+	push := func(messages int) {
+		records := make([]string, messages)
+		for i := range records {
+			pushed++
+			records[i] = fmt.Sprintf(`{"ExternalApplicationCode":"MOBILE","UserId":"user-1","PushId":"push-%d","Platform":65,"SendStatus":1}`, pushed)
+		}
+		s.call(t, "AddPushNotificationResponse", payload.Request(`"Channel":"PUSH"`, records...))
+	}
+	push(1)
+	require.InDelta(t, 1, figure(t, v.get(""), "Messages accepted"), 0)
+	push(1)
+	page := v.get("")
+	require.InDelta(t, 2, figure(t, page, "Messages accepted"), 0)
+	require.NotContains(t, page, "counting goes on")
+	for range 6 {
+		push(1000)
+	}
+	require.InDelta(t, 6002, figure(t, v.get(""), "Messages accepted"), 0)
+	require.Eventually(t, func() bool { // a slow machine may count again before it shows a page
+		push(1)
+		return strings.Contains(v.get(""), "counting goes on")
+	}, time.Minute, time.Millisecond)
 }
