@@ -204,7 +204,7 @@ func (b *Book) record(o *Operation) {
 		t := &o.Sales[i].terms
 		r := reasons(slices.Clone(o.Closed))
 		price, found := b.prices[t.PriceID]
-		found = found && price.Fund == t.Holding.Fund
+		found = found && price.Fund == t.Holding.Fund && !price.IsWithdrawn()
 		r.refuseUnless(found, fault.PriceNotFound)
 		r.refuseUnless(b.accounts[t.Account] != nil, fault.AccountNotFound)
 		r.refuseUnless(!found || price.Currency == t.Account.Currency, fault.CurrencyMismatch)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
@@ -243,6 +244,7 @@ func TestWhatIsCheckedWhenASaleIsRecorded(t *testing.T) {
 		{"another amount", sale(onDay(saturday), expecting("1")), ""},
 		{"no such price", sale(onDay(saturday), at("99")), "price-not-found 0/FundToProcess/PriceID"},
 		{"a price of another fund", sale(onDay(saturday), at("2")), "price-not-found 0/FundToProcess/PriceID"},
+		{"a withdrawn price", sale(onDay(saturday), at("98")), "price-not-found 0/FundToProcess/PriceID"},
 		{"no such account", sale(onDay(saturday), intoSuffix("8")), "account-not-found 0/DestinationAccount"},
 		{"another currency", sale(onDay(saturday), into("USD")), "currency-mismatch 0/DestinationAccount/CurrencyCode"},
 		{"no account, in another currency", sale(onDay(saturday), into("EUR")),
@@ -251,6 +253,7 @@ func TestWhatIsCheckedWhenASaleIsRecorded(t *testing.T) {
 			"price-not-found 0/FundToProcess/PriceID; account-not-found 0/DestinationAccount"},
 	} {
 		b := newBank()
+		b.price(98, "AFA", "1", "TRY", day.Last.String())
 		o := request(1, tt.sale)
 		changes := b.settle(friday, o)
 		if tt.want == "" {
