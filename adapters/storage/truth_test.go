@@ -225,6 +225,19 @@ func TestAFullDiskIsNotReady(t *testing.T) {
 	require.ErrorContains(t, settle(t.Context(), s, today, big), "unavailable: The disk is full:")
 }
 
+// A probe adds no rows, so it would find room on a full disk.
+func TestAFullDiskOfTheServerIsNotReady(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	b := newBank(t, testdb.OpenPostgres(t, dsn), 1)
+	execute(t, connect(t, "pgx", dsn), "CREATE FUNCTION no_room() RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE 'could not extend file' USING ERRCODE = '53100'; END $$")
+	slow(t, dsn, "sales", atInsert, "no_room()")
+	require.NoError(t, b.Ping(t.Context()))
+	err := settle(t.Context(), b.Store, today, order(nextID(), "", sale(1, 1, 1)))
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	require.ErrorContains(t, b.Ping(t.Context()), "The disk of the database server is full")
+}
+
 // TestPingAsksWhatASaleAsks: a database that answers, but where a sale cannot be
 // stored, does not pass. It waits for no one who writes.
 func TestPingAsksWhatASaleAsks(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -12,6 +13,9 @@ import (
 
 // readOnly is the code of a write to a standby, or to a server that has become one.
 const readOnly = "25006"
+
+// diskFull is the code of a write for which the server has no room.
+const diskFull = "53100"
 
 // meaning is what a code means: for the caller, and in a sentence for the people who run
 // the service, which may be empty.
@@ -36,7 +40,7 @@ var meanings = map[string]meaning{
 	"3F000":  {batch.Unreachable, missing}, // schema
 	"42501":  {batch.Unreachable, "The database role has no right to read or write a table. The database's error in the log names it."},
 	"08P01":  {batch.Unreachable, "The database or its pooler refuses transactions: a pooler must work per session or per transaction."},
-	"53100":  {batch.Unreachable, "The disk of the database server is full."},
+	diskFull: {batch.Unreachable, "The disk of the database server is full."},
 
 	"08": {batch.Unreachable, ""}, // connection
 	"28": {batch.Unreachable, refused},
@@ -58,6 +62,24 @@ func meaningOf(err error) meaning {
 		return meaning{}
 	}
 	return cmp.Or(meanings[native.Code], meanings[native.Code[:2]])
+}
+
+// full is a write that found no room on the disk of the server. Readiness tells it for a while:
+// a probe adds no rows, so it succeeds on a full disk. While nobody sends requests, the log of
+// requests still tries to write those that failed.
+type full struct {
+	error
+	at time.Time
+}
+
+const fullAge = 10 * time.Second
+
+// still returns the error if it is new.
+func (f *full) still(now time.Time) error {
+	if f == nil || now.Sub(f.at) >= fullAge {
+		return nil
+	}
+	return f.error
 }
 
 // uniqueViolation is the code of an insert of a key that exists.

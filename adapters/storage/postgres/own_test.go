@@ -234,3 +234,11 @@ func (w *watcher) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 	return ctx
 }
 func (w *watcher) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// A write that found no room is told until the next ones would have failed too.
+func TestAFullDiskIsToldForAWhile(t *testing.T) {
+	t.Parallel()
+	noRoom := errors.New("no room")
+	require.ErrorIs(t, postgres.StillFull(noRoom, 9*time.Second), noRoom)
+	require.NoError(t, postgres.StillFull(noRoom, 10*time.Second))
+}

@@ -162,6 +162,9 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 		err := s.native.SendBatch(ctx, &b).Close()
 		if native, ok := errors.AsType[*pgconn.PgError](err); ok {
 			s.demoted = native.Code == readOnly
+			if native.Code == diskFull {
+				s.settings.full.Store(&full{native, time.Now()}) //nolint:forbidigo // measures a duration; the clock of the bank may be moved
+			}
 			if !verified && native.Code == failed {
 				s.settings.pooled.Store(true)
 				return errShared

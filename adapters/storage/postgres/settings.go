@@ -85,6 +85,8 @@ type settings struct {
 	// pooled says that connections are shared.
 	pooled atomic.Bool
 
+	full atomic.Pointer[full] // the last one; nil if there was none
+
 	// messages says whether the server has messages: see hasMessages. nil until known.
 	messages atomic.Pointer[bool]
 	// much is the statement that sets muchValues for one transaction, a string. It is

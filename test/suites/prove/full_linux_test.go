@@ -98,6 +98,7 @@ func TestDiskOfPostgresFull(t *testing.T) {
 			}
 			return got.verdict != completed
 		})
+		eventually(t, service.Patience, "the service is not ready", func() bool { return !d.replicas[0].process.IsReady() })
 		rest(t.Context(), 200*time.Millisecond)
 		require.NoError(t, os.Remove(filepath.Join(folder, "filler")))
 		if !s.answers() { // its recovery needed space too
