@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -260,6 +261,35 @@ func TestRowSecurityAndRights(t *testing.T) {
 	script(t, dsn, "REVOKE SELECT ON outcomes FROM clerk_"+database(t, dsn))
 	script(t, dsn, requireNotReady(t, s, "has no right to SELECT on the table outcomes"))
 	require.NoError(t, s.Ping(t.Context()))
+}
+
+// A service that begins cannot even read its schema.
+func TestRightsOfAServiceThatBegins(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	guest := asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE")
+	role := "teller_" + database(t, dsn)
+	for _, table := range []string{"schema_version", "marks", "properties"} {
+		right := "SELECT ON " + table
+		script(t, dsn, "REVOKE "+right+" FROM "+role)
+		s := openAgain(t, guest)
+		err := cmp.Or(s.Ping(t.Context()), s.Schema.Require(t.Context()))
+		require.ErrorContains(t, err, "The role "+role+" has no right to SELECT on the table "+table+". Run: GRANT "+right+" TO "+role)
+		script(t, dsn, "GRANT "+right+" TO "+role)
+		require.NoError(t, cmp.Or(s.Ping(t.Context()), s.Schema.Require(t.Context())))
+		require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
+	}
+
+	// Nobody relies on these rights always, but whoever needs one learns the table.
+	script(t, dsn, "REVOKE INSERT ON trail_batches FROM "+role)
+	s := openAgain(t, guest)
+	require.NoError(t, s.Ping(t.Context()), "without a trail")
+	s.Trail.Writer.Use(trailKeys, v7)
+	require.ErrorContains(t, s.Ping(t.Context()), "The database role lacks a right: permission denied for table trail_batches")
+	script(t, dsn, "REVOKE UPDATE ON marks FROM "+role)
+	err := openAgain(t, guest).Marker.SetNote(t.Context(), "note")
+	require.ErrorContains(t, err, "The database role lacks a right: permission denied for table marks")
 }
 
 // Another schema on the search_path may have tables of the same name.

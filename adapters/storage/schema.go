@@ -215,7 +215,7 @@ func (s *migrator) Require(ctx context.Context) error {
 	version, err := s.version(ctx)
 	switch {
 	case err != nil:
-		return err
+		return s.asFound(ctx, err)
 	case version < store.SchemaVersion:
 		return fault.New(fault.Unavailable, fmt.Sprintf(
 			"The schema is too old: version %d, this program needs %d. Run `bankingapi migrate up`, or set storage.migrate.", version, store.SchemaVersion))
@@ -224,10 +224,22 @@ func (s *migrator) Require(ctx context.Context) error {
 			"The schema is too new: version %d, this program knows %d. Run a newer bankingapi.", version, store.SchemaVersion))
 	}
 	if err := cmp.Or(s.checkMark(ctx), s.ReadKey(ctx)); err != nil {
-		return err
+		return s.asFound(ctx, err)
 	}
 	s.state.Store(fitted)
 	return nil
+}
+
+// asFound is what the check of the tables finds after an error of the database: it has the SQL
+// that mends a missing right. Otherwise it is the error.
+func (s *migrator) asFound(ctx context.Context, err error) error {
+	if s.engine.Explain(err) != "" {
+		_, finding := s.checks.Run(ctx, s.checks.pool)
+		if _, isFinding := errors.AsType[*fault.Error](finding); isFinding {
+			return finding
+		}
+	}
+	return err
 }
 
 // version returns the version of the database, or 0 if it has no schema.

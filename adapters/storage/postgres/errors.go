@@ -17,6 +17,9 @@ const readOnly = "25006"
 // diskFull is the code of a write for which the server has no room.
 const diskFull = "53100"
 
+// noRight is the code of a missing right. Its message names the table, and no value.
+const noRight = "42501"
+
 // meaning is what a code means: for the caller, and in a sentence for the people who run
 // the service, which may be empty.
 type meaning struct {
@@ -38,7 +41,7 @@ var meanings = map[string]meaning{
 	"42P01":  {batch.Unreachable, missing}, // table
 	"42703":  {batch.Unreachable, missing}, // column
 	"3F000":  {batch.Unreachable, missing}, // schema
-	"42501":  {batch.Unreachable, "The database role has no right to read or write a table. The database's error in the log names it."},
+	noRight:  {batch.Unreachable, "The database role lacks a right: "},
 	"08P01":  {batch.Unreachable, "The database or its pooler refuses transactions: a pooler must work per session or per transaction."},
 	diskFull: {batch.Unreachable, "The disk of the database server is full."},
 
@@ -61,7 +64,11 @@ func meaningOf(err error) meaning {
 	if !ok {
 		return meaning{}
 	}
-	return cmp.Or(meanings[native.Code], meanings[native.Code[:2]])
+	m := cmp.Or(meanings[native.Code], meanings[native.Code[:2]])
+	if native.Code == noRight {
+		m.sentence += native.Message + "."
+	}
+	return m
 }
 
 // full is a write that found no room on the disk of the server. Readiness tells it for a while:

@@ -59,6 +59,8 @@ WITH relied AS (
     UNION ALL SELECT 10, r.name, kind
     FROM relied r, unnest(r.rights) AS p(kind)
     WHERE NOT CASE kind WHEN 'DELETE' THEN has_table_privilege(r.oid, kind) ELSE has_any_column_privilege(r.oid, kind) END
+
+    UNION ALL SELECT 10, $2::text, 'SELECT' WHERE NOT has_any_column_privilege(to_regclass($2::text)::oid, 'SELECT')
 )
 SELECT COALESCE(format(($4::text[])[f.number], f.name, f.object, quote_ident(home.name), quote_ident(current_user)), ''), COALESCE(home.name, '')
 FROM home LEFT JOIN flaws f ON true ORDER BY f.number, f.name, f.object LIMIT 1
