@@ -441,6 +441,42 @@ func TestLostHashesAreWrittenAgain(t *testing.T) {
 	}
 }
 
+// A repair reads the whole log. If it does not hold, not every round tries again, but a service
+// that begins does.
+func TestARepairThatDoesNotHold(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		b := adopted(t, s)
+		var tree trail.Tree
+		sealAll(t, s, &tree)
+		b.sell(operation.Completed, order(v7(), "", sale(1, 1, 2)))
+		seal := func() error {
+			_, err := s.Trail.Log.Seal(t.Context(), 3, false, func(state application.State, records [][]byte, hashes trail.Hashes) (sealed application.Sealed, err error) {
+				if _, err = trail.LoadTree(state.Size, hashes); err == nil {
+					sealed = appendTo(&tree, records)
+				}
+				return sealed, err
+			})
+			return err
+		}
+		swallow, drop := []string{"CREATE TRIGGER swallows BEFORE INSERT ON trail_hashes BEGIN SELECT RAISE(IGNORE); END"}, "DROP TRIGGER swallows"
+		if !b.isSQLite() {
+			swallow = []string{"CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+				"CREATE TRIGGER swallows BEFORE INSERT ON trail_hashes FOR EACH ROW EXECUTE FUNCTION swallow()"}
+			drop += " ON trail_hashes"
+		}
+		execute(t, db, append(swallow, "DELETE FROM trail_hashes")...)
+		require.Error(t, seal())
+		execute(t, db, drop)
+		require.ErrorContains(t, seal(), "a stored hash of the log is missing")
+
+		s.Trail.Writer.Use(trailKeys, v7) // as at the start
+		require.NoError(t, seal())
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+	})
+}
+
 // A row that is read has the leaf with which it was written, whatever its
 // values are.
 func TestWhatIsReadHasTheLeafOfWhatWasWritten(t *testing.T) {

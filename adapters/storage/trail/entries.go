@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/read"
@@ -34,8 +35,9 @@ type trailWriter struct {
 
 // batchMaker has the arguments of Writer.Use.
 type batchMaker struct {
-	keys  *trail.Keys
-	newID func() operation.ID
+	keys   *trail.Keys
+	newID  func() operation.ID
+	mended atomic.Pointer[time.Time] // when lost hashes were written last; nil if never
 }
 
 // emptyLog is the state of a log without batches.

@@ -138,7 +138,7 @@ func (d Writer) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
 }
 
 // errNoHash is also that of a hash with a wrong length.
-const errNoHash = application.Flaw("a stored hash of the log is missing. Run `bankingapi verify`")
+const errNoHash = application.Flaw("a stored hash of the log is missing. The service writes it again at its start, and at most once an hour. Run `bankingapi verify`")
 
 // hashesIn reads stored hashes.
 func (d Writer) hashesIn(tx *gorm.DB) trail.Hashes {

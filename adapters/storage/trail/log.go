@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -23,7 +24,7 @@ import (
 type trailLog struct{ Writer }
 
 func (t trailLog) Use(keys *trail.Keys, newID func() operation.ID) {
-	t.on.Store(&batchMaker{keys, newID})
+	t.on.Store(&batchMaker{keys: keys, newID: newID})
 }
 
 func (t trailLog) Follow(base trail.Base) { t.base.Store(&base) }
@@ -93,12 +94,21 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 		}
 		return t.store(ctx, tx, &head, rows, &added)
 	}
-	if err = t.Change(ctx, work); errors.Is(err, errNoHash) {
+	if err = t.Change(ctx, work); errors.Is(err, errNoHash) && t.mayMend() {
 		if err = t.mend(ctx); err == nil {
 			err = t.Change(ctx, work)
 		}
 	}
 	return round, err
+}
+
+// mayMend reports whether to mend now: once an hour, because mend reads the whole log, and does
+// not help while something removes what it writes.
+func (t trailLog) mayMend() bool {
+	m, now := t.on.Load(), t.Now()
+	last := m.mended.Load()
+	isDue := last == nil || now.Sub(*last).Abs() >= time.Hour
+	return isDue && m.mended.CompareAndSwap(last, &now)
 }
 
 // mend writes hashes that are missing or others. They follow from the batches, and whoever
