@@ -133,9 +133,7 @@ func New(s Subscription) (*Subscription, error) {
 	if s.RequestsPerSecond < 0 {
 		faults.Add("/RequestsPerSecond", fault.OutOfRange, "0 (no limit) or more.")
 	}
-	faults.Text("/AppKey", s.AppKey, maxDefined)
-	faults.Text("/Channel", s.Channel, maxDefined)
-	faults.Text("/TellerName", s.TellerName, maxDefined)
+	s.checkDefined(&faults)
 	// openssl prints AB:CD:EF.
 	s.ClientCertificate = strings.ToLower(strings.ReplaceAll(s.ClientCertificate, ":", ""))
 	if digest, err := hex.DecodeString(s.ClientCertificate); err != nil || (len(digest) != 0 && len(digest) != sha256.Size) {
@@ -149,6 +147,13 @@ func New(s Subscription) (*Subscription, error) {
 		s.Operations = operation.AllNames()
 	}
 	return &s, nil
+}
+
+// checkDefined checks the values that are defined for the caller.
+func (s *Subscription) checkDefined(faults *fault.List) {
+	faults.Text("/AppKey", s.AppKey, maxDefined)
+	faults.Text("/Channel", s.Channel, maxDefined)
+	faults.Text("/TellerName", s.TellerName, maxDefined)
 }
 
 // InOrder returns the names of operations, each once: those of a host program follow the
@@ -252,12 +257,17 @@ func (s *Subscription) Missing(h operation.Header) []fault.Fault {
 // Complete returns the header to record. It fills absent fields with the values
 // that are defined for the caller. The error is fault.Forbidden if the header has
 // another value than a defined one, with a fault for each such field (the
-// contract, section 3). It is fault.Forbidden for nil too: there is no caller.
+// contract, section 3). It is fault.Forbidden for nil too: there is no caller. It is
+// fault.Invalid for a caller of a host whose texts no storage can keep.
 func (s *Subscription) Complete(h operation.Header) (operation.Header, error) {
 	if s == nil {
 		return h, fault.New(fault.Forbidden, "There is no caller.")
 	}
 	var faults fault.List
+	faults.Text("/Name", s.Name, len(s.Name))
+	if s.checkDefined(&faults); len(faults) > 0 {
+		return h, fault.New(fault.Invalid, "The subscription is not valid.", faults...)
+	}
 	complete := func(sent *string, defined, pointer string) {
 		switch {
 		case defined == "" || *sent == defined:

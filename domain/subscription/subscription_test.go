@@ -299,6 +299,24 @@ func TestTheHeaderIsCompletedByWhatIsDefined(t *testing.T) {
 	}
 }
 
+// A host makes its caller itself. What no storage can keep is refused before it is written: one
+// engine would keep it, and another one fail.
+func TestTextsOfACallerOfAHost(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"a\x00b", "a\xff", "\xed\xa0\x80"} {
+		for pointer, s := range map[string]subscription.Subscription{
+			"/Name": {Name: text}, "/AppKey": {AppKey: text}, "/Channel": {Channel: text}, "/TellerName": {TellerName: text},
+		} {
+			_, err := s.Complete(operation.Header{})
+			require.Equal(t, fault.Invalid, fault.KindOf(err), "%s %q", pointer, text)
+			require.Equal(t, fault.InvalidCharacter, fault.Of(err)[0].Code)
+			require.Equal(t, pointer, fault.Of(err)[0].Pointer)
+		}
+	}
+	_, err := (&subscription.Subscription{Name: strings.Repeat("ş", 101)}).Complete(operation.Header{})
+	require.NoError(t, err)
+}
+
 func TestASubscriptionMayRequireACallerID(t *testing.T) {
 	t.Parallel()
 	strict := &subscription.Subscription{RequireCallerID: true}
