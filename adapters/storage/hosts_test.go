@@ -14,6 +14,8 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/domain/fault"
+	"bankingapi/test/kit/testdb"
 )
 
 // otherDriver is a driver of which the engines know nothing.
@@ -41,6 +43,35 @@ func TestADatabaseOfAHostThatCannotBeUsed(t *testing.T) {
 	off := connect(t, "sqlite", filepath.Join(t.TempDir(), "book.db")+"?_pragma=journal_mode(OFF)")
 	_, err = sqlite.Use(t.Context(), off, off, storage.Options{})
 	require.ErrorContains(t, err, "cannot roll back")
+}
+
+// pgx can be told not to ask the server for the types of arguments. Then it cannot send a batch:
+// nothing happens, and the answer says so.
+func TestConnectionsThatCannotSendABatch(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			newBank(t, testdb.OpenPostgres(t, dsn), 2)
+			dsn += "&default_query_exec_mode=" + mode
+			const sentence = "Use default_query_exec_mode=cache_describe"
+			_, err := postgres.Open(t.Context(), storage.Options{DSN: dsn})
+			require.ErrorContains(t, err, sentence)
+
+			db := connect(t, "pgx", dsn)
+			engine, err := postgres.Use(t.Context(), db, db, storage.Options{})
+			require.NoError(t, err)
+			s, err := engine.Bind(storage.Options{Now: clock.Now})
+			require.NoError(t, err)
+			for _, err := range []error{
+				s.Ping(t.Context()), settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))), accept(t.Context(), s, pushOf(v7(), "", "one")),
+			} {
+				require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+				require.ErrorContains(t, err, sentence)
+			}
+		})
+	}
 }
 
 // A prefix becomes part of names in SQL, which have no quotes.

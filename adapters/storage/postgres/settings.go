@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fault"
 )
 
 // setting is a setting that batches need, with its value in SQL.
@@ -124,9 +125,20 @@ func (s *settings) begins(ctx context.Context, conn *sql.Conn, native *pgx.Conn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.local == "" {
-		s.local, err = s.ask(ctx, conn)
+		if err = sendsBatches(native.Config()); err == nil {
+			s.local, err = s.ask(ctx, conn)
+		}
 	}
 	return s.local, nil, err
+}
+
+// sendsBatches returns an error if pgx does not ask the server for the types of arguments. Then
+// it cannot encode arrays.
+func sendsBatches(c *pgx.ConnConfig) error {
+	if m := c.DefaultQueryExecMode; m == pgx.QueryExecModeExec || m == pgx.QueryExecModeSimpleProtocol {
+		return fault.New(fault.Unavailable, "The database is opened with a mode of pgx that cannot send batches ("+m.String()+"). Use default_query_exec_mode=cache_describe.")
+	}
+	return nil
 }
 
 // ask makes a query that sets for one transaction those of the settings that
