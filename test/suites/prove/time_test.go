@@ -302,6 +302,56 @@ func TestSettledInParallel(t *testing.T) {
 	})
 }
 
+// TestMidnightOnTwoReplicas lets midnight pass while two services sell and settle. The price
+// changes with the day. Each due sale is settled once, at the price of its day, and a new sale
+// is sold at the price of the day on which it arrived, or refused.
+func TestMidnightOnTwoReplicas(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, engine string) {
+		const due, rounds = 100, 100
+		midnight := instant(t, "2026-11-20T21:00:00Z")
+		first := openTimed(t, engine, "Europe/Istanbul", midnight.Add(-rounds/2*time.Millisecond),
+			"1,AFA,Prove Portfoy,1,TRY,2000-01-01", "2,AFA,Prove Portfoy,4,TRY,2026-11-21")
+		for i := range due {
+			require.Equal(t, 1, first.sell(fmt.Sprint("due ", i), "2026-11-21", 1).state)
+		}
+		var wait sync.WaitGroup
+		var sold [3]atomic.Int64 // by price
+		var settled atomic.Int64
+		for n, s := range []*timed{first, openAnother(t, first)} {
+			for price := 1; price <= 2; price++ {
+				wait.Go(func() {
+					for i := range rounds {
+						first.micros.Add(250) // a quarter of a millisecond; four callers
+						switch a := s.sell(fmt.Sprint("new ", n, price, i), "", price); {
+						case a.state == 2:
+							sold[price].Add(1)
+						case a.state != 8 || !strings.Contains(a.body, "price-not-current"):
+							t.Errorf("%d %s", a.status, a.body)
+						}
+					}
+				})
+			}
+			wait.Go(func() {
+				for range rounds {
+					done, err := s.Settle(context.Background())
+					settled.Add(int64(done.Completed))
+					if err != nil || done.Failed > 0 {
+						t.Errorf("%+v %v", done, err)
+					}
+				}
+			})
+		}
+		wait.Wait()
+		settled.Add(int64(first.settle(t)))
+		require.EqualValues(t, due, settled.Load())
+		require.Positive(t, sold[1].Load())
+		require.Positive(t, sold[2].Load())
+		require.Equal(t, fmt.Sprintf("%d.00", 4*due+sold[1].Load()+4*sold[2].Load()), first.bank.Export(t, "accounts")[0]["Balance"])
+		first.bank.Verify(t)
+	})
+}
+
 // TestManyDue settles many sales that are due on one day in one run of the
 // settle command. Its memory does not grow with the number of sales.
 func TestManyDue(t *testing.T) {
