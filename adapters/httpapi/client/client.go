@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
@@ -128,6 +129,11 @@ type Answer struct {
 func (c *Client) BuyFund(ctx context.Context, o *BuyFund) (Answer, error) {
 	if o.Header.CallerID == "" {
 		return Answer{}, errors.New("the operation has no CallerId: make it with NewBuyFund, so that it can be repeated safely")
+	}
+	for i, s := range o.Sales { // as in do
+		if _, faults := fund.NewSale(s.Terms().Fields()); len(faults) > 0 {
+			return Answer{}, &Error{Faults: operation.UnderParameter(i, faults), Unknown: o.resumed, CallerID: o.Header.CallerID}
+		}
 	}
 	return c.do(ctx, operation.BuyFundFromCustomer, o.Header, o.records(), o.resumed)
 }

@@ -270,9 +270,14 @@ func TestTextThatIsNotUTF8IsNotSent(t *testing.T) {
 	note := push.Restore(push.Values{ExternalApplicationCode: "A", UserID: "u", PushID: "p\xff", Platform: push.IOS})
 	order := client.NewBuyFund(sale(t, "1"))
 	order.Header.Channel = "\xff"
+	terms := sale(t, "1").Terms()
+	terms.Holding.HolderCorporationName = "Demo\xff"
+	_, holderErr := c.BuyFund(t.Context(), client.NewBuyFund(sale(t, "1"), fund.RestoreSale(terms)))
 	_, pushErr := c.AddPush(t.Context(), client.NewAddPush(note))
 	_, saleErr := c.BuyFund(t.Context(), order)
-	for pointer, err := range map[string]error{"/Parameters/0/PushId": pushErr, "/Header/Channel": saleErr} {
+	for pointer, err := range map[string]error{
+		"/Parameters/0/PushId": pushErr, "/Header/Channel": saleErr, "/Parameters/1/FundToProcess/HolderCorporationName": holderErr,
+	} {
 		require.ErrorIs(t, err, client.Code(fault.InvalidCharacter))
 		require.ErrorContains(t, err, pointer)
 	}
