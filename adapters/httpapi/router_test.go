@@ -611,6 +611,29 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// A host may count a request as one too many, or answer it with an error. It is not asked
+// about a request that the rate of the subscription refuses.
+func TestTheCheckOfAHost(t *testing.T) {
+	t.Parallel()
+	asked, tooMany, failure := 0, false, error(nil)
+	s := newService(func(s *service) {
+		s.options.Check = func(*http.Request) (bool, error) {
+			asked++
+			return tooMany, failure
+		}
+		s.callers[key].RequestsPerSecond = 3
+	})
+	require.Equal(t, http.StatusOK, s.post(t, pushPath, pushBody).Code)
+	tooMany = true
+	require.Equal(t, []string{"rate-limit-exceeded"}, codes(t, s.post(t, pushPath, pushBody)))
+	tooMany, failure = false, fault.New(fault.Unavailable, "")
+	require.Equal(t, http.StatusServiceUnavailable, s.post(t, pushPath, pushBody).Code)
+	require.Equal(t, 3, asked)
+	require.Equal(t, []string{"rate-limit-exceeded"}, codes(t, s.post(t, pushPath, pushBody)))
+	require.Equal(t, 3, asked)
+	require.Equal(t, 1, s.calls, "the operation ran for the first request only")
+}
+
 // A required CallerId is reported with the faults of the JSON.
 func TestARequiredCallerIDIsReportedWithAllOtherFaults(t *testing.T) {
 	t.Parallel()
