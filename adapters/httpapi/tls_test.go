@@ -191,6 +191,23 @@ func TestChangedFilesAreTakenOver(t *testing.T) {
 	}
 }
 
+// Reload does not wait for the next look at the files. It returns the error that a look
+// would report.
+func TestReloadReadsTheFilesAtOnce(t *testing.T) {
+	t.Parallel()
+	both := pairs(t)
+	server, certFile, keyFile := filesServer(t, both[0].cert, both[0].key, new(atomic.Int64), nil)
+	anyone := &tls.Config{InsecureSkipVerify: true}
+	require.NoError(t, os.WriteFile(certFile, both[1].cert, 0o600))
+	require.Error(t, server.Reload(), "certificate and key do not fit")
+	require.Equal(t, der(t, both[0].cert), shown(t, server, anyone).Raw)
+	require.NoError(t, os.WriteFile(keyFile, both[1].key, 0o600))
+	require.NoError(t, server.Reload())
+	require.Equal(t, der(t, both[1].cert), shown(t, server, anyone).Raw)
+
+	require.NoError(t, serve(t, newService(), serverOptions()).Reload(), "plain HTTP has no files")
+}
+
 // A link swapped to a folder of the same sizes and times, as Kubernetes does.
 func TestSwappedLinksAreTakenOver(t *testing.T) {
 	t.Parallel()
