@@ -76,3 +76,40 @@ func TestCallersReadHowTheirOperationsEnded(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, get(h, "/outcomes", "").Code)
 	require.Equal(t, http.StatusNotFound, get(open(nil), "/outcomes", key).Code, "it is off")
 }
+
+// deadlines counts how often the deadline of an answer is changed.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	changed int
+}
+
+func (d *deadlines) SetWriteDeadline(time.Time) error {
+	d.changed++
+	return nil
+}
+
+// A read that waits for outcomes has more time than http.write_timeout. Every other read has
+// the time that the server gave it.
+func TestOnlyAReadThatWaitsHasMoreTime(t *testing.T) {
+	t.Parallel()
+	ours := caller(nil)
+	feed := outcomes.New(endings{{Number: 1, Subscription: ours.Name, State: operation.Completed}})
+	for _, test := range []struct {
+		target  string
+		timeout time.Duration
+		changed int
+	}{
+		{"/outcomes?wait=20s", time.Minute, 1}, // it finds an outcome, so it answers at once
+		{"/outcomes?wait=20s", 0, 0},
+		{"/outcomes", time.Minute, 0},
+	} {
+		h, err := httpapi.New(nil, callers{key: ours}, httpapi.Options{BodyLimit: 1, ParametersLimit: 1, WriteTimeout: test.timeout, Now: time.Now, Outcomes: feed})
+		require.NoError(t, err)
+		r := httptest.NewRequest(http.MethodGet, test.target, nil)
+		r.Header.Set("Ocp-Apim-Subscription-Key", key)
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code, test.target)
+		require.Equal(t, test.changed, w.changed, "%s with a timeout of %s", test.target, test.timeout)
+	}
+}
