@@ -242,6 +242,8 @@ func TestMigrateUpAndDown(t *testing.T) {
 			require.ErrorContains(t, err, "bankingapi migrate up")
 			_, unread := s.Subscriptions.All(ctx)
 			require.Equal(t, err, unread, "a half-migrated table is not read")
+			_, unread = s.Backoffice.Erasing.ErasedBefore(ctx)
+			require.Equal(t, err, unread, "no day is not the same as no answer")
 
 			up, err := s.Schema.Up(ctx)
 			require.NoError(t, err)
