@@ -116,6 +116,35 @@ func TestAnErasedMessageIsStoredOnceAndKeepsItsLeaf(t *testing.T) {
 	})
 }
 
+// Version 11 stored a message again that it had erased. To erase that one leaves the first
+// erased one as it is, and the trail gets no erasure without messages.
+func TestAMessageThatWasStoredAgainIsErasedAgain(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		s.Trail.Writer.Use(trailKeys, v7)
+		_, err := s.Trail.Origin.Adopt(t.Context())
+		require.NoError(t, err)
+		tell(t, s, "", "veli", now)
+		require.NoError(t, storage.Exec(t.Context(), s, "CREATE TABLE kept AS SELECT * FROM notifications"))
+		office, ctx := officeOn(t, s)
+		_, err = office.EraseUser(ctx, "veli", nil)
+		require.NoError(t, err)
+		erased := notificationsOf(t, s)
+		for _, statement := range []string{"INSERT INTO notifications SELECT * FROM kept", "DROP TABLE kept"} {
+			require.NoError(t, storage.Exec(t.Context(), s, statement))
+		}
+		require.Len(t, notificationsOf(t, s), 2)
+
+		n, err := office.EraseUser(ctx, "veli", nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n)
+		require.Equal(t, erased, notificationsOf(t, s))
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+	})
+}
+
 func TestMessagesBeforeADayAreErased(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, open opener) {
