@@ -254,6 +254,26 @@ func TestFind(t *testing.T) {
 	})
 }
 
+// misread is a shelf whose label, a text, is read as a number.
+type misread struct {
+	Room  int64 `gorm:"primaryKey"`
+	Label int64
+}
+
+func (misread) TableName() string { return "own_shelves" }
+
+func TestARowThatCannotBeReadIsAnError(t *testing.T) {
+	t.Parallel()
+	onEachDialect(t, func(t *testing.T, u under) {
+		require.NoError(t, u.transact(t, batch.NewTable[shelf](u.dialect, namer).Insert().Request([]shelf{full})))
+		find := batch.NewTable[misread](u.dialect, namer).Find(batch.NoLock, "", "label")
+		require.Error(t, u.transact(t, find.Request([]misread{{Room: full.Room}}, func(int, *misread) error {
+			t.Error("it is not found with a wrong value")
+			return nil
+		})))
+	})
+}
+
 func TestATransactionIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	onEachDialect(t, func(t *testing.T, u under) {
