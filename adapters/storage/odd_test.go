@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"database/sql"
 	"fmt"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
@@ -37,6 +39,20 @@ func TestOddSettingsOfTheDatabase(t *testing.T) {
 			everything(t, testdb.OpenPostgres(t, dsn))
 		})
 	}
+}
+
+// "Not found" would be a wrong answer about an operation that cannot be read.
+func TestAnOperationThatCannotBeReadIsAnError(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, _ *sql.DB) {
+		aDay(newBank(t, s, 3))
+		_, err := s.Backoffice.Lookups.Operation(t.Context(), operation.ID{99})
+		require.ErrorIs(t, err, backoffice.ErrNotFound)
+		require.NoError(t, storage.Exec(t.Context(), s, "ALTER TABLE refusals RENAME TO elsewhere"))
+		_, err = s.Backoffice.Lookups.Operation(t.Context(), operation.ID{99})
+		require.Error(t, err)
+		require.NotErrorIs(t, err, backoffice.ErrNotFound)
+	})
 }
 
 // Administration is on disk when it returns, also on a server that does not
