@@ -18,6 +18,7 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/application/summary"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/testdb"
 )
@@ -367,6 +368,23 @@ func TestDepthBoundsAPage(t *testing.T) {
 		f.CallerID = "nobody"
 		require.Empty(t, all(t, s.Backoffice.Reader.Requests(t.Context(), f)))
 		require.Len(t, rest, 4, "those of a CallerId have an index")
+	})
+}
+
+// Who stops early gets no further row, and is not told that rows were left out.
+func TestStoppingEarlyInABoundedPage(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, _ *sql.DB) {
+		aDay(newBank(t, s, 3))
+		q := backoffice.Query{Subscription: "shop", Limit: 50, Order: backoffice.Newest, ScanLimit: 2, Truncated: func(backoffice.Cursor) { t.Error("truncated") }}
+		require.Greater(t, len(all(t, s.Backoffice.Reader.Sales(t.Context(), backoffice.Query{Subscription: "shop"}))), 1)
+		read := 0
+		s.Backoffice.Reader.Sales(t.Context(), q)(func(_ fund.SaleEntry, err error) bool {
+			require.NoError(t, err)
+			read++
+			return false
+		})
+		require.Equal(t, 1, read)
 	})
 }
 
