@@ -55,6 +55,24 @@ func TestAnOperationThatCannotBeReadIsAnError(t *testing.T) {
 	})
 }
 
+// A refused operation does not show the answer of another one that has its CallerId.
+func TestARefusedOperationShowsNoAnswerOfAnother(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, _ *sql.DB) {
+		aDay(newBank(t, s, 3))
+		find := func() backoffice.Operation {
+			refused, err := s.Backoffice.Lookups.Operation(t.Context(), operation.ID{4})
+			require.NoError(t, err)
+			require.NotNil(t, refused.Refusal)
+			return refused
+		}
+		require.Equal(t, "c", find().Record.Key.CallerID)
+		require.NoError(t, storage.Exec(t.Context(), s,
+			"UPDATE operations SET operation_id = (SELECT operation_id FROM operations WHERE caller_id = 'a') WHERE caller_id = 'c'"))
+		require.Nil(t, find().Record)
+	})
+}
+
 // Administration is on disk when it returns, also on a server that does not
 // wait for the disk.
 func TestAdministrationWaitsForTheDisk(t *testing.T) {
