@@ -34,6 +34,9 @@ UNVETTED := -vet=off
 # These packages depend on time, kill processes, measure or build releases. make
 # check runs a short form of them, and make prove the long form of test/suites/prove.
 LONG := $(addprefix ./test/,suites/prove suites/run tools/release tools/bench)
+# Many tests of make check wait for time or for Postgres, so one package more than there are
+# cores runs at once.
+ONE_MORE = -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))
 # The race detector needs a C compiler. Without one, make race says so and runs
 # the tests without the detector. SQLite itself is left out: its code is generated from
 # C, has locks of its own, and takes twice as long under the detector.
@@ -103,13 +106,13 @@ check: ## run everything that CI runs; fail if make generate changes a file (12 
 .PHONY: race
 race: export CGO_ENABLED := $(CGO)
 race: export GOGC := 400 # the detector makes pools forget, so the tests make much garbage
-race: ## run the tests in which the service runs inside the tests, with the race detector (9 minutes)
+race: ## run the tests in which the service runs inside the tests, with the race detector (6 minutes)
 	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
-	$(call tests,$(RACE) $(UNVETTED) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(filter-out %/simulation,$(PLAIN)))"))
+	$(call tests,$(ONE_MORE) $(RACE) $(UNVETTED) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(filter-out %/simulation,$(PLAIN)))"))
 
 .PHONY: plain
-plain: ## run the tests that make race leaves out, in their short forms (5 minutes)
-	$(call tests,$(UNVETTED) $(PLAIN))
+plain: ## run the tests that make race leaves out, in their short forms (4 minutes)
+	$(call tests,$(ONE_MORE) $(UNVETTED) $(PLAIN))
 
 # Tests write the files that they compare: golden files, documents, examples, help
 # texts. The OpenAPI document comes first, because other packages embed it. A second
