@@ -406,7 +406,9 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 		all = positions(s.holdings, fund.HoldingKey.Compare, func(u fund.Units) int64 { return int64(u) }, s.postings, false,
 			func(p *fund.Posting) fund.HoldingKey { return p.Holding }, func(p *backoffice.Position, k fund.HoldingKey) { p.Holding = k })
 		all = append(all, positions(s.accounts, fund.AccountKey.Compare, money.Amount.Minor, s.postings, true,
-			func(p *fund.Posting) fund.AccountKey { return p.Account }, func(p *backoffice.Position, k fund.AccountKey) { p.Account = nameOf(k) })...)
+			func(p *fund.Posting) fund.AccountKey { return p.Account }, func(p *backoffice.Position, k fund.AccountKey) {
+				p.Account = backoffice.AccountName{CustomerNo: k.CustomerNo, BranchCode: k.BranchCode, AccountSuffix: k.AccountSuffix, CurrencyCode: k.Currency.Code()}
+			})...)
 		operations = s.sold()
 	})
 	for i := 0; i < len(all) && err == nil; i++ {
@@ -449,10 +451,6 @@ func positions[K comparable, V any](stored map[K]V, compare func(a, b K) int, qu
 		all = append(all, found[k])
 	}
 	return all
-}
-
-func nameOf(k fund.AccountKey) backoffice.AccountName {
-	return backoffice.AccountName{CustomerNo: k.CustomerNo, BranchCode: k.BranchCode, AccountSuffix: k.AccountSuffix, CurrencyCode: k.Currency.Code()}
 }
 
 // sold is everything that is stored of the operations that sell.

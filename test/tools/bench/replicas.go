@@ -15,12 +15,10 @@ import (
 
 // skewedSale sells the holding of one customer more often than those of all others, that of
 // a second one more often than those of the rest, and so on.
-var skewedSale = work{name: "sale-zipf", title: "sale, Zipf 2.0 among 10,000 customers", records: 1, pick: pickSkewed}
-
-func pickSkewed(r *rand.Rand) (seller, paid int) {
+var skewedSale = work{name: "sale-zipf", title: "sale, Zipf 2.0 among 10,000 customers", records: 1, pick: func(r *rand.Rand) (seller, paid int) {
 	seller = customerNo(int(rand.NewZipf(r, 2, 1, customers-1).Uint64()))
 	return seller, seller
-}
+}}
 
 // replicas is the side of services on one store. Sales become due meanwhile, for which the
 // services compete.

@@ -233,13 +233,10 @@ func (r *report) writeDoubts(b *strings.Builder) {
 	}
 }
 
-// The columns of the CSV file.
-var csvColumns = []string{"engine", "work", "connections", "side", "round", "records_per_second", "p50_us", "p99_us", "not_completed", "service_cores", "postgres_cores", "generator_cores", "other_cores", "memory_bytes"}
-
 // writeCSV writes every run.
 func (r *report) writeCSV(to io.Writer) error {
 	w := csv.NewWriter(to)
-	rows := [][]string{csvColumns}
+	rows := [][]string{{"engine", "work", "connections", "side", "round", "records_per_second", "p50_us", "p99_us", "not_completed", "service_cores", "postgres_cores", "generator_cores", "other_cores", "memory_bytes"}}
 	for _, m := range r.measures {
 		rows = append(rows, []string{
 			m.engine, m.work, strconv.Itoa(m.connections), m.side, strconv.Itoa(m.round),
@@ -260,13 +257,4 @@ func (m measure) String() string {
 func cores(n float64) string { return strconv.FormatFloat(n, 'f', 2, 64) }
 
 // short rounds a latency for printing.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(10 * time.Microsecond).String()
-	default:
-		return d.Round(time.Millisecond).String()
-	}
-}
+func short(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }

@@ -134,14 +134,6 @@ func (d *Disk) of(path string, do func(f *content)) {
 	do(d.files[path])
 }
 
-func (d *Disk) wrote(path string, at int64, data []byte) {
-	d.of(path, func(f *content) { f.pending = append(f.pending, change{at, append([]byte{}, data...)}) })
-}
-
-func (d *Disk) truncated(path string, size int64) {
-	d.of(path, func(f *content) { f.pending = append(f.pending, change{at: size}) })
-}
-
 // synced records that the writes before a sync are on the disk. The number of
 // these writes was recorded when the sync began.
 func (d *Disk) synced(path string, before int) {

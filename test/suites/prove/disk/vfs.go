@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -188,7 +189,7 @@ func write(tls *libc.TLS, p, from uintptr, size int32, offset int64) int32 {
 		rc = function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](f.below.FxWrite)(tls, p, from, size, offset)
 	}
 	if rc == sqlite3.SQLITE_OK && size > 0 {
-		f.wrote(f.path, offset, memory(from, size))
+		f.of(f.path, func(c *content) { c.pending = append(c.pending, change{offset, slices.Clone(memory(from, size))}) })
 	}
 	return cmp.Or(r.Code, rc)
 }
@@ -200,7 +201,7 @@ func truncate(tls *libc.TLS, p uintptr, size int64) int32 {
 	}
 	rc := function[func(*libc.TLS, uintptr, int64) int32](f.below.FxTruncate)(tls, p, size)
 	if rc == sqlite3.SQLITE_OK {
-		f.truncated(f.path, size)
+		f.of(f.path, func(c *content) { c.pending = append(c.pending, change{at: size}) })
 	}
 	return rc
 }
