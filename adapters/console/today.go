@@ -68,9 +68,8 @@ func minutes(q *request, unit string, lines ...[]float64) picture {
 type glance struct {
 	mu             sync.Mutex
 	today, dayPast tally
-	busy           glanced // what was read last, if the last minutes had many operations
-	busyDay        day.Day
-	busyUntil      time.Time // of the machine: until when pages show it
+	busy           glanced   // what was read last with many operations in the last minutes
+	busyAt         time.Time // of the machine
 }
 
 type glanced struct {
@@ -87,13 +86,13 @@ type glanced struct {
 func (g *glance) restart() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.today, g.busyUntil = tally{}, time.Time{}
+	g.today, g.busyAt = tally{}, time.Time{}
 }
 
 func (g *glance) read(q *request) (now glanced, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if q.machine.Before(g.busyUntil) && g.busyDay == q.Today() && q.Sandbox == nil {
+	if q.machine.Sub(g.busyAt).Abs() < busyAge && g.today.day == q.Today() && q.Sandbox == nil {
 		return g.busy, nil
 	}
 	if now.Due, err = dueOf(q); err == nil {
@@ -121,7 +120,7 @@ func (g *glance) read(q *request) (now glanced, err error) {
 		now.hours[g.today.hour(q, g.today.until)] += float64(sold(open))
 	}
 	if err == nil && sold(open)+open.Refusals()+open.Messages > busyFrom {
-		g.busy, g.busyDay, g.busyUntil = now, q.Today(), q.machine.Add(busyAge)
+		g.busy, g.busyAt = now, q.machine
 		g.busy.Counted = q.bank
 	}
 	return now, err
