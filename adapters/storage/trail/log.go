@@ -106,9 +106,11 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 // not help while something removes what it writes.
 func (t trailLog) mayMend() bool {
 	m, now := t.on.Load(), t.Now()
-	last := m.mended.Load()
-	isDue := last == nil || now.Sub(*last).Abs() >= time.Hour
-	return isDue && m.mended.CompareAndSwap(last, &now)
+	if last := m.mended.Load(); last != nil && now.Sub(*last).Abs() < time.Hour {
+		return false
+	}
+	m.mended.Store(&now)
+	return true
 }
 
 // mend writes hashes that are missing or others. They follow from the batches, and whoever
