@@ -72,7 +72,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storage.dsn is not a Postgres URL: %s", reason(err))
 	}
-	if err := sendsBatches(config); err != nil {
+	if err := checkMode(config); err != nil {
 		return nil, err
 	}
 	if config.ConnectTimeout == 0 {

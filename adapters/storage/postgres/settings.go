@@ -125,16 +125,16 @@ func (s *settings) begins(ctx context.Context, conn *sql.Conn, native *pgx.Conn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.local == "" {
-		if err = sendsBatches(native.Config()); err == nil {
+		if err = checkMode(native.Config()); err == nil {
 			s.local, err = s.ask(ctx, conn)
 		}
 	}
 	return s.local, nil, err
 }
 
-// sendsBatches returns an error if pgx does not ask the server for the types of arguments. Then
-// it cannot encode arrays.
-func sendsBatches(c *pgx.ConnConfig) error {
+// checkMode returns an error if pgx does not ask the server for the types of arguments: then it
+// cannot encode the arrays of a batch.
+func checkMode(c *pgx.ConnConfig) error {
 	if m := c.DefaultQueryExecMode; m == pgx.QueryExecModeExec || m == pgx.QueryExecModeSimpleProtocol {
 		return fault.New(fault.Unavailable, "The database is opened with a mode of pgx that cannot send batches ("+m.String()+"). Use default_query_exec_mode=cache_describe.")
 	}
