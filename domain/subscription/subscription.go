@@ -258,7 +258,7 @@ func (s *Subscription) Missing(h operation.Header) []fault.Fault {
 // that are defined for the caller. The error is fault.Forbidden if the header has
 // another value than a defined one, with a fault for each such field (the
 // contract, section 3). It is fault.Forbidden for nil too: there is no caller. It is
-// fault.Invalid for a caller of a host whose texts no storage can keep.
+// fault.Invalid for a caller of a host with texts that are too long or that no storage can keep.
 func (s *Subscription) Complete(h operation.Header) (operation.Header, error) {
 	if s == nil {
 		return h, fault.New(fault.Forbidden, "There is no caller.")

@@ -130,7 +130,7 @@ func (c *Client) BuyFund(ctx context.Context, o *BuyFund) (Answer, error) {
 	if o.Header.CallerID == "" {
 		return Answer{}, errors.New("the operation has no CallerId: make it with NewBuyFund, so that it can be repeated safely")
 	}
-	for i, s := range o.Sales { // as in do
+	for i, s := range o.Sales { // fund.RestoreSale checks nothing
 		if _, faults := fund.NewSale(s.Terms().Fields()); len(faults) > 0 {
 			return Answer{}, &Error{Faults: operation.UnderParameter(i, faults), Unknown: o.resumed, CallerID: o.Header.CallerID}
 		}
