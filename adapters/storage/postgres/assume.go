@@ -42,12 +42,12 @@ func (w *ways) ofSales(locks *fund.LockSet, look write.Way[*fund.Book]) []write.
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
 		return []write.Way[*fund.Book]{look}
 	}
-	look = learning[*fund.Book]{look, &w.sales, (*fund.Book).CompletedAll}
-	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks}, look}
+	learning := &learning[*fund.Book]{Way: look, attempts: &w.sales, right: (*fund.Book).CompletedAll}
+	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks, next: learning}, learning}
 }
 
 func (w *ways) ofNotifications(callers []idempotency.Key, look write.Way[*push.Inbox]) []write.Way[*push.Inbox] {
-	look = learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
+	look = &learning[*push.Inbox]{Way: look, attempts: &w.notifications, right: func(inbox *push.Inbox) bool {
 		return len(inbox.Register.NewRecords()) == len(callers)
 	}}
 	if !w.notifications.mayTry() {
@@ -65,6 +65,7 @@ type assume struct {
 	*ways
 	locks  *fund.LockSet
 	prices []tables.PriceRow
+	next   *learning[*fund.Book]
 }
 
 // Load makes a book in which every sale completes whose price is known.
@@ -84,7 +85,8 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 
 // Store writes the differences between the changed quantities and the assumed ones.
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
-	if !book.CompletedAll() || !w.sales.mayTry() {
+	w.next.expected = !book.CompletedAll() // a sale for a later day, or of another price
+	if w.next.expected || !w.sales.mayTry() {
 		return write.ErrOtherWay
 	}
 	c := book.Changes()
