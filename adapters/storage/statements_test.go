@@ -224,12 +224,16 @@ func TestRoundTrips(t *testing.T) {
 			require.NoError(t, store.Inboxes.Update(t.Context(), push.Keys(batch), func(b *push.Inbox) { b.Accept(batch) }))
 		}
 	}
-	for range 20 { // what is known before to take two does not make the others take them
-		later := sale(1, 1, 1)
+	none, fresh := func() string { return "" }, func() string { return nextID().String() }
+	for range 20 { // batches that are known to take two do not make the others take them
+		later, again := sale(1, 1, 1), fresh()
 		later.SelectedDay = today.Plus(1)
 		require.NoError(t, settle(t.Context(), b.Store, today, order(nextID(), "", sale(1, 1, 1)), order(nextID(), "", later)))
+		for range 2 {
+			require.NoError(t, settle(t.Context(), b.Store, today, order(nextID(), again, sale(1, 1, 1))))
+			pushes(func() string { return again })()
+		}
 	}
-	none, fresh := func() string { return "" }, func() string { return nextID().String() }
 	for _, c := range []struct {
 		name  string
 		batch func()

@@ -42,18 +42,21 @@ func (w *ways) ofSales(locks *fund.LockSet, look write.Way[*fund.Book]) []write.
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
 		return []write.Way[*fund.Book]{look}
 	}
-	learning := &learning[*fund.Book]{Way: look, attempts: &w.sales, right: (*fund.Book).CompletedAll}
+	learning := &learning[*fund.Book]{look, &w.sales, (*fund.Book).CompletedAll, w.sales.repeats(locks.Callers)}
+	if learning.expected {
+		return []write.Way[*fund.Book]{learning}
+	}
 	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks, next: learning}, learning}
 }
 
 func (w *ways) ofNotifications(callers []idempotency.Key, look write.Way[*push.Inbox]) []write.Way[*push.Inbox] {
-	look = &learning[*push.Inbox]{Way: look, attempts: &w.notifications, right: func(inbox *push.Inbox) bool {
+	learning := &learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
 		return len(inbox.Register.NewRecords()) == len(callers)
-	}}
-	if !w.notifications.mayTry() {
-		return []write.Way[*push.Inbox]{look}
+	}, w.notifications.repeats(callers)}
+	if learning.expected || !w.notifications.mayTry() {
+		return []write.Way[*push.Inbox]{learning}
 	}
-	return []write.Way[*push.Inbox]{assumeNew{w}, look}
+	return []write.Way[*push.Inbox]{assumeNew{w}, learning}
 }
 
 // assumedUnits lets sales of any size complete. The database undoes those that should
@@ -85,7 +88,7 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 
 // Store writes the differences between the changed quantities and the assumed ones.
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
-	w.next.expected = !book.CompletedAll() // a sale for a later day, or of another price
+	w.next.expected = !book.CompletedAll() // it has a sale for a later day, or of another price
 	if w.next.expected || !w.sales.mayTry() {
 		return write.ErrOtherWay
 	}

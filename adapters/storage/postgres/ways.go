@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
@@ -9,6 +10,7 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/write"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/idempotency"
 )
 
 // ways are what the ways of all batches of a database share. A batch has two: the
@@ -37,7 +39,7 @@ type learning[B any] struct {
 	write.Way[B]
 	attempts *attempts
 	right    func(B) bool
-	expected bool // that they are wrong was known before: it cost nothing, and teaches nothing
+	expected bool // that they are wrong was known before anything was sent, so it teaches nothing
 }
 
 func (l *learning[B]) Store(ctx context.Context, s batch.Session, book B) error {
@@ -52,6 +54,24 @@ type attempts struct {
 	mu sync.Mutex
 	// missed is the share of the last batches whose assumptions were wrong.
 	missed float64
+	// recent are hashes of the CallerIds that came last, each in the place that it names.
+	recent [1 << 14]uint64
+}
+
+// seed makes the places of CallerIds differ between processes.
+var seed = maphash.MakeSeed()
+
+// repeats reports whether one of the CallerIds came a moment ago, and keeps them all.
+func (a *attempts) repeats(callers []idempotency.Key) (found bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range callers {
+		hash := maphash.Comparable(seed, key)
+		place := &a.recent[hash%uint64(len(a.recent))]
+		found = found || *place == hash
+		*place = hash
+	}
+	return found
 }
 
 const (
