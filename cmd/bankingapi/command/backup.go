@@ -50,7 +50,7 @@ func backup(c *call) error {
 	return nil
 }
 
-func restore(c *call, against checkpoints) error {
+func restore(c *call, against []string) error {
 	if c.settings.Storage.Driver != bootstrap.SQLite {
 		return errors.New("restore is for books of SQLite: on Postgres use pg_restore, then run verify")
 	}

@@ -74,14 +74,13 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 }
 
 // badLines lists the bad lines of a file that an error has, for people.
-func badLines(name string, err error) string {
-	var text strings.Builder
+func badLines(name string, err error) (text string) {
 	if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
 		for _, f := range bad.List {
-			fmt.Fprintf(&text, "%s:%s\n", name, f)
+			text += fmt.Sprintf("%s:%s\n", name, f)
 		}
 	}
-	return text.String()
+	return text
 }
 
 func reconcile(c *call) error {

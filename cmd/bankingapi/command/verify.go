@@ -10,10 +10,8 @@ import (
 	"bankingapi/application/backoffice"
 )
 
-// checkpoints are the contents of the files of --against.
-type checkpoints []string
-
-func readCheckpoints(c *call) (all checkpoints, err error) {
+// readCheckpoints returns the contents of the files of --against.
+func readCheckpoints(c *call) (all []string, err error) {
 	for _, file := range c.list("against") {
 		content, err := c.readInput(file)
 		if err != nil {
@@ -27,7 +25,7 @@ func readCheckpoints(c *call) (all checkpoints, err error) {
 	return all, nil
 }
 
-func verify(c *call, against checkpoints) error {
+func verify(c *call, against []string) error {
 	name := c.text("report")
 	if name == "" {
 		return verifyBook(c, against, nil)
@@ -44,7 +42,7 @@ func verify(c *call, against checkpoints) error {
 	return errors.Join(err, failed, file.Sync(), file.Close())
 }
 
-func verifyBook(c *call, against checkpoints, report *backoffice.Report) error {
+func verifyBook(c *call, against []string, report *backoffice.Report) error {
 	isJSON, findings := c.text("format") == "json", []string{}
 	work := startProgress(c.ErrOrStderr(), "verifying", 0)
 	defer work.stop()
