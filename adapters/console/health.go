@@ -207,6 +207,7 @@ func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
 // serveHealth answers the script of the pages with the bar.
 func (c *Console) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if s := c.signedIn(w, r); s != nil {
+		c.sessions.save(w, r, s)
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		bar := &request{viewer: c.viewer(s), console: c}
 		_ = c.templates["error"].ExecuteTemplate(w, "health", bar) // it fails only if the client disconnected

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -115,6 +116,37 @@ func TestEveryPageSaysWhatIsWrong(t *testing.T) {
 	require.Contains(t, body, `<dd class="figure">?</dd>`)
 	require.NotContains(t, body, `<dd class="figure good">`)
 	require.NotContains(t, body, "an hour", "a line at 0 would be a lie")
+}
+
+// Behind an identity proxy a page that stays open asks for the bar each second. When its
+// session has ended, it signs in once.
+func TestAnOpenPageSignsInOnce(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	o.console.o.UserHeader, o.console.o.TrustedProxies = "X-User", []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	signIns := func() (n int) {
+		for act, err := range o.console.o.Office.Reader.Acts(t.Context(), backoffice.Query{}) {
+			require.NoError(t, err)
+			require.Equal(t, "console.signin", act.Action)
+			n++
+		}
+		return n
+	}
+	before, kept := signIns(), map[string]*http.Cookie{}
+	for range 3 {
+		r, w := httptest.NewRequest(http.MethodGet, "/console/health", nil), httptest.NewRecorder()
+		r.Header.Set("X-User", "ayse")
+		r.Header.Set("X-Live", "1")
+		for _, cookie := range kept {
+			r.AddCookie(cookie)
+		}
+		o.console.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code)
+		for _, cookie := range w.Result().Cookies() {
+			kept[cookie.Name] = cookie
+		}
+	}
+	require.Equal(t, before+1, signIns())
 }
 
 // A replica with a wrong clock, or on an unsafe database, still answers who comes.
