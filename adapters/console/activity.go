@@ -94,7 +94,7 @@ func (a *activity) isBusy(now time.Time) bool {
 func (a *activity) last(minutes int, now time.Time, do func(m *minute, seconds float64)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for ago := min(minutes-1, int(now.Unix()/60-a.began.Unix()/60)); ago >= 0; ago-- {
+	for ago := min(minutes-1, max(0, int(now.Unix()/60-a.began.Unix()/60))); ago >= 0; ago-- { // the clock may go back
 		seconds := 60.0
 		if ago == 0 {
 			seconds = max(1, float64(now.Unix()%60))

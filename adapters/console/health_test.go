@@ -149,6 +149,17 @@ func TestAnOpenPageSignsInOnce(t *testing.T) {
 	require.Equal(t, before+1, signIns())
 }
 
+// A clock that was set back to before the start of the service breaks no page.
+func TestPagesSurviveAClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	o.setMachine(func() time.Time { return time.Now().Add(-time.Hour) })
+	for _, path := range []string{"", "subscriptions"} {
+		status, _ := o.get(path)
+		require.Equal(t, http.StatusOK, status, path)
+	}
+}
+
 // A replica with a wrong clock, or on an unsafe database, still answers who comes.
 func TestTheBarSaysWhatCallersGet(t *testing.T) {
 	t.Parallel()
