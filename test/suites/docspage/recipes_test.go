@@ -160,6 +160,29 @@ func TestRecipesTellWhatIsNotKnown(t *testing.T) {
 	}
 }
 
+// TestTheShellTellsWhatIsNotKnown stops the service after it has answered that the outcome
+// is not known. The recipe must not say that nothing was sent. Its two minutes pass at the
+// second look at the clock.
+func TestTheShellTellsWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	command := recipes(t, "sell")["curl"](t, "")
+	tools := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(tools, "date"), []byte("#!/bin/sh\nmkdir \""+tools+"/looked\" 2>/dev/null && echo 1 || echo 999\n"), 0o700)) //nolint:gosec // it is a program
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		require.NoError(t, server.Listener.Close())
+	}))
+	t.Cleanup(server.Close)
+	recipe := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+demo.Key, "PATH="+tools+":"+os.Getenv("PATH"))
+	out, err := recipe.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "outcome not known")
+	require.NotContains(t, string(out), "not sent")
+}
+
 // TestRecipesOfARefusedSale checks what the page says of their exit status.
 func TestRecipesOfARefusedSale(t *testing.T) {
 	t.Parallel()

@@ -6,8 +6,9 @@ caller_id=${2:-sale-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')}
 end=$(($(date +%s) + 120))
 sent=${2:+yes}
 while :; do
-  # curl repeats 429, 500 and 503 itself, after the time that Retry-After asks for.
-  answer=$(curl -sS --max-time 15 --retry 5 --retry-max-time 60 -w '\n%{http_code}' \
+  # The first attempt is alone, because it may not reach the service. Later ones are repeated by curl, after the time that
+  # Retry-After asks for.
+  answer=$(curl -sS --max-time 15 ${sent:+--retry 5 --retry-max-time 60} -w '\n%{http_code}' \
     "$BANK_URL/BankingApiV01/BuyFundFromCustomer" \
     -H "Content-Type: application/json" -H "Ocp-Apim-Subscription-Key: $BANK_KEY" -d '{
       "Header": { "CallerId": "'"$caller_id"'" },
@@ -22,15 +23,18 @@ while :; do
     6 | 7 | 35 | 60) ;; # no connection: nothing was sent
     *) sent=yes ;;
   esac
-  [ "$status" -ne 0 ] || break
+  code=$(echo "$answer" | tail -n 1)
+  case $status,$code in
+    0,408 | 0,429 | 0,50[0234]) ;;
+    0,*) break ;;
+  esac
   [ "$(date +%s)" -lt "$end" ] || break
   sleep 2
 done
-code=$(echo "$answer" | tail -n 1)
 echo "$answer" | sed '$d'
-case $code$answer in
-  200*) exit 0 ;;
-  400*'"State":8'*) echo "invalid, without effect" >&2 ;;
+case $status$code$answer in
+  0200*) exit 0 ;;
+  0400*'"State":8'*) echo "invalid, without effect" >&2 ;;
   *) if [ "$sent" ]; then echo "outcome not known: send the sale again with CallerId $caller_id" >&2; else echo "not sent" >&2; fi ;;
 esac
 exit 1
