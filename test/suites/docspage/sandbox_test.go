@@ -55,8 +55,8 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 	}
 }
 
-// TestOutcomesOfTheSandbox runs the programs that read outcomes. Each learns that a
-// sale for a later day ended when the clock moved, and begins behind it the next time.
+// TestOutcomesOfTheSandbox runs the programs that read outcomes. Each learns that
+// sales for a later day ended when the clock moved, and begins behind them the next time.
 func TestOutcomesOfTheSandbox(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range recipes(t, "outcomes") {
@@ -65,24 +65,28 @@ func TestOutcomesOfTheSandbox(t *testing.T) {
 			command := prepare(t, t.TempDir())
 			box, url := openSandbox(t)
 			kept := filepath.Join(t.TempDir(), "cursor")
-			for _, callerID := range []string{"first-sale", "second-sale"} {
-				sale := `{"Header":{"CallerId":"` + callerID + `"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":1,` +
-					`"SelectedTransactionDate":"` + box.Now().AddDate(0, 0, 2).Format(time.DateOnly) + `",` +
-					`"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
-					`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`
-				r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/BuyFundFromCustomer", strings.NewReader(sale))
-				r.Header.Set("Ocp-Apim-Subscription-Key", box.Key)
-				w := httptest.NewRecorder()
-				box.Handler().ServeHTTP(w, r)
-				require.JSONEq(t, `{"Data":{"State":1}}`, w.Body.String())
+			for _, callerIDs := range [][]string{{"first-sale", "second-sale"}, {"third-sale"}} {
+				for _, callerID := range callerIDs {
+					sale := `{"Header":{"CallerId":"` + callerID + `"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":1,` +
+						`"SelectedTransactionDate":"` + box.Now().AddDate(0, 0, 2).Format(time.DateOnly) + `",` +
+						`"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
+						`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`
+					r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/BuyFundFromCustomer", strings.NewReader(sale))
+					r.Header.Set("Ocp-Apim-Subscription-Key", box.Key)
+					w := httptest.NewRecorder()
+					box.Handler().ServeHTTP(w, r)
+					require.JSONEq(t, `{"Data":{"State":1}}`, w.Body.String())
+				}
 				_, err := box.AdvanceClock(t.Context(), 48*time.Hour)
 				require.NoError(t, err)
 				recipe := exec.CommandContext(t.Context(), command[0], append(command[1:len(command):len(command)], kept)...)
 				recipe.Env = append(os.Environ(), "BANK_URL="+url, "BANK_KEY="+box.Key, "ONCE=1")
 				out, err := recipe.CombinedOutput()
 				require.NoError(t, err, string(out))
-				require.Equal(t, 1, strings.Count(string(out), "-sale"), string(out))
-				require.Contains(t, string(out), callerID)
+				require.Equal(t, len(callerIDs), strings.Count(string(out), "-sale"), string(out))
+				for _, callerID := range callerIDs {
+					require.Contains(t, string(out), callerID)
+				}
 			}
 		})
 	}

@@ -3,16 +3,13 @@
 kept=${1:-outcomes.cursor}
 while :; do
   after=$(cat "$kept" 2>/dev/null)
-  answer=$(curl -sS --max-time 40 --fail-with-body -G "$BANK_URL/outcomes" \
+  answer=$(curl -sS --max-time 40 -w '\n%{http_code}' -G "$BANK_URL/outcomes" \
     --data-urlencode "after=$after" --data-urlencode "wait=20s" -H "Ocp-Apim-Subscription-Key: $BANK_KEY")
-  case $? in
-    0) ;;
-    22) # refused, or not now: an answer that no repeat can change ends the program
-      case $answer in
-        *'"status":429'* | *'"status":50'*) sleep 2 && continue ;;
-        *) echo "$answer" >&2 && exit 1 ;;
-      esac ;;
-    *) sleep 2 && continue ;;
+  [ $? -eq 0 ] || { sleep 2 && continue; } # no whole answer
+  case $(echo "$answer" | tail -n 1) in
+    200) answer=$(echo "$answer" | sed '$d') ;;
+    429 | 5??) sleep 2 && continue ;;
+    *) echo "$answer" >&2 && exit 1 ;; # refused: no repeat changes it
   esac
   # Process the page here, before the cursor is kept: after a stop the same page comes again.
   echo "$answer"
