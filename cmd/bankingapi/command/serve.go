@@ -15,7 +15,7 @@ import (
 
 func serve(c *call) error {
 	demo, sandbox := c.is("demo"), c.is("sandbox")
-	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may end
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // whoever reads the log may end. Before listen there is nothing to reload
 	switch {
 	case demo && sandbox:
 		return wrongUsef("use --demo or --sandbox, not both")
@@ -65,8 +65,7 @@ func serveSandbox(c *call) error {
 func listen(c *call, guide *bootstrap.Demo) error {
 	app, ctx := c.app, c.Context()
 	hangUp := make(chan os.Signal, 1) // before anybody knows that the service runs
-	signal.Notify(hangUp, syscall.SIGHUP)
-	defer signal.Stop(hangUp)
+	signal.Notify(hangUp, syscall.SIGHUP) // to the end: while the service stops, SIGHUP must not kill it
 	if err := app.Start(ctx); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -107,6 +108,38 @@ func TestHangUpBeginsTheTrail(t *testing.T) {
 	s.Await(t, s.Err, `"message":"not reloaded: .*is not that of the log`)
 	b.Set("trail.key_file", keys)
 	b.Verify(t)
+}
+
+// TestHangUpNeverEndsTheService sends SIGHUP while the service starts, and while it stops: a
+// program that renews certificates does not know.
+func TestHangUpNeverEndsTheService(t *testing.T) {
+	t.Parallel()
+	t.Run("while it starts", func(t *testing.T) {
+		t.Parallel()
+		silent, err := net.Listen("tcp", "127.0.0.1:0") // a database that does not answer yet
+		require.NoError(t, err)
+		defer silent.Close()
+		b := newBank(t, testdb.EnginePostgres)
+		b.On("postgres://bank@" + silent.Addr().String() + "/bank?sslmode=disable")
+		s := b.Start(t)
+		connection, err := silent.Accept()
+		require.NoError(t, err)
+		defer connection.Close()
+		require.NoError(t, s.Signal(syscall.SIGHUP))
+		s.Await(t, s.Out, "(?m)^Listening on")
+		s.Stop(t)
+	})
+	t.Run("while it stops", func(t *testing.T) {
+		t.Parallel()
+		b := newBank(t, testdb.EngineSQLite)
+		b.Set("shutdown.delay", "2s")
+		s := b.serve(t)
+		require.NoError(t, s.Signal(syscall.SIGTERM))
+		eventually(t, patience, "the service is not ready", func() bool { return !s.IsReady() })
+		require.NoError(t, s.Signal(syscall.SIGHUP))
+		require.Zero(t, s.Ended(t))
+		require.Contains(t, s.Err.String(), `"message":"stopped"`)
+	})
 }
 
 // TestInterruptedCommands checks that a command that a signal ends says what it
