@@ -243,7 +243,6 @@ func (a background) drain(ctx context.Context) {
 	a.started = errors.New("the service is stopped: open another one")
 	a.starting.Unlock()
 	a.parts.Readiness.Drain()
-	a.parts.Outcomes.Close()
 	if a.shutdown.ctx != nil {
 		ctx = a.shutdown.ctx
 	}
@@ -254,5 +253,6 @@ func (a background) drain(ctx context.Context) {
 		}
 		a.log.Info("stopping", zap.String("reason", cmp.Or(a.shutdown.reason, "the application stops")))
 	}
+	a.parts.Outcomes.Close() // not before: callers whose wait ends at once ask again at once
 	a.shutdown.ctx, a.shutdown.end = context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
 }

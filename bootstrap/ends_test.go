@@ -13,9 +13,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
 	"go.uber.org/zap"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/outcomes"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
@@ -36,6 +38,28 @@ func TestMetricsEndWithTheService(t *testing.T) {
 	left, err := registry.Gather()
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// While the service waits for the balancer to notice, it holds requests for outcomes as before.
+func TestOutcomesWaitUntilTheServiceTakesNoMore(t *testing.T) {
+	t.Parallel()
+	var feed *outcomes.Feed
+	app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address, s.TLS.Mode, s.Shutdown.Delay = "127.0.0.1:0", "", bootstrap.TLSOff, time.Hour
+	}, bootstrap.WithParts(fx.Invoke(func(f *outcomes.Feed) { feed = f })))
+	require.NoError(t, app.Start(t.Context()))
+	answered, stopped := make(chan error, 1), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { stopped <- app.Close(ctx) }()
+	require.Eventually(t, func() bool { return app.Ready(t.Context()) != nil }, time.Minute, time.Millisecond)
+	go func() {
+		_, err := feed.Page(t.Context(), outcomes.Query{Wait: outcomes.MaxWait})
+		answered <- err
+	}()
+	require.Never(t, func() bool { return len(answered) > 0 }, 200*time.Millisecond, 10*time.Millisecond)
+	cancel()
+	require.NoError(t, <-answered)
+	<-stopped
 }
 
 // Two services cannot have their metrics under the same names in one registry.
