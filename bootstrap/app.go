@@ -66,8 +66,8 @@ type appParts struct {
 
 func newApp(p appParts) *App { return &App{setup: p.Setup, parts: p} }
 
-// run is called when all parts are made. So the service takes no more before it stops its
-// chores, and then its parts.
+// run is called when all parts are made. So the service is not ready before it stops its
+// chores, and then its parts, the API among them.
 func run(lc fx.Lifecycle, a *App) {
 	b := background{a}
 	lc.Append(b.hook())
