@@ -23,6 +23,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -78,6 +79,8 @@ func New(baseURL, key string, o Options) (*Client, error) {
 		return nil, errors.New("base URL must be https: with http the subscription key could be read on the way")
 	case key == "":
 		return nil, errors.New("subscription key is empty")
+	case strings.ContainsFunc(key, unicode.IsControl): // no request with it could be sent
+		return nil, errors.New("subscription key has a line end or another control character")
 	}
 	const prefix = "/BankingApiV01"
 	o.Patience = cmp.Or(max(0, o.Patience), 2*time.Minute)

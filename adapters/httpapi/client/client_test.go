@@ -335,7 +335,9 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		_, err := client.New(url, demo.Key, client.Options{})
 		require.Error(t, err, url)
 	}
-	_, err := client.New("https://bank.example", "", client.Options{})
+	_, err := client.New("https://bank.example", demo.Key+"\n", client.Options{})
+	require.ErrorContains(t, err, "line end", "as a file has it")
+	_, err = client.New("https://bank.example", "", client.Options{})
 	require.Error(t, err)
 	for _, url := range []string{"https://bank.example", "https://bank.example/prefix/", "http://127.0.0.1:1", "http://localhost", "http://[::1]:1"} {
 		_, err := client.New(url, demo.Key, client.Options{})
