@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -78,9 +79,12 @@ func (a *api) readOutcomes(x *exchange, r *http.Request, subscription string) ([
 }
 
 func outcomesQuery(r *http.Request) (q outcomes.Query, err error) {
-	values := r.URL.Query()
 	invalid := func(detail string) error {
 		return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.InvalidFormat, Detail: detail})
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery) // URL.Query would begin with the first outcome again
+	if err != nil {
+		return q, invalid("The query must be after=CURSOR&limit=N&wait=20s, with values in percent-encoding.")
 	}
 	q.After = values.Get("after")
 	if text := values.Get("limit"); text != "" {

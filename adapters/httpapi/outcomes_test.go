@@ -68,7 +68,7 @@ func TestCallersReadHowTheirOperationsEnded(t *testing.T) {
 		"At":"2026-12-04T15:30:00.000001Z","Reversed":true}],"Next":"4"}`, get(h, "/outcomes?after=3", key).Body.String())
 	require.JSONEq(t, `{"Outcomes":[],"Next":"4"}`, get(h, "/outcomes?after=4&wait=1ms", key).Body.String())
 
-	for _, bad := range []string{"after=5", "after=x", "limit=0", "limit=x", "limit=1001", "wait=20", "wait=61s"} {
+	for _, bad := range []string{"after=5", "after=x", "limit=0", "limit=x", "limit=1001", "wait=20", "wait=61s", "after=3;limit=2", "after=%zz"} {
 		w := get(h, "/outcomes?"+bad, key)
 		require.Equal(t, http.StatusBadRequest, w.Code, bad)
 		require.NotContains(t, w.Body.String(), `"Data"`, "a read says nothing of an operation")
