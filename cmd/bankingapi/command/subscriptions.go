@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bankingapi/adapters/settings"
+	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
@@ -162,6 +163,7 @@ func (p program) completeName(others cobra.CompletionFunc) cobra.CompletionFunc 
 			return others(cmd, args, begun)
 		}
 		c := &call{Command: cmd, program: p}
+		c.options = bootstrap.Options(p.options, bootstrap.WithBookAsItIs()) // a Tab changes nothing
 		if c.load() == nil && c.openBook() == nil {
 			known, _ := c.manager.List(cmd.Context())
 			for _, s := range known {

@@ -59,3 +59,17 @@ func TestTheAuditSaysWhatChanged(t *testing.T) {
 	require.Contains(t, audit, `subscription.state,shop,key was leaked,suspended`)
 	require.Contains(t, audit, `subscription.regenerate,shop,key was leaked,primary`)
 }
+
+// A Tab after the name of a command that changes a subscription migrates no book.
+func TestCompletionChangesNothing(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	for _, command := range [][]string{{"migrate", "up"}, {"migrate", "down"}} {
+		got := bankingapi(t, environment, command...)
+		require.Zero(t, got.status, got.err)
+	}
+	before := bankingapi(t, environment, "migrate", "status").out
+	require.Contains(t, before, "pending")
+	bankingapi(t, environment, "__complete", "subscriptions", "change", "")
+	require.Equal(t, before, bankingapi(t, environment, "migrate", "status").out)
+}
