@@ -50,7 +50,8 @@ func (b *connections) begin(ctx context.Context) (*session, error) {
 	b.checkpoints.finish(ctx, conn)
 	b.asked.CompareAndSwap(0, time.Now().UnixNano()) //nolint:forbidigo // measures a duration
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return nil, errors.Join(b.file.explain(err), conn.Close())
+		s.Rollback() // it may have begun although ctx has ended
+		return nil, b.file.explain(err)
 	}
 	b.asked.Store(0)
 	err = conn.Raw(func(raw any) error {
