@@ -166,6 +166,7 @@ func (a *App) Start(context.Context) error {
 		err = errors.Join(a.parts.Ops.Start(), a.parts.API.Start())
 	}
 	if err != nil {
+		a.started = errors.New("the service could not be started: open another one")
 		return errors.Join(err, a.parts.Ops.Close(), a.parts.API.Close())
 	}
 	a.started = errors.New("the service is started already")

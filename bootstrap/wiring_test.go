@@ -318,8 +318,8 @@ func TestSettlingIsTold(t *testing.T) {
 	})
 }
 
-// A port in use is told with its setting, and takes nothing away: the service can be
-// started when the port is free.
+// A port in use is told with its setting, and takes nothing away: another service can be
+// started when the port is free. The first one cannot, because its other listener has ended.
 func TestPortsInUse(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zapcore.InfoLevel)
@@ -337,6 +337,13 @@ func TestPortsInUse(t *testing.T) {
 	require.ErrorContains(t, err, "http.address (BANKINGAPI_HTTP__ADDRESS)")
 	require.Empty(t, messages(logged))
 	require.NoError(t, listener.Close())
+
+	app = newMemory(nil).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = other.Addr().String(), taken, bootstrap.TLSOff
+	})
+	require.ErrorContains(t, app.Start(t.Context()), "http.address (BANKINGAPI_HTTP__ADDRESS)")
+	require.NoError(t, other.Close())
+	require.ErrorContains(t, app.Start(t.Context()), "open another one", "nobody would answer at ops.address")
 
 	app = newMemory(nil).open(t, func(s *bootstrap.Settings) {
 		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = taken, "", bootstrap.TLSOff
