@@ -85,6 +85,7 @@ var (
 	errBusy      = &problem{http.StatusServiceUnavailable, "Other pages are being read: try again in a moment."}
 	errLong      = &problem{http.StatusServiceUnavailable, "A download of yours runs: try again in a moment."}
 	errSlow      = &problem{http.StatusServiceUnavailable, "The answer took longer than 2 seconds, so the console stopped reading."}
+	errUnknown   = &problem{http.StatusServiceUnavailable, "The database was lost at the end, so it is not known whether this was done. Look at the page of what you changed before you do it again."}
 	errStorage   = &problem{http.StatusServiceUnavailable, "The database cannot be used now."}
 	errInternal  = &problem{http.StatusInternalServerError, "The service could not make this page. See its log."}
 )
@@ -127,7 +128,7 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		disconnected := errors.Is(err, context.Canceled) && ctx.Err() != context.DeadlineExceeded
 		if err != nil && !disconnected {
 			known := q.explain(err)
-			if known == errInternal || known == errStorage {
+			if known == errInternal || known == errStorage || known == errUnknown {
 				c.o.Failed(p.Title, err)
 			}
 			q.status, q.template = known.Status, "error"
@@ -178,6 +179,8 @@ func (q *request) explain(err error) *problem {
 		return &problem{http.StatusBadRequest, strings.Join(texts, " ")}
 	case errors.Is(err, backoffice.ErrNotFound):
 		return errNothing
+	case fault.KindOf(err) == fault.Indeterminate && q.r.Method == http.MethodPost:
+		return errUnknown
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
 		if q.Page.narrow == "" || slices.ContainsFunc(q.Troubles(), trouble.isUnready) { // a smaller page would be read no faster
 			return errSlow

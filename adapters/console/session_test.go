@@ -1,13 +1,27 @@
 package console
 
 import (
+	"context"
+	"crypto/rand"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/subscriptions"
+	"bankingapi/application/summary"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/test/fake"
 )
 
 // A session takes each of its forms once, and only while they are young.
@@ -100,5 +114,37 @@ func TestWhatIsForOperators(t *testing.T) {
 		w := httptest.NewRecorder()
 		c.ForOperators(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
 		require.Equal(t, of.want, w.Code, of)
+	}
+}
+
+// If the database is lost during a commit, or too slow, nobody knows whether a form changed
+// something. The page says so.
+func TestAFormTellsThatItsOutcomeIsNotKnown(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{io.ErrUnexpectedEOF, context.DeadlineExceeded} {
+		store, failed := fake.NewStore(), 0
+		c := Open(Options{
+			Office: backoffice.New(store.Backoffice(nil, time.Now), audit.Acts{NewID: new(fake.IDs).Next, Now: time.Now}, time.UTC), Machine: time.Now, Bank: time.Now, Zone: time.UTC, Checks: func() []summary.Check { return nil },
+			Due: func(context.Context) (buyfund.Waits, error) { return buyfund.Waits{}, cause }, Failed: func(string, error) { failed++ },
+			Subscriptions: subscriptions.NewManager(store.Subscriptions(func(_ context.Context, at fake.Moment) error {
+				if at == fake.Begin {
+					return nil
+				}
+				return fault.Wrap(fault.Indeterminate, cause, "The connection was lost.")
+			}), rand.Reader),
+		})
+		s := c.sessions.begin(&http.Request{}, "ayse")
+		s.Operator = true
+		form := url.Values{"csrf": {seal(s.box, s.ID, formToken{"form", time.Now()})}, "action": {"create"}, "name": {"shop"}, "operation": {operation.BuyFundFromCustomer.String()}}
+		r, w := httptest.NewRequest(http.MethodPost, "/console/subscriptions", strings.NewReader(form.Encode())), httptest.NewRecorder()
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		c.sessions.save(w, r, s)
+		r.AddCookie(w.Result().Cookies()[0])
+		w = httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.Contains(t, w.Body.String(), "it is not known whether this was done")
+		require.Equal(t, 1, failed, "the log has the cause")
+		c.Close()
 	}
 }
