@@ -232,7 +232,7 @@ func cookieName(r *http.Request, name string) string {
 
 func (s *sessions) isFromProxy(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap()) })
+	return err == nil && slices.ContainsFunc(s.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(from.Addr().Unmap().WithZone("")) })
 }
 
 // proxied returns the user that a trusted proxy names, or nothing.

@@ -103,11 +103,11 @@ func TestTheSettingsSayWhoIsAnOperator(t *testing.T) {
 // on the machine.
 func TestWhatIsForOperators(t *testing.T) {
 	t.Parallel()
-	c := Open(Options{Machine: time.Now, UserHeader: "X-User", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Operators: []string{"ayse"}})
+	c := Open(Options{Machine: time.Now, UserHeader: "X-User", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("fe80::/10")}, Operators: []string{"ayse"}})
 	for _, of := range []struct {
 		from, user string
 		want       int
-	}{{"192.0.2.1:99", "ayse", 200}, {"192.0.2.1:99", "mehmet", 403}, {"192.0.2.1:99", "", 403}, {"127.0.0.1:99", "", 200}} {
+	}{{"192.0.2.1:99", "ayse", 200}, {"192.0.2.1:99", "mehmet", 403}, {"192.0.2.1:99", "", 403}, {"[fe80::1%eth0]:99", "mehmet", 403}, {"127.0.0.1:99", "", 200}} {
 		r := httptest.NewRequest(http.MethodPut, "/log/level", nil)
 		r.RemoteAddr = of.from
 		r.Header.Set("X-User", of.user)
