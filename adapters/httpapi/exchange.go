@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -15,7 +16,7 @@ import (
 )
 
 // StatusClientGone is the Status of an Exchange whose caller left, or was cut by a
-// timeout, before the answer. Nothing was sent and nothing happened.
+// timeout, the sandbox or a page, before the answer. Nothing was sent and nothing happened.
 const StatusClientGone = 499
 
 // exchange is a request in progress and the http.ResponseWriter of its answer.
@@ -195,7 +196,9 @@ func (x *exchange) end(r *http.Request) {
 	cause := recover()
 	aborted := cause == http.ErrAbortHandler //nolint:errorlint // net/http compares it so too
 	switch {
-	case cause == nil, aborted:
+	case cause == nil:
+	case aborted:
+		x.Status = cmp.Or(x.Status, StatusClientGone) // who serves the route has cut the connection
 	case x.Status == 0:
 		x.refuse(internal(panicked(cause)))
 	default: // half of the answer was sent: it must not look complete

@@ -550,6 +550,14 @@ func TestPanicsAreAnswered(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a connection that is cut has no 200", func(t *testing.T) {
+		t.Parallel()
+		s := newService(func(s *service) {
+			s.options.Check = func(*http.Request) (bool, error) { panic(http.ErrAbortHandler) } // as a sandbox does
+		})
+		require.PanicsWithValue(t, http.ErrAbortHandler, func() { s.post(t, salePath, saleBody) })
+		require.Equal(t, httpapi.StatusClientGone, s.observed()[0].Status)
+	})
 	t.Run("half an answer is cut", func(t *testing.T) {
 		t.Parallel()
 		s := newService(func(s *service) {
