@@ -149,6 +149,20 @@ func TestAnOpenPageSignsInOnce(t *testing.T) {
 	require.Equal(t, before+1, signIns())
 }
 
+// A page that panics is answered, and its log has no value.
+func TestAPageThatPanics(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	var failed error
+	o.console.o.Failed = func(_ string, err error) { failed = err }
+	o.strike.Store(new(fake.Strike(func(context.Context, fake.Moment) error { panic("customer 1001") })))
+	status, body := o.get("sales")
+	require.Equal(t, http.StatusInternalServerError, status)
+	require.Contains(t, body, "The service could not make this page.")
+	require.ErrorContains(t, failed, "panic of type string at console/health_test.go:")
+	require.NotContains(t, failed.Error(), "1001")
+}
+
 // A clock that was set back to before the start of the service breaks no page.
 func TestPagesSurviveAClockThatIsSetBack(t *testing.T) {
 	t.Parallel()

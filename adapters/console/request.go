@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -108,7 +109,16 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		} else if r.Method == http.MethodPost {
 			q.form, err = c.sessions.readFormToken(s, q.field("csrf"))
 		}
-		work := func() error {
+		work := func() (err error) {
+			defer func() {
+				switch cause := recover(); cause {
+				case nil:
+				case http.ErrAbortHandler: // a download is broken off
+					panic(cause)
+				default: // net/http would log the value, which may be anything
+					err = fault.PanicError(cause, debug.Stack())
+				}
+			}()
 			answer, err := handle(q)
 			if err == nil && p.personal {
 				err = q.look()
