@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -550,6 +553,31 @@ func TestAnImportInTheOrderOfItsKeysIsInTheTrail(t *testing.T) {
 			}
 			return nil
 		}, quiet))
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+	})
+}
+
+// Two replicas begin the log at once: the rows that are older get their leaves once.
+func TestTwoReplicasBeginTheLogOnce(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b := newBank(t, s, 1)
+		b.sell(operation.Completed, order(v7(), "", sale(1, 1, 1)))
+		s.Trail.Writer.Use(trailKeys, v7)
+		begin := make(chan struct{})
+		total, running := new(atomic.Int64), new(sync.WaitGroup)
+		for range 8 {
+			running.Go(func() {
+				<-begin
+				adopted, err := s.Trail.Origin.Adopt(t.Context())
+				assert.NoError(t, err)
+				total.Add(adopted)
+			})
+		}
+		close(begin)
+		running.Wait()
+		require.EqualValues(t, 3, total.Load(), "the price, the openings and the sale")
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
 	})

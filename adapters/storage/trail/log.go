@@ -220,7 +220,8 @@ func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, er
 	return hashes, t.Translate(err)
 }
 
-func (t trailLog) Adopt(ctx context.Context) (int64, error) {
+// Adopt writes all leaves in one transaction: of two replicas that begin the log, one does.
+func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 	maker := t.on.Load()
 	head, err := t.LogRow(t.Reads.WithContext(ctx))
 	if err != nil || maker == nil || head.Begun != 0 {
@@ -234,19 +235,21 @@ func (t trailLog) Adopt(ctx context.Context) (int64, error) {
 		entries, err = t.adopt(tx, maker.keys)
 		return err
 	})
-	for part := range slices.Chunk(entries, tables.Chunk) {
-		if err == nil {
-			err = t.Transact(ctx, func(session batch.Session) error {
-				return session.Commit(ctx, t.addBatch.Request([]tables.TrailBatchRow{t.row(maker, part, true)}))
-			})
-		}
-	}
 	if err != nil {
 		return 0, err
 	}
-	return int64(len(entries)), t.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("UPDATE " + t.TrailLogs.Name + " SET begun = 1").Error
+	err = t.Change(ctx, func(tx *gorm.DB) error {
+		begins := tx.Exec("UPDATE " + t.TrailLogs.Name + " SET begun = 1 WHERE begun = 0")
+		adopted = begins.RowsAffected * int64(len(entries)) // none if another replica was faster
+		err := begins.Error
+		for part := range slices.Chunk(entries[:adopted], tables.Chunk) {
+			if err == nil {
+				err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request([]tables.TrailBatchRow{t.row(maker, part, true)}))
+			}
+		}
+		return err
 	})
+	return adopted, err
 }
 
 // adopt returns the entries of all rows that have none.
