@@ -582,3 +582,26 @@ func TestTwoReplicasBeginTheLogOnce(t *testing.T) {
 		require.Empty(t, found)
 	})
 }
+
+// A log of many batches is not that of another key, although a service with that key has written
+// a batch. The oldest ones say it, however many there are.
+func TestTheOldestBatchesSayWhoseLogItIs(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		isOf := func(keys *trail.Keys) bool {
+			is, err := s.Trail.Log.IsOf(t.Context(), keys)
+			require.NoError(t, err)
+			return is
+		}
+		other := trail.NewKeys([]byte("another secret"))
+		s.Trail.Writer.Use(trailKeys, v7)
+		for i := range 200 {
+			notify(t, s, "", fmt.Sprint(i))
+		}
+		s.Trail.Writer.Use(other, v7)
+		notify(t, s, "", "written with another key")
+		require.True(t, isOf(trailKeys))
+		require.False(t, isOf(other))
+		require.False(t, isOf(nil))
+	})
+}

@@ -55,8 +55,8 @@ type Log interface {
 	Seal(ctx context.Context, limit int, mark bool, seal Seal) (Round, error)
 	// Hashes reads stored hashes.
 	Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error)
-	// IsOf reports whether a service with these keys made a batch, or whether
-	// there are no batches. keys may be nil: then it reports whether there are none.
+	// IsOf reports whether a service with these keys made one of the oldest batches, or
+	// whether there are no batches. keys may be nil: then it reports whether there are none.
 	IsOf(ctx context.Context, keys *trail.Keys) (bool, error)
 }
 
