@@ -111,9 +111,6 @@ func (a background) tellRisks() func(context.Context) error {
 	}
 }
 
-// verifiedSince is how old an answer to when the book was verified last may be.
-const verifiedSince = 90 * 24 * time.Hour
-
 // watch shows in the metrics what an operator must not miss. The chore asks when the book
 // was verified last.
 func (a background) watch() func(context.Context) error {
@@ -131,7 +128,7 @@ func (a background) watch() func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, a.settings.Storage.StatementTimeout)
 		defer cancel()
-		act, err := p.Office.LastVerified(ctx, a.bank().Add(-verifiedSince))
+		act, err := p.Office.LastVerified(ctx)
 		if err == nil {
 			last.Store(act)
 		}

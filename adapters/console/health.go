@@ -165,7 +165,7 @@ func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
 	defer cancel()
 	due, err := c.o.Due(ctx)
 	partners, wrong := c.o.Subscriptions.List(ctx)
-	checked, failed := lastVerified(ctx, &c.o)
+	checked, failed := c.o.Office.LastVerified(ctx)
 	if err := errors.Join(err, wrong, failed); err != nil {
 		return nil, err
 	}

@@ -37,11 +37,6 @@ func (r proofRun) Running() bool { return !r.Began.IsZero() && r.Ended.IsZero() 
 
 func (r proofRun) Done() bool { return !r.Ended.IsZero() && !r.Failed && !r.Stopped }
 
-// lastVerified is the newest check that any program has recorded in 90 days, or nil.
-func lastVerified(ctx context.Context, o *Options) (*audit.Act, error) {
-	return o.Office.LastVerified(ctx, o.Bank().AddDate(0, 0, -90))
-}
-
 func (p *proof) now() proofRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +51,7 @@ func showProof(q *request) (any, error) {
 		}
 	}
 	var err error
-	p.Last, err = lastVerified(q.ctx, q.Options)
+	p.Last, err = q.Office.LastVerified(q.ctx)
 	return p, err
 }
 

@@ -96,7 +96,7 @@ func (g *glance) read(q *request) (now glanced, err error) {
 		return g.busy, nil
 	}
 	if now.Due, err = dueOf(q); err == nil {
-		now.Checked, err = lastVerified(q.ctx, q.Options)
+		now.Checked, err = q.Office.LastVerified(q.ctx)
 	}
 	if err != nil {
 		return now, err

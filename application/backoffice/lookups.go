@@ -242,10 +242,10 @@ func (o *Office) Correction(ctx context.Context, of *Operation) (*audit.Act, err
 	return nil, nil //nolint:nilnil // the audit does not have it
 }
 
-// LastVerified returns the act of the newest Verify since a time that any program has
-// kept. It is nil if there is none.
-func (o *Office) LastVerified(ctx context.Context, since time.Time) (*audit.Act, error) {
-	for a, err := range o.Reader.Acts(ctx, Query{Action: VerifyAct, Since: since, Limit: 1, Order: Newest}) {
+// LastVerified returns the act of the newest Verify that any program has kept in 90 days. It
+// is nil if there is none.
+func (o *Office) LastVerified(ctx context.Context) (*audit.Act, error) {
+	for a, err := range o.Reader.Acts(ctx, Query{Action: VerifyAct, Since: o.Acts.Now().AddDate(0, 0, -90), Limit: 1, Order: Newest}) {
 		return &a, err
 	}
 	return nil, nil //nolint:nilnil // there is none
