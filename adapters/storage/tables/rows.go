@@ -3,7 +3,7 @@ package tables
 import (
 	"bytes"
 	"context"
-	"errors"
+	"sync"
 	"time"
 
 	"gorm.io/gorm"
@@ -96,21 +96,12 @@ func LookUp[R any](ctx context.Context, s batch.Session, q *batch.Query[R], key 
 
 // Aside runs work in a goroutine of its own. wait returns its error, or panics as it did.
 func Aside(work func() error) (wait func() error) {
-	err := errors.New("the goroutine has ended")
-	var panicked any
-	ended := make(chan struct{})
+	wait = sync.OnceValue(work)
 	go func() {
-		defer close(ended)
-		defer func() { panicked = recover() }()
-		err = work()
+		defer func() { _ = recover() }() // who waits panics too
+		_ = wait()
 	}()
-	return func() error {
-		<-ended
-		if panicked != nil {
-			panic(panicked)
-		}
-		return err
-	}
+	return wait
 }
 
 // Flag is a column of 0 or 1.
