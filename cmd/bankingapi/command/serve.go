@@ -64,7 +64,7 @@ func serveSandbox(c *call) error {
 // listen serves until the context ends. It prints the guide if there is one.
 func listen(c *call, guide *bootstrap.Demo) error {
 	app, ctx := c.app, c.Context()
-	hangUp := make(chan os.Signal, 1) // before anybody knows that the service runs
+	hangUp := make(chan os.Signal, 1)     // before anybody knows that the service runs
 	signal.Notify(hangUp, syscall.SIGHUP) // to the end: while the service stops, SIGHUP must not kill it
 	if err := app.Start(ctx); err != nil {
 		return err
