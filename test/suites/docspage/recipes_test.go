@@ -167,7 +167,7 @@ func TestTheShellTellsWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	command := recipes(t, "sell")["curl"](t, "")
 	tools := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(tools, "date"), []byte("#!/bin/sh\nmkdir \""+tools+"/looked\" 2>/dev/null && echo 1 || echo 999\n"), 0o700)) //nolint:gosec // it is a program
+	require.NoError(t, os.WriteFile(filepath.Join(tools, "date"), []byte("#!/bin/sh\nmkdir \""+tools+"/looked\" 2>/dev/null && echo 1 || echo 999\n"), 0o700))
 	var server *httptest.Server
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")
