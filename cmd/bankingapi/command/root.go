@@ -197,7 +197,7 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 	root.SetOut(forTerminal(out))
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
-	text, status := report(cmd, err, ctx.Err() != nil && cmd.Name() != "serve")
+	text, status := report(cmd, err, ctx.Err() != nil && (cmd.Name() != "serve" || errors.Is(err, context.Canceled)))
 	if text != "" { // its reader may hang
 		_, _ = io.WriteString(errOut, text)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/test/kit/service"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -110,21 +111,28 @@ func TestHangUpBeginsTheTrail(t *testing.T) {
 	b.Verify(t)
 }
 
+// starting starts a service that waits for its database, which never answers.
+func starting(t *testing.T) *service.Process {
+	t.Helper()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	b := newBank(t, testdb.EnginePostgres)
+	b.On("postgres://bank@" + silent.Addr().String() + "/bank?sslmode=disable")
+	s := b.Start(t)
+	connection, err := silent.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = connection.Close() })
+	return s
+}
+
 // TestHangUpNeverEndsTheService sends SIGHUP while the service starts, and while it stops: a
 // program that renews certificates does not know.
 func TestHangUpNeverEndsTheService(t *testing.T) {
 	t.Parallel()
 	t.Run("while it starts", func(t *testing.T) {
 		t.Parallel()
-		silent, err := net.Listen("tcp", "127.0.0.1:0") // a database that does not answer yet
-		require.NoError(t, err)
-		defer silent.Close()
-		b := newBank(t, testdb.EnginePostgres)
-		b.On("postgres://bank@" + silent.Addr().String() + "/bank?sslmode=disable")
-		s := b.Start(t)
-		connection, err := silent.Accept()
-		require.NoError(t, err)
-		defer connection.Close()
+		s := starting(t)
 		require.NoError(t, s.Signal(syscall.SIGHUP))
 		s.Await(t, s.Out, "(?m)^Listening on")
 		s.Stop(t)
@@ -140,6 +148,15 @@ func TestHangUpNeverEndsTheService(t *testing.T) {
 		require.Zero(t, s.Ended(t))
 		require.Contains(t, s.Err.String(), `"message":"stopped"`)
 	})
+}
+
+// TestAStartIsInterrupted checks what a service says that is stopped before it listens.
+func TestAStartIsInterrupted(t *testing.T) {
+	t.Parallel()
+	s := starting(t)
+	require.NoError(t, s.Signal(syscall.SIGTERM))
+	require.Equal(t, 130, s.Ended(t))
+	require.Equal(t, "Interrupted: the service had not started yet.\n", s.Err.String())
 }
 
 // TestInterruptedCommands checks that a command that a signal ends says what it
