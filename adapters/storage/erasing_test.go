@@ -19,6 +19,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/trail"
+	"bankingapi/test/kit/pgproxy"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -270,4 +271,21 @@ func TestABookWithATrailNeedsItsKeyToErase(t *testing.T) {
 		storage.Doubt(s)
 		require.ErrorContains(t, s.Schema.Require(t.Context()), "messages_key")
 	})
+}
+
+// If the answer to the commit is lost, it is not known whether messages were erased. The same
+// transaction once more would find none, and say so.
+func TestAnErasureWhoseAnswerIsLostIsNotKnown(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	direct, p := testdb.OpenPostgres(t, dsn), pgproxy.New(t, dsn)
+	office, ctx := officeOn(t, openAgain(t, p.DSN))
+	tell(t, direct, "", "veli", now)
+	_, err := office.EraseUser(ctx, "zeynep", nil) // knows the schema now
+	require.NoError(t, err)
+	p.AfterCommit.Store(1)
+	_, err = office.EraseUser(ctx, "veli", nil)
+	require.Equal(t, fault.Indeterminate, fault.KindOf(err), "%v", err)
+	acts := all(t, direct.Backoffice.Reader.Acts(t.Context(), backoffice.Query{Action: backoffice.EraseAct}))
+	require.Equal(t, []string{"messages: 0", "messages: 1"}, keys(acts, func(a audit.Act) string { return a.Details }))
 }

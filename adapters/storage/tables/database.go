@@ -125,9 +125,16 @@ func (d *Database) Query(ctx context.Context) *gorm.DB {
 // when it loses a race. The error has its kind.
 func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) error {
 	return d.Retry(ctx, func() error {
-		return d.Writes.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-			return InTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.Check)
+		isDone := false
+		err := d.Writes.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			err := InTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.Check)
+			isDone = err == nil
+			return err
 		})
+		if isDone && d.Classify(err) == batch.Broken { // in the commit, which may have taken effect
+			err = batch.FailureError{Failure: batch.Interrupted, Cause: err}
+		}
+		return err
 	})
 }
 
