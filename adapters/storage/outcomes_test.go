@@ -120,3 +120,24 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 	require.Greater(t, ended, operations/2)
 	b.holds()
 }
+
+// Outcomes are exported from a standby too. It has what it shows, and cannot write.
+func TestOutcomesOfAStandby(t *testing.T) {
+	t.Parallel()
+	primary, standby := testdb.Pair(t)
+	b := newBank(t, testdb.OpenPostgres(t, primary), 1)
+	id, tomorrow := nextID(), today.Plus(1)
+	b.sell(operation.Recorded, order(id, "", on(tomorrow, sale(1, 1, 1))))
+	due, err := b.Books.Due(t.Context(), buyfund.Due{Until: tomorrow}, nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, settle(t.Context(), b.Store, tomorrow, due...))
+
+	s := openAgain(t, standby)
+	require.Eventually(t, func() bool {
+		last, err := s.Backoffice.Outcomes.LastOutcome(t.Context())
+		return err == nil && last == 1
+	}, time.Minute, time.Millisecond)
+	ended, err := s.Backoffice.Outcomes.Outcomes(t.Context(), "", 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, id, ended[0].OperationID)
+}

@@ -25,7 +25,8 @@ import (
 //     it, and becomes visible on the primary alone. So no cancel request is sent
 //     for a connection during its commit.
 
-const message = "SELECT pg_logical_emit_message(true, 'bankingapi', '')"
+// A standby has what it shows.
+const message = "SELECT pg_logical_emit_message(true, 'bankingapi', '') WHERE NOT pg_is_in_recovery()"
 
 // hasMessages reports whether the server has messages in its log. Servers like
 // Postgres that have none are distributed: they show only what a majority has.
