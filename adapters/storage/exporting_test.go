@@ -55,3 +55,22 @@ func TestExportOutlivesTheStatementTimeout(t *testing.T) {
 	require.Equal(t, n, rows)
 	bank{s, t}.holds()
 }
+
+// A reader may stop early inside the transaction of a host, which goes on.
+func TestAListThatIsLeftEarlyLeavesTheTransactionOfAHost(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := testdb.OpenPostgres(t, dsn)
+	require.NoError(t, importHoldings(t.Context(), s, nextID(), manyHoldings(several, unitsAtFirst), quiet))
+	tx, err := connect(t, "pgx", dsn).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	within, err := s.Within(tx)
+	require.NoError(t, err)
+	for _, err := range within.Backoffice.Reader.Holdings(t.Context(), backoffice.Query{}) {
+		require.NoError(t, err)
+		break
+	}
+	_, err = tx.ExecContext(t.Context(), "SELECT 1")
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit())
+}

@@ -390,11 +390,13 @@ func (l *list) last(ctx context.Context) (operation.ID, error) {
 }
 
 // stream reads a list in a snapshot of its own. If the reader stops early, a query without a
-// limit is cancelled, which costs Postgres the connection. A page ends by itself.
+// limit is cancelled, which costs Postgres the connection. A page ends by itself, and so does a
+// query in the transaction of a host, which would end with its connection.
 func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T, error), l *list) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
+		_, isOwn := l.Reads.Statement.ConnPool.(*batch.Pool)
 		stopped := false
 		err := l.Snapshot(ctx, func(tx *gorm.DB) error {
 			query := *l
@@ -406,7 +408,7 @@ func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T,
 					return nil
 				}
 				value, err := entry(row)
-				if stopped = err == nil && !yield(value, nil); stopped && l.Limit == 0 {
+				if stopped = err == nil && !yield(value, nil); stopped && isOwn && l.Limit == 0 {
 					cancel()
 				}
 				return err
