@@ -44,6 +44,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		SkipDefaultTransaction:   true,
 		DisableNestedTransaction: true,
 		DisableAutomaticPing:     true,
+		QueryFields:              true, // a statement that was prepared for all columns fails when there is one more
 	})
 	if err != nil {
 		return nil, err

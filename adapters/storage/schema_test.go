@@ -24,6 +24,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/test/contract"
 	"bankingapi/test/kit/testdb"
@@ -466,4 +467,32 @@ func TestAViewOfTheFirstVersion9GoesWithIt(t *testing.T) {
 			require.Equal(t, version, down.Version)
 		}
 	})
+}
+
+// While a service runs, a later version adds a column. No statement of the service fails once on
+// each of its connections.
+func TestAColumnThatIsAddedEndsNoPreparedStatement(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := testdb.OpenPostgres(t, dsn)
+	b := newBank(t, s, 1)
+	use := func() {
+		_, err := s.Subscriptions.All(t.Context())
+		require.NoError(t, err)
+		_, err = s.Backoffice.OperationOf(t.Context(), idempotency.Key{CallerID: "first", Subscription: "shop", Operation: operation.BuyFundFromCustomer})
+		require.NoError(t, err)
+		_, err = s.Backoffice.Outcomes.Outcomes(t.Context(), "", 0, 1)
+		require.NoError(t, err)
+		_, err = s.Trail.Log.State(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, s.Ping(t.Context()))
+		all(t, s.Backoffice.Reader.ClosedDays(t.Context()))
+	}
+	b.sell(operation.Completed, order(nextID(), "first", sale(1, 1, 1)))
+	use()
+	for _, table := range storage.Tables(s) {
+		script(t, dsn, "ALTER TABLE "+table+" ADD COLUMN later text NOT NULL DEFAULT ''")
+	}
+	script(t, dsn, "ALTER TABLE trail_logs ADD COLUMN later text NOT NULL DEFAULT ''")
+	use()
 }

@@ -22,8 +22,7 @@ var (
 	_ subscriptions.Usage      = subscribers{}
 )
 
-// All is subscriptions.Repository. While a migration runs it reads nothing: a statement that
-// was prepared for half of the columns fails when all are there.
+// All is subscriptions.Repository.
 func (s subscribers) All(ctx context.Context) ([]*subscription.Subscription, error) {
 	var rows []tables.SubscriptionRow
 	if err := s.Query(ctx).Table(s.Subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
