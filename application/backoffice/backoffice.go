@@ -53,7 +53,8 @@ type Office struct {
 	// a content has no checkpoint. New leaves it nil: then Verify checks the book alone.
 	CheckTrail func(ctx context.Context, against []string) (TrailCheck, error)
 	// CheckClock returns an error if the clock of this machine is so far from that of the storage
-	// that an export that follows would leave rows out. New leaves it nil: nothing is checked.
+	// that an export that follows would leave rows out, or messages would be erased too soon. New
+	// leaves it nil: nothing is checked.
 	CheckClock func(ctx context.Context) error
 	// Unkept receives the reason why Verify could not keep its act. It may be nil.
 	Unkept func(error)
