@@ -67,7 +67,9 @@ func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem
 	case err != nil && isGone(r, err):
 		x.abandon(err)
 	case err != nil:
-		return refusal(http.StatusBadRequest, fault.InvalidJSON, "The body does not end where HTTP says it ends.")
+		p := refusal(http.StatusBadRequest, fault.InvalidJSON, "The body does not end where HTTP says it ends.")
+		p.stateless = true // the whole body may be that of an earlier attempt
+		return p
 	case x.BytesIn > a.BodyLimit:
 		return a.tooLarge(r)
 	}
