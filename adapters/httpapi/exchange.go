@@ -48,11 +48,10 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	header["Cache-Control"] = noStore
 	header["X-Content-Type-Options"] = noSniff
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// A request with Content-Length and Transfer-Encoding must end its
-		// connection, because a proxy may disagree about where it ends (RFC 9112,
-		// section 6.1). net/http removes Content-Length then and leaves no trace of
-		// it, so every chunked request of HTTP/1.1 ends its connection. Callers that
-		// stream can send a Content-Length or use HTTP/2.
+		// A request with Content-Length and Transfer-Encoding must end its connection, because
+		// a proxy may disagree about where it ends (RFC 9112, section 6.1). net/http removes
+		// Content-Length then and leaves no trace of it, so every chunked request of HTTP/1.1
+		// ends its connection. Callers that stream can send a Content-Length or use HTTP/2.
 		header["Connection"] = closing
 	}
 	if sent := r.Header["X-Request-Id"]; len(sent) == 1 && isSaneID(sent[0]) {
@@ -220,8 +219,7 @@ func (x *exchange) end(r *http.Request) {
 	x.api.exchanges.Put(x)
 }
 
-// panicked describes a panic of this goroutine, or of the batch that it waited
-// for.
+// panicked describes a panic of this goroutine, or of the batch that it waited for.
 func panicked(cause any) error {
 	if p, ok := cause.(*commit.Panic); ok {
 		return p

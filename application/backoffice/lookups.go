@@ -16,8 +16,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Lookups finds single operations, and what belongs to them. Each call reads from
-// one snapshot.
+// Lookups finds single operations, and what belongs to them. Each call reads from one snapshot.
 type Lookups interface {
 	// Operation finds everything that is stored under an ID. The error is ErrNotFound
 	// if nothing is.
@@ -55,8 +54,7 @@ type SalesKey struct {
 	Waited bool
 }
 
-// SalesSum is the number of sales, and their proceeds in the smallest unit of the
-// currency.
+// SalesSum is the number of sales, and their proceeds in the smallest unit of the currency.
 type SalesSum struct{ Sales, Proceeds int64 }
 
 // RefusedKey is what Received tells refusals apart by. Code is that of the first fault.
@@ -108,10 +106,9 @@ type Line struct {
 	After int64
 }
 
-// Statement yields the postings of a customer before until with the running
-// quantity of each holding and balance of each account, in the order of
-// PostedAt. The zero time takes all. It keeps one number for each holding and
-// account in memory.
+// Statement yields the postings of a customer before until with the running quantity of each
+// holding and balance of each account, in the order of PostedAt. The zero time takes all. It
+// keeps one number for each holding and account in memory.
 func (o *Office) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		after := make(map[fund.Posting]int64) // by a posting with nothing but its holding or account
@@ -135,10 +132,9 @@ type Customer struct {
 	Accounts []fund.Account
 }
 
-// Customer reads what a customer has now or, if until is not the zero time,
-// what the customer had before until. The past is the sum of the postings: it has no
-// holding or account that was imported with zero and never moved. An unknown customer
-// has nothing.
+// Customer reads what a customer has now or, if until is not the zero time, what the customer
+// had before until. The past is the sum of the postings: it has no holding or account that was
+// imported with zero and never moved. An unknown customer has nothing.
 func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time) (c Customer, err error) {
 	if until.IsZero() {
 		of := Query{CustomerNo: customerNo}

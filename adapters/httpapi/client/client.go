@@ -1,13 +1,11 @@
 // Package client calls the banking API from Go. Amounts are exact, and a lost
 // answer never turns one sale into two.
 //
-// An operation gets its CallerId when it is made, not when it is sent. The client
-// sends the same bytes until an answer is certain. A program that may stop in between
-// stores the CallerId with its own order before the first call, and sends the same
-// operation again after a restart.
+// An operation gets its CallerId when it is made, not when it is sent. The client sends the
+// same bytes until an answer is certain. A program that may stop in between stores the CallerId
+// with its own order before the first call, and sends the same operation again after a restart.
 //
-// The package needs nothing but the standard library and the value types of
-// the domain.
+// The package needs nothing but the standard library and the value types of the domain.
 package client
 
 import (
@@ -47,10 +45,9 @@ type Options struct {
 	Attempts int
 	// Timeout is the maximum time of one attempt. The default is 15 seconds.
 	Timeout time.Duration
-	// Backoff is the longest wait before the second attempt. It doubles with
-	// each further attempt, up to 100 times its value. Each wait is a random
-	// part of it, added to what Retry-After asks for, at most a minute. The
-	// default is 100ms.
+	// Backoff is the longest wait before the second attempt. It doubles with each further
+	// attempt, up to 100 times its value. Each wait is a random part of it, added to what
+	// Retry-After asks for, at most a minute. The default is 100ms.
 	Backoff time.Duration
 	// WantReceipt asks for a receipt with every answer.
 	WantReceipt bool
@@ -202,8 +199,7 @@ func (c *Client) attempt(ctx context.Context, name operation.Name, body []byte) 
 	return Answer{}, &Error{Status: response.StatusCode, Unknown: !notSent && !untrusted, Cause: err, retry: !untrusted && ctx.Err() == nil}
 }
 
-// send sends one request and reads its whole answer. After an error the response may
-// be empty.
+// send sends one request and reads its whole answer. After an error the response may be empty.
 func (c *Client) send(ctx context.Context, method, address string, body []byte, timeout time.Duration) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
