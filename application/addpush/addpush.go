@@ -31,11 +31,10 @@ type Inboxes interface {
 	//     effect is not known.
 	//  4. any other error: nothing was written, and a retry will fail too.
 	//
-	// Update may call accept several times, each time with a new inbox: after a
-	// lost race (two replicas and one CallerId), or if the content of an inbox was
-	// not up to date. Only the last call counts. If accept panics, nothing is
-	// written and Update panics with the same value. If ctx is cancelled before
-	// the commit, the outcome is 2.
+	// Update may call accept several times, each time with a new inbox: after a lost race (two
+	// replicas and one CallerId), or if the content of an inbox was not up to date. Only the
+	// last call counts. If accept panics, nothing is written and Update panics with the same
+	// value. If ctx is cancelled before the commit, the outcome is 2.
 	Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error
 }
 

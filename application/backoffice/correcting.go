@@ -45,10 +45,9 @@ func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
 	})
 }
 
-// Reverse undoes a completed operation, once: its units return to the holdings,
-// and its proceeds are taken back from the accounts. Nothing goes below zero.
-// It returns the ID under which the postings are found. The errors are those of
-// Cancel.
+// Reverse undoes a completed operation, once: its units return to the holdings, and its
+// proceeds are taken back from the accounts. Nothing goes below zero. It returns the ID under
+// which the postings are found. The errors are those of Cancel.
 func (o *Office) Reverse(ctx context.Context, id operation.ID) (reversal operation.ID, err error) {
 	found, err := o.Operation(ctx, id)
 	if err != nil {

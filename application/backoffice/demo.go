@@ -10,11 +10,10 @@ import (
 	"bankingapi/domain/money"
 )
 
-// LoadDemo loads a small demo book: two customers, two funds, lira and dollar, and a
-// calendar in which the bank is closed 200 days after today. Like every import it
-// sets holdings and balances anew, so that it can be called again. Callers load it
-// only into a book that IsEmpty. Each of its four imports keeps an act of its own if
-// ctx carries one.
+// LoadDemo loads a small demo book: two customers, two funds, lira and dollar, and a calendar
+// in which the bank is closed 200 days after today. Like every import it sets holdings and
+// balances anew, so that it can be called again. Callers load it only into a book that IsEmpty.
+// Each of its four imports keeps an act of its own if ctx carries one.
 func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 	lira, _ := money.ParseCurrency("TRY")
 	dollar, _ := money.ParseCurrency("USD")

@@ -12,12 +12,11 @@ import (
 	"bankingapi/domain/push"
 )
 
-// Follower is a Reader whose Sales and Notifications do not end: they yield what
-// exists by key, and then each row that comes, once, until the
-// context ends. The end of the context is no error. A row is yielded as it is when
-// it is seen. A sale comes again when it ends after it was received: when it is
-// settled, cancelled or reversed. One that ends during the first read may come twice
-// with the same values.
+// Follower is a Reader whose Sales and Notifications do not end: they yield what exists by key,
+// and then each row that comes, once, until the context ends. The end of the context is no
+// error. A row is yielded as it is when it is seen. A sale comes again when it ends after it
+// was received: when it is settled, cancelled or reversed. One that ends during the first read
+// may come twice with the same values.
 //
 // IDs of operations are made before their commits, so that rows do not come in
 // the order of their IDs. A Follower reads the IDs of the last minute again each

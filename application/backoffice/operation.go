@@ -12,16 +12,13 @@ import (
 	"bankingapi/domain/push"
 )
 
-// ErrNotFound is returned by a lookup if nothing is stored under the ID or the
-// CallerId.
+// ErrNotFound is returned by a lookup if nothing is stored under the ID or the CallerId.
 var ErrNotFound = errors.New("nothing is stored under this ID")
 
-// Operation is everything that is stored of one operation, or of an import or a
-// correction.
+// Operation is everything that is stored of one operation, or of an import or a correction.
 type Operation struct {
 	ID operation.ID
-	// Record is what a repeat of its CallerId is answered with; nil if the
-	// caller gave none.
+	// Record is what a repeat of its CallerId is answered with; nil if the caller gave none.
 	Record *idempotency.Record
 	// Refusal is set if the operation was refused at once. It has no sales then.
 	Refusal *operation.Decision

@@ -37,8 +37,7 @@ type Reader interface {
 	// Postings yields postings by operation and index, units before money; with ByTime
 	// by PostedAt first.
 	Postings(ctx context.Context, q Query) iter.Seq2[fund.PostingEntry, error]
-	// Notifications yields notifications grouped by user, in byte order of the
-	// UserID.
+	// Notifications yields notifications grouped by user, in byte order of the UserID.
 	Notifications(ctx context.Context, q Query) iter.Seq2[push.Entry, error]
 	// Decisions yields the operations that were decided, by ID.
 	Decisions(ctx context.Context, q Query) iter.Seq2[operation.Decision, error]
@@ -112,8 +111,7 @@ type Query struct {
 	Code string
 	// Class takes requests whose status is of that hundred: 2, 4 or 5.
 	Class int
-	// Action, Actor and Object take acts of that kind, of that person and on that
-	// object.
+	// Action, Actor and Object take acts of that kind, of that person and on that object.
 	Action, Actor, Object string
 
 	// Order is the order of the rows.

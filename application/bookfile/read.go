@@ -73,8 +73,7 @@ var calendar = kind[fund.ClosedDay]{
 	again:    "The same day is on line %d.",
 }
 
-// read reads a file to its end. It calls checking when all lines were read; it
-// may be nil.
+// read reads a file to its end. It calls checking when all lines were read; it may be nil.
 func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *sorted[T], err error) {
 	file := newRecords(r)
 	faults := new(backoffice.Faults)
@@ -127,8 +126,7 @@ func badHeader(line int64, rule string) error {
 	return faults
 }
 
-// header reads the line of column names and returns where each of the columns
-// is in the file.
+// header reads the line of column names and returns where each of the columns is in the file.
 func header(file *records, columns []string) ([]int, error) {
 	faults := new(backoffice.Faults)
 	expected := strings.Join(columns, ",")

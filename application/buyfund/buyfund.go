@@ -40,13 +40,12 @@ type Books interface {
 	// value. If ctx is cancelled before the commit, the outcome is 2.
 	Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error
 
-	// Due lists operations that are recorded for a day, in the order of day and ID.
-	// It returns at most limit operations, and none at the end of the list. It
-	// starts after the given operation, or with the first one if after is nil; the
-	// given operation may have been settled since. Each operation has its ID,
-	// Subscription, Header and ReceivedAt, and all its sales in order. The other
-	// fields are not used: SettleDue marks the operations as due itself. Due claims
-	// nothing, Update does. The errors are those of Update.
+	// Due lists operations that are recorded for a day, in the order of day and ID. It returns
+	// at most limit operations, and none at the end of the list. It starts after the given
+	// operation, or with the first one if after is nil; the given operation may have been
+	// settled since. Each operation has its ID, Subscription, Header and ReceivedAt, and all
+	// its sales in order. The other fields are not used: SettleDue marks the operations as due
+	// itself. Due claims nothing, Update does. The errors are those of Update.
 	Due(ctx context.Context, of Due, after *fund.Operation, limit int) ([]*fund.Operation, error)
 
 	// DueFunds lists the funds and days of the sales that are recorded for that day

@@ -170,8 +170,7 @@ func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
 	}
 }
 
-// settleQueued turns a panic into an error, so that one operation does not stop
-// the others.
+// settleQueued turns a panic into an error, so that one operation does not stop the others.
 func (b *Buyer) settleQueued(ctx context.Context, g group) (err error) {
 	defer func() {
 		switch v := recover().(type) {

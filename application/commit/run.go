@@ -8,9 +8,8 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Panic is the value with which Do panics if run panicked for its item. Its
-// text has the type of the original value and the place. It does not have the
-// value, which must not reach a log.
+// Panic is the value with which Do panics if run panicked for its item. Its text has the type
+// of the original value and the place. It does not have the value, which must not reach a log.
 type Panic struct {
 	Value any    // what run panicked with
 	Stack []byte // of the goroutine that ran it
@@ -76,10 +75,9 @@ func (q *Queue[T]) runBatch(t *turn[T]) {
 	t.batch, t.items = t.batch[:0], t.items[:0]
 }
 
-// runAlone runs each item of a failed batch again, so that only the item that
-// makes it fail fails. Together they get the Timeout once more, because other
-// items wait behind them. If the storage itself fails, the rest is not tried. The
-// failed batch had no effect on them.
+// runAlone runs each item of a failed batch again, so that only the item that makes it fail
+// fails. Together they get the Timeout once more, because other items wait behind them. If the
+// storage itself fails, the rest is not tried. The failed batch had no effect on them.
 func (q *Queue[T]) runAlone(t *turn[T]) {
 	ctx, cancel := context.WithTimeout(context.Background(), q.limits.Timeout)
 	defer cancel()

@@ -69,14 +69,12 @@ func New(source Source) *Feed {
 	return f
 }
 
-// Close ends all waiting: pages are answered at once from then on. It may be called
-// twice.
+// Close ends all waiting: pages are answered at once from then on. It may be called twice.
 func (f *Feed) Close() { f.close() }
 
-// Page returns the next page. It waits up to q.Wait if there is no outcome, and
-// returns an empty page if there is none by then, or if ctx ends. The error is
-// fault.Invalid if the cursor is unknown or a bound is exceeded, or that of the
-// Source.
+// Page returns the next page. It waits up to q.Wait if there is no outcome, and returns an
+// empty page if there is none by then, or if ctx ends. The error is fault.Invalid if the cursor
+// is unknown or a bound is exceeded, or that of the Source.
 func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 	after, err := f.check(ctx, &q)
 	if err != nil {
@@ -136,8 +134,7 @@ func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 	return after, err
 }
 
-// lastSeen returns the largest number as it was at most one look ago. One caller looks
-// for all.
+// lastSeen returns the largest number as it was at most one look ago. One caller looks for all.
 func (f *Feed) lastSeen(ctx context.Context) (int64, error) {
 	f.looking.Lock()
 	defer f.looking.Unlock()

@@ -8,9 +8,8 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Durability returns sentences about what may lose data. The error says that an
-// acknowledged operation may be lost, unless that is allowed, or that the storage
-// cannot be asked.
+// Durability returns sentences about what may lose data. The error says that an acknowledged
+// operation may be lost, unless that is allowed, or that the storage cannot be asked.
 func (s *Store) Durability(ctx context.Context, allowUnsafe bool) (warnings []string, err error) {
 	risks, err := s.Risks(ctx)
 	if err != nil {
@@ -32,12 +31,11 @@ func judge(risks []Risk, allowUnsafe bool) (warnings []string, err error) {
 // maxSkew is how far the clock of the service may be off.
 const maxSkew = time.Minute
 
-// CheckClock compares the clock of the service with those that the storage knows. The
-// error says that the service must not settle. Another time zone begins the days of
-// the book, or the clock is a minute ahead of the storage's. A storage without a
-// clock has the newest sale as its witness: the clock was set back, or was ahead
-// before. With allowUnsafe a wrong clock is only a warning, as one that is behind
-// always is.
+// CheckClock compares the clock of the service with those that the storage knows. The error
+// says that the service must not settle. Another time zone begins the days of the book, or the
+// clock is a minute ahead of the storage's. A storage without a clock has the newest sale as
+// its witness: the clock was set back, or was ahead before. With allowUnsafe a wrong clock is
+// only a warning, as one that is behind always is.
 func (s *Store) CheckClock(ctx context.Context, now func() time.Time, zone *time.Location, allowUnsafe bool) (warnings []string, err error) {
 	at := now()
 	theirs, newest, err := s.Clock(ctx, zone.String())

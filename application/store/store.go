@@ -19,16 +19,14 @@ import (
 // Options say how to open a storage. An adapter ignores the options that have
 // no meaning for it.
 type Options struct {
-	// DSN names the place of the data, in the adapter's own format. It is a
-	// secret.
+	// DSN names the place of the data, in the adapter's own format. It is a secret.
 	DSN              string
 	MaxConnections   int           // 0 means the adapter's default
 	StatementTimeout time.Duration // ends statements that take longer
 	// TablePrefix is the prefix of every table and index name, for a database
 	// that has other tables. Letters, digits and underscores.
 	TablePrefix string
-	// DataFolder is where the service keeps its own files if the storage has no
-	// folder.
+	// DataFolder is where the service keeps its own files if the storage has no folder.
 	DataFolder string
 	// MustExist makes it an error if there is no book: the adapter creates
 	// nothing. An adapter whose data are on a server ignores it.
@@ -37,12 +35,10 @@ type Options struct {
 	AsItIs bool
 	// Outcomes says that partners read outcomes.
 	Outcomes bool
-	// Mark is the mark that the storage must have. Empty means none: it is the
-	// book of a bank. A storage with another mark fails every call, with a
-	// MarkError.
+	// Mark is the mark that the storage must have. Empty means none: it is the book of a bank.
+	// A storage with another mark fails every call, with a MarkError.
 	Mark string
-	// DropData lets Schema.Down delete rows. Without it, Down fails if there are
-	// any.
+	// DropData lets Schema.Down delete rows. Without it, Down fails if there are any.
 	DropData bool
 	// Now returns the current time in UTC. It dates what imports write.
 	Now func() time.Time
@@ -91,10 +87,9 @@ type Store struct {
 	// received. Either is zero if there is none. It is an error if the days of the book
 	// are those of another time zone. The first call decides the zone of a book.
 	Clock func(ctx context.Context, zone string) (now, newest time.Time, err error)
-	// Within returns the Store inside a transaction of the host. The adapter
-	// says which types tx may have, and returns an error for others. It does not
-	// retry a transaction that lost a race: the error is fault.Unavailable, and
-	// the host rolls back.
+	// Within returns the Store inside a transaction of the host. The adapter says which types
+	// tx may have, and returns an error for others. It does not retry a transaction that lost a
+	// race: the error is fault.Unavailable, and the host rolls back.
 	Within func(tx any) (*Store, error)
 	// Pools return the connection pools by their purpose, for the metrics. They may be
 	// opened by Start.
@@ -119,8 +114,7 @@ type Store struct {
 	// can see that. Nothing else in this process may use it meanwhile.
 	Alone func(ctx context.Context) error
 
-	// Backup writes a consistent copy of the data to a new file, while the storage
-	// is used.
+	// Backup writes a consistent copy of the data to a new file, while the storage is used.
 	Backup func(ctx context.Context, file string) error
 
 	// Copy copies all data to another storage of the adapter, whose Options.Mark is
@@ -167,10 +161,9 @@ const SchemaVersion = 15
 
 // Schema migrates a storage between versions.
 type Schema interface {
-	// Up migrates to the version that this program needs, and returns what it
-	// applied. Replicas may call it at the same time: they wait for each other.
-	// It marks an empty storage with Options.Mark. It changes nothing in a storage
-	// that has data and another mark.
+	// Up migrates to the version that this program needs, and returns what it applied. Replicas
+	// may call it at the same time: they wait for each other. It marks an empty storage with
+	// Options.Mark. It changes nothing in a storage that has data and another mark.
 	Up(ctx context.Context) ([]Migration, error)
 	// Down undoes the newest migration, with all data in its tables. It fails if
 	// the storage has rows, unless Options.DropData allows it. It fails if another
@@ -218,7 +211,6 @@ type Marker interface {
 	Note(ctx context.Context) (string, error)
 	// SetNote keeps a note.
 	SetNote(ctx context.Context, note string) error
-	// Empty deletes everything but the subscriptions, and sets the note, in one
-	// transaction.
+	// Empty deletes everything but the subscriptions, and sets the note, in one transaction.
 	Empty(ctx context.Context, note string) error
 }

@@ -71,10 +71,9 @@ func (s *Store) complete() error {
 	return nil
 }
 
-// Unsupported returns a Store whose optional ports say that the storage cannot do
-// what they are asked: "this storage cannot verify". A storage adapter sets what it
-// can do. Books, Inboxes and Subscriptions are not optional and are nil. The errors
-// are errors.ErrUnsupported.
+// Unsupported returns a Store whose optional ports say that the storage cannot do what they are
+// asked: "this storage cannot verify". A storage adapter sets what it can do. Books, Inboxes
+// and Subscriptions are not optional and are nil. The errors are errors.ErrUnsupported.
 func Unsupported() *Store {
 	return &Store{
 		Usage: lacking{}, Requests: lacking{},
@@ -110,9 +109,8 @@ type unsupported string
 func (u unsupported) Error() string { return string(u) }
 func (u unsupported) Unwrap() error { return errors.ErrUnsupported }
 
-// lacking are the ports of a storage that can do nothing but answer requests. Those of
-// the back office fail, unless doing nothing is right: a bank without a calendar is open
-// every day.
+// lacking are the ports of a storage that can do nothing but answer requests. Those of the back
+// office fail, unless doing nothing is right: a bank without a calendar is open every day.
 type lacking struct{}
 
 func (lacking) KeepUses(context.Context, []subscriptions.Use) error { return nil }

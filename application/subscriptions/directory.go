@@ -16,10 +16,9 @@ const (
 	// change reaches every replica within 5 s (the contract, section 7), even if
 	// the background refresh is late.
 	maxAge = 4 * time.Second
-	// missAge limits how often unknown keys refresh the directory. A new key works
-	// at once, and a flood of invented keys costs at most ten refreshes a second,
-	// also while refreshes fail. A caller who needs a younger copy waits that long
-	// after a failure.
+	// missAge limits how often unknown keys refresh the directory. A new key works at once, and
+	// a flood of invented keys costs at most ten refreshes a second, also while refreshes fail.
+	// A caller who needs a younger copy waits that long after a failure.
 	missAge = 100 * time.Millisecond
 	// maxRead is the timeout of a refresh, because callers wait for it.
 	maxRead = 2 * time.Second
@@ -219,8 +218,7 @@ func (u *uses) take() (all []Use) {
 	return all
 }
 
-// WithoutCallerID notes that a subscription has sent a BuyFundFromCustomer
-// without a CallerId.
+// WithoutCallerID notes that a subscription has sent a BuyFundFromCustomer without a CallerId.
 func (d *Directory) WithoutCallerID(name string) {
 	now := d.now().Truncate(time.Microsecond)
 	d.uses.note(name, func(u *Use) { u.WithoutCallerID = now })

@@ -32,8 +32,7 @@ type Exchange struct {
 	// Start to the end of the answer.
 	Start    time.Time
 	Duration time.Duration
-	// BytesIn is how much of the body was read, and BytesOut the size of the
-	// answer's body.
+	// BytesIn is how much of the body was read, and BytesOut the size of the answer's body.
 	BytesIn, BytesOut int64
 	RequestID         string // the answer's X-Request-Id
 	// Subscription is the name of the subscription, or empty if the key belongs
@@ -57,11 +56,9 @@ type Exchange struct {
 	CallerID, ChannelSessionID, ChannelRequestID string
 
 	Gone bool // the caller had left before the end of the answer
-	// TraceID is the trace that the request belongs to, if there is one. HTTP does
-	// not know it.
+	// TraceID is the trace that the request belongs to, if there is one. HTTP does not know it.
 	TraceID string
-	// Err is why the service failed, for logs only. It is nil unless Status is
-	// 499, 500 or 503.
+	// Err is why the service failed, for logs only. It is nil unless Status is 499, 500 or 503.
 	Err error
 }
 
@@ -74,9 +71,8 @@ type Answered struct {
 	Omitted int64 // how many requests were left out shortly before this one
 }
 
-// Masked is the masked number of a customer or an account: ******1234. It has the
-// last four digits, and never more than half of a number. The zero value is no
-// number.
+// Masked is the masked number of a customer or an account: ******1234. It has the last four
+// digits, and never more than half of a number. The zero value is no number.
 type Masked struct {
 	digits [4]byte
 	length int8

@@ -1,9 +1,8 @@
 // Package audit has what is kept of every act of administration: who did what,
 // when, from where and why.
 //
-// An act travels in the context of the call that carries it out. The storage
-// writes it in the transaction of that call, so that an act is kept if and only
-// if it took effect.
+// An act travels in the context of the call that carries it out. The storage writes it in the
+// transaction of that call, so that an act is kept if and only if it took effect.
 package audit
 
 import (
@@ -31,8 +30,7 @@ type Act struct {
 	Details string // more, such as what changed; may be empty
 }
 
-// NamesCustomer reports whether Object names a customer, so that not everybody may
-// read it.
+// NamesCustomer reports whether Object names a customer, so that not everybody may read it.
 func (a *Act) NamesCustomer() bool {
 	return a.Action == "adjust.holding" || a.Action == "adjust.account"
 }
@@ -45,8 +43,7 @@ type (
 // By returns a context whose acts are those of who.
 func By(ctx context.Context, who Who) context.Context { return context.WithValue(ctx, whoKey{}, who) }
 
-// Actor returns who By has put into the context. It is the zero value if the
-// context has none.
+// Actor returns who By has put into the context. It is the zero value if the context has none.
 func Actor(ctx context.Context) Who {
 	who, _ := ctx.Value(whoKey{}).(Who)
 	return who

@@ -1,5 +1,4 @@
-// Package day has the calendar day: a date without a time of day and without
-// a time zone.
+// Package day has the calendar day: a date without a time of day and without a time zone.
 package day
 
 import (
@@ -101,8 +100,7 @@ func (d Day) String() string {
 
 func (d Day) utc() time.Time { return origin.AddDate(0, 0, int(d.number)) }
 
-// Clock is a local time of day in minutes, from 00:00 to 23:59. The zero value is
-// no time.
+// Clock is a local time of day in minutes, from 00:00 to 23:59. The zero value is no time.
 type Clock struct {
 	number int16 // minutes since midnight, and 1 more, so that no time is 0
 }

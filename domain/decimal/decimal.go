@@ -42,16 +42,14 @@ const (
 	// maxExponent limits the exponent of a text. It is greater than the number of
 	// digits in the longest text, so that 0.(many zeros)1e(many) is read exactly.
 	maxExponent = 1 << 40
-	// maxKept limits the exponent that is kept. Every conversion of a number
-	// beyond it fails.
+	// maxKept limits the exponent that is kept. Every conversion of a number beyond it fails.
 	maxKept = 1 << 30
 )
 
 // Int returns the decimal with the value of an integer.
 func Int(n int64) Decimal { return New(n, 0) }
 
-// New returns the decimal value / 10^scale: New(1250, 2) is 12.5. It is the
-// inverse of Integer.
+// New returns the decimal value / 10^scale: New(1250, 2) is 12.5. It is the inverse of Integer.
 func New(value int64, scale int) Decimal {
 	if value < 0 {
 		return normal(negative, -uint64(value), -int64(scale)) //nolint:gosec // the negation undoes the wrap, also of -2^63
@@ -62,8 +60,7 @@ func New(value int64, scale int) Decimal {
 // ParseBytes is Parse without a copy of the text.
 func ParseBytes(text []byte) (Decimal, error) { return Parse(string(text)) }
 
-// Parse reads a number in the notation of JSON (RFC 8259, section 6). The error
-// is ErrSyntax.
+// Parse reads a number in the notation of JSON (RFC 8259, section 6). The error is ErrSyntax.
 func Parse(text string) (Decimal, error) {
 	sign := positive
 	number, isNegative := strings.CutPrefix(text, "-")

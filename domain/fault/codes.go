@@ -146,8 +146,7 @@ type described struct {
 	byName map[string]Code
 }
 
-// codes reads the descriptions: a section for each code, with a line for each of its
-// texts.
+// codes reads the descriptions: a section for each code, with a line for each of its texts.
 var codes = sync.OnceValue(func() described {
 	d := described{byName: make(map[string]Code)}
 	_, sections, _ := strings.Cut(descriptions, "\n## ")

@@ -11,17 +11,15 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Changes is the effect of a settled batch. Storage writes all of it in one
-// transaction.
+// Changes is the effect of a settled batch. Storage writes all of it in one transaction.
 type Changes struct {
 	Holdings []Holding   // with their new quantities, in lock order
 	Accounts []Account   // with their new balances, in lock order
 	Sales    []SaleEntry // to insert
 	Settled  []SaleEntry // of due operations: they exist and are updated
 	Postings []Posting
-	// Refusals are the operations that were refused at once, in the order in which
-	// they were settled. A due operation that failed is not among them: its sales
-	// say so.
+	// Refusals are the operations that were refused at once, in the order in which they were
+	// settled. A due operation that failed is not among them: its sales say so.
 	Refusals     []operation.Decision
 	RefusedSales []SaleEntry // of Refusals, in the same order
 	Reversals    []Reversal
@@ -97,8 +95,7 @@ func UnitPosting(kind PostingKind, id operation.ID, index int, h HoldingKey, uni
 	return Posting{Kind: kind, OperationID: id, Index: index, Holding: h, Quantity: int64(units)}
 }
 
-// MoneyPosting returns a posting that adds minor units of the account's currency
-// to an account.
+// MoneyPosting returns a posting that adds minor units of the account's currency to an account.
 func MoneyPosting(kind PostingKind, id operation.ID, index int, a AccountKey, minor int64) Posting {
 	return Posting{Kind: kind, OperationID: id, Index: index, Account: a, Quantity: minor}
 }

@@ -12,8 +12,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// The reasons for which a correction is refused. A refused correction changes
-// nothing.
+// The reasons for which a correction is refused. A refused correction changes nothing.
 var (
 	ErrNotRecorded  = errors.New("the operation does not wait for its day")
 	ErrDayHasCome   = errors.New("the day of the operation has come: it is settled today and can be reversed after that")
@@ -26,8 +25,7 @@ var (
 	ErrWithdrawn    = errors.New("the price is withdrawn already")
 )
 
-// BelowZeroError is the error of a correction that would take more than there
-// is.
+// BelowZeroError is the error of a correction that would take more than there is.
 type BelowZeroError struct {
 	// Of is "holding" or "account". Has is what it has, Taken what the correction
 	// would take from it.
@@ -81,11 +79,10 @@ func (p Price) IsWithdrawn() bool { return p.ValidFrom == day.Last }
 // LoadReversal tells the book that an operation is reversed already.
 func (b *Book) LoadReversal(id operation.ID) { b.reversed = append(b.reversed, id) }
 
-// Cancel ends a due operation before its day, or while it waits for a price of its
-// day: it is Failed, and its CallerId answers so. The error is ErrNotRecorded if
-// the operation is not recorded or another transaction is settling it, and
-// ErrDayHasCome if it is to be settled. Cancel and the other corrections are used
-// in place of Settle.
+// Cancel ends a due operation before its day, or while it waits for a price of its day: it is
+// Failed, and its CallerId answers so. The error is ErrNotRecorded if the operation is not
+// recorded or another transaction is settling it, and ErrDayHasCome if it is to be settled.
+// Cancel and the other corrections are used in place of Settle.
 func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
 	switch {
 	case !b.claimed[o.ID]:

@@ -15,11 +15,10 @@
 //
 // # How it is decided
 //
-// A Book holds the part of the bank's book that a batch of operations reads and
-// changes. Book.Settle decides the operations in memory, in the order of their
-// arrival. Storage then writes the Changes in one transaction. A refusal is an
-// outcome and not an error. It changes nothing, so the operations of a batch do
-// not affect each other.
+// A Book holds the part of the bank's book that a batch of operations reads and changes.
+// Book.Settle decides the operations in memory, in the order of their arrival. Storage then
+// writes the Changes in one transaction. A refusal is an outcome and not an error. It changes
+// nothing, so the operations of a batch do not affect each other.
 //
 // Either all sales of an operation take place, or none. Each sale sees the effect
 // of the earlier ones. A refused sale is skipped and the rest is still checked, so
@@ -27,7 +26,6 @@
 //
 // # A later day
 //
-// A sale for a later day is recorded first. On its day the same Book.Settle
-// settles it, at the price that is current on that day. All sales of an operation
-// have the same day.
+// A sale for a later day is recorded first. On its day the same Book.Settle settles it, at the
+// price that is current on that day. All sales of an operation have the same day.
 package fund

@@ -10,8 +10,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Operation is one BuyFundFromCustomer. Either all its sales are carried out, or
-// none is.
+// Operation is one BuyFundFromCustomer. Either all its sales are carried out, or none is.
 type Operation struct {
 	operation.Envelope
 	Sales []Sale // what the caller asks for, in order; never empty
@@ -49,8 +48,7 @@ func (o *Operation) today(current day.Day) day.Day {
 	return o.Today
 }
 
-// Key returns the identity of the operation. ok is false if its caller sent no
-// CallerId.
+// Key returns the identity of the operation. ok is false if its caller sent no CallerId.
 func (o *Operation) Key() (key idempotency.Key, ok bool) {
 	return idempotency.KeyOf(operation.BuyFundFromCustomer, &o.Envelope)
 }
@@ -65,10 +63,9 @@ func (o *Operation) fingerprint() idempotency.Fingerprint {
 	return o.fingerprintOn(func(selected day.Day) day.Day { return selected })
 }
 
-// fingerprints returns those of the same content if it first arrived as the
-// operation with that ID. A sale without a day and a sale for the day on which it
-// arrived are the same content (the contract, section 6). Only the day of the
-// first one is known to be that day.
+// fingerprints returns those of the same content if it first arrived as the operation with that
+// ID. A sale without a day and a sale for the day on which it arrived are the same content (the
+// contract, section 6). Only the day of the first one is known to be that day.
 func (o *Operation) fingerprints(first operation.ID) []idempotency.Fingerprint {
 	arrived := day.Of(first.Time(), cmp.Or(o.Zone, time.UTC))
 	for i := range o.Sales {
@@ -82,8 +79,7 @@ func (o *Operation) fingerprints(first operation.ID) []idempotency.Fingerprint {
 	}
 }
 
-// fingerprintOn takes the sales as if each had the day that on returns for its
-// SelectedDay.
+// fingerprintOn takes the sales as if each had the day that on returns for its SelectedDay.
 func (o *Operation) fingerprintOn(on func(day.Day) day.Day) idempotency.Fingerprint {
 	var d idempotency.Digest
 	d.Header(&o.Header)

@@ -33,8 +33,7 @@ type Holding struct {
 	Units Units
 }
 
-// AccountKey identifies an account. The currency is part of the key, as in
-// DestinationAccount.
+// AccountKey identifies an account. The currency is part of the key, as in DestinationAccount.
 type AccountKey struct {
 	CustomerNo    int64
 	BranchCode    int64
@@ -54,9 +53,8 @@ type Account struct {
 	Balance money.Amount // in the key's currency
 }
 
-// Price is the price of one unit of a fund. It is valid from a day on, until a
-// newer price of the fund is valid. A stored price never changes, but one of a later day
-// may be withdrawn.
+// Price is the price of one unit of a fund. It is valid from a day on, until a newer price of
+// the fund is valid. A stored price never changes, but one of a later day may be withdrawn.
 type Price struct {
 	ID        int64
 	Fund      Fund

@@ -13,10 +13,9 @@ type Request struct {
 	Sales  []Sale        // nil if there are Faults
 	Today  day.Day       // the day by which the request was checked
 	Faults []fault.Fault // the rules that the request breaks on every day
-	// DayFaults are the rules about the day of the sales: not earlier than
-	// today, at most 366 days later, and the same for all sales. They are
-	// separate, because a repeat of an operation is answered although its day
-	// has passed (the contract, section 6).
+	// DayFaults are the rules about the day of the sales: not earlier than today, at most 366
+	// days later, and the same for all sales. They are separate, because a repeat of an
+	// operation is answered although its day has passed (the contract, section 6).
 	DayFaults []fault.Fault
 }
 

@@ -104,8 +104,7 @@ func NewSale(f SaleFields) (Sale, []fault.Fault) {
 // returns either a sale or all faults, with the pointers of NewSale.
 func SaleFromTerms(t Terms) (Sale, []fault.Fault) { return NewSale(t.Fields()) }
 
-// check reads all fields. hasDay is true if SelectedTransactionDate has no fault
-// of its own.
+// check reads all fields. hasDay is true if SelectedTransactionDate has no fault of its own.
 func check(f SaleFields) (t Terms, hasDay bool, faults []fault.Fault) {
 	var c checker
 	t.Holding.CustomerNo = c.integer("/CustomerNo", f.CustomerNo, 1, positiveInteger)

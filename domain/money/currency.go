@@ -5,9 +5,8 @@ package money
 // is no currency. Compare currencies with ==.
 type Currency struct{ index uint8 }
 
-// ParseCurrency returns the currency with that code, in capital letters. ok is
-// false for withdrawn codes and for codes without a minor unit (metals, testing,
-// XXX).
+// ParseCurrency returns the currency with that code, in capital letters. ok is false for
+// withdrawn codes and for codes without a minor unit (metals, testing, XXX).
 func ParseCurrency(code string) (c Currency, ok bool) {
 	index, ok := byCode[code]
 	return Currency{index}, ok

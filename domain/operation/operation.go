@@ -96,8 +96,7 @@ const (
 
 var states = map[State]string{0: "none", Recorded: "recorded", Completed: "completed", Failed: "failed"}
 
-// String returns the state in lower case, for logs and metrics. The set of texts
-// is closed.
+// String returns the state in lower case, for logs and metrics. The set of texts is closed.
 func (s State) String() string { return cmp.Or(states[s], states[0]) }
 
 // Header is the Header of a request (the contract, section 3). Every field is
@@ -127,8 +126,7 @@ type Envelope struct {
 const maxHeader = 200
 
 // Faults returns the faults of fields that are too long or that cannot be kept
-// (fault.List.Text). Pointers start with /Header. The pointer of RequestID is
-// empty.
+// (fault.List.Text). Pointers start with /Header. The pointer of RequestID is empty.
 func (h *Header) Faults() []fault.Fault {
 	var faults fault.List
 	faults.Text("/Header/AppKey", h.AppKey, maxHeader)
@@ -151,9 +149,8 @@ type Outcome struct {
 	Replayed bool
 }
 
-// Decision is an operation that was decided: completed, recorded or refused. One that
-// was refused at once changed nothing and has no other record, so it is kept to be found
-// later.
+// Decision is an operation that was decided: completed, recorded or refused. One that was
+// refused at once changed nothing and has no other record, so it is kept to be found later.
 type Decision struct {
 	Envelope
 	Operation Name

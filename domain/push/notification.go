@@ -26,8 +26,7 @@ const (
 	Other   Platform = 79
 )
 
-// TranDataItem is an extra value of a push: Code of 1 to 100 characters, Name
-// of at most 1,000.
+// TranDataItem is an extra value of a push: Code of 1 to 100 characters, Name of at most 1,000.
 type TranDataItem struct{ Code, Name string }
 
 // Fields is a push notification as a caller sends it. The zero value of a field
@@ -264,8 +263,7 @@ func (n *Notification) content(d *idempotency.Digest) {
 	}
 }
 
-// SendStatus returns the send status as a caller sends it: 0 (Fail) or 1
-// (Success).
+// SendStatus returns the send status as a caller sends it: 0 (Fail) or 1 (Success).
 func (r *Values) SendStatus() int {
 	if r.Sent {
 		return 1

@@ -164,8 +164,7 @@ type Decoded struct {
 	Rows []Row
 }
 
-// ErrFormat is returned for content that is not a leaf or a batch of this
-// version.
+// ErrFormat is returned for content that is not a leaf or a batch of this version.
 var ErrFormat = errors.New("not in the format of the trail")
 
 // Decode reads the content of a leaf. The error is ErrFormat.
