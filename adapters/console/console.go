@@ -230,7 +230,7 @@ func (c *Console) inTurn(ctx context.Context, work func() error) error {
 				end()
 			}
 		}()
-		return work()
+		return caught(work)
 	case <-ctx.Done():
 		return errBusy
 	}

@@ -131,10 +131,18 @@ func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, e
 	}
 	k.began, k.done = now(), make(chan struct{})
 	h.running.Go(func() {
-		value, err := read()
+		var value T
+		var err error // the checks say what is wrong
+		panicked := caught(func() error {
+			value, err = read()
+			return nil
+		})
+		if panicked != nil {
+			c.o.Failed("Bar", panicked)
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if err == nil { // the checks say what is wrong otherwise
+		if err == nil && panicked == nil {
 			k.value = value
 		}
 		close(k.done)

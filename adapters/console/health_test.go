@@ -163,6 +163,28 @@ func TestAPageThatPanics(t *testing.T) {
 	require.NotContains(t, failed.Error(), "1001")
 }
 
+// What a page leaves running ends alone, not with the bank.
+func TestAPanicBesideThePages(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	failed := make(chan error, 2)
+	o.console.o.Failed = func(_ string, err error) { failed <- err }
+	o.due.Store(nil)
+	o.setMachine(func() time.Time { return time.Now().Add(2 * bookAge) })
+	status, _ := o.get("requests")
+	require.Equal(t, http.StatusOK, status)
+	require.ErrorContains(t, <-failed, "panic of type runtime.errorString")
+
+	o.strike.Store(new(fake.Strike(func(context.Context, fake.Moment) error { panic("customer 1001") })))
+	r := httptest.NewRequest(http.MethodPost, "/console/proof", nil)
+	session := o.console.sessions.begin(r, "operator")
+	_, err := startProof(&request{Options: &o.console.o, viewer: o.console.viewer(session), console: o.console, r: r})
+	require.NoError(t, err)
+	o.console.proof.done.Wait()
+	require.ErrorContains(t, <-failed, "panic of type string")
+	require.True(t, o.console.proof.now().Failed)
+}
+
 // A clock that was set back to before the start of the service breaks no page.
 func TestPagesSurviveAClockThatIsSetBack(t *testing.T) {
 	t.Parallel()

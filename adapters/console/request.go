@@ -109,16 +109,7 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		} else if r.Method == http.MethodPost {
 			q.form, err = c.sessions.readFormToken(s, q.field("csrf"))
 		}
-		work := func() (err error) {
-			defer func() {
-				switch cause := recover(); cause {
-				case nil:
-				case http.ErrAbortHandler: // a download is broken off
-					panic(cause)
-				default: // net/http would log the value, which may be anything
-					err = fault.PanicError(cause, debug.Stack())
-				}
-			}()
+		work := func() error {
 			answer, err := handle(q)
 			if err == nil && p.personal {
 				err = q.look()
@@ -131,7 +122,7 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		switch {
 		case err != nil:
 		case p.memory:
-			err = work()
+			err = caught(work)
 		default:
 			err = c.inTurn(ctx, work)
 		}
@@ -147,6 +138,20 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 			}
 		}
 	})
+}
+
+// caught works, and returns a panic as an error without its value, which may be anything.
+func caught(work func() error) (err error) {
+	defer func() {
+		switch cause := recover(); cause {
+		case nil:
+		case http.ErrAbortHandler: // a download is broken off
+			panic(cause)
+		default:
+			err = fault.PanicError(cause, debug.Stack())
+		}
+	}()
+	return work()
 }
 
 func (q *request) answer(w http.ResponseWriter, answer any) error {
