@@ -97,6 +97,7 @@ func (b *BatchRow) String() string { return "batch " + b.ID.String() + " of the 
 
 // HeadRow is the newest state of the log.
 type HeadRow struct {
+	HasBegun   bool // before, nothing is compared: the rows that are older have no leaves
 	Size       int64
 	Checkpoint string
 	// Unsealed is how many batches the log does not have yet.

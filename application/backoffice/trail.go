@@ -172,6 +172,9 @@ func (r *trailRun) judgeHashes(isLog bool) {
 
 func (r *trailRun) head(h *HeadRow) error {
 	r.proof.Batches, r.proof.Unsealed, r.proof.Trail.Compared = r.tree.Size(), h.Unsealed, h.Compared
+	if !h.HasBegun {
+		r.proof.Trail.Reason = "Its log has not begun. The service begins it, and so does 'trail checkpoint'."
+	}
 	for _, file := range r.check.Earlier {
 		flaws, newest := 0, trail.Base{}
 		flaw := func(text string) {

@@ -53,11 +53,11 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 		if w.Keys == nil {
 			return inParallel(ctx, cancel, all, parts)
 		}
-		head, hasBegun, err := e.trail(all[0])
+		head, err := e.trail(all[0])
 		if err != nil {
 			return err
 		}
-		if hasBegun { // the longest first
+		if head.HasBegun { // the longest first
 			parts[0] = func(tx *gorm.DB) error { return newComparison(e.Writer, tx, &w).compareLog(&head, seen) }
 			parts = slices.Insert(parts, 1, func(tx *gorm.DB) error {
 				return newComparison(e.Writer, tx, &w).compareOthers(&head.Compared.Messages)
@@ -74,16 +74,18 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	return err
 }
 
-// trail returns the state of the log, and whether there is a trail.
-func (e evidence) trail(tx *gorm.DB) (head backoffice.HeadRow, hasBegun bool, err error) {
+// trail returns the state of the log.
+func (e evidence) trail(tx *gorm.DB) (backoffice.HeadRow, error) {
 	log, err := e.LogRow(tx)
-	if err != nil || log.Begun != 0 || log.Size != 0 || log.Checkpoint != "" {
-		return backoffice.HeadRow{Size: log.Size, Checkpoint: log.Checkpoint}, true, err
+	head := backoffice.HeadRow{HasBegun: log.Begun != 0 || log.Size != 0 || log.Checkpoint != "", Size: log.Size, Checkpoint: log.Checkpoint}
+	if err != nil || head.HasBegun {
+		return head, err
 	}
 	// It has not begun, unless somebody has set it back.
 	var placed []int64
 	err = tx.Table(e.TrailBatches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
-	return head, len(placed) > 0, err
+	head.HasBegun = len(placed) > 0
+	return head, err
 }
 
 // operationSeen hands over operations. It uses the memory of the one before.

@@ -49,3 +49,20 @@ func TestOneBatchIsSingular(t *testing.T) {
 	require.Contains(t, screen("verified", backoffice.Proof{Batches: 1, Unsealed: 1}), "Checked 1 batch of the trail, and 1 that is not in a checkpoint yet.\n")
 	require.Contains(t, screen("verified", backoffice.Proof{Batches: 2}), "Checked 2 batches of the trail, and 0 that are not in a checkpoint yet.\n")
 }
+
+// Before the log begins nothing is compared with the trail, and verify says so.
+func TestVerifySaysThatTheLogHasNotBegun(t *testing.T) {
+	t.Parallel()
+	book := "--storage.dsn=" + filepath.Join(t.TempDir(), "bank.db")
+	verified := func() outcome {
+		t.Helper()
+		got := bankingapi(t, nil, "verify", book)
+		require.Zero(t, got.status, got.err)
+		return got
+	}
+	require.Zero(t, bankingapi(t, nil, "migrate", "up", book).status)
+	require.Zero(t, bankingapi(t, nil, "subscriptions", "create", "shop", book).status)
+	require.Contains(t, verified().err, "The trail was not compared: Its log has not begun.")
+	require.Zero(t, bankingapi(t, nil, "trail", "checkpoint", book).status)
+	require.NotContains(t, verified().err, "not compared: Its log")
+}
