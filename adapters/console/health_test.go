@@ -190,7 +190,7 @@ func TestPagesSurviveAClockThatIsSetBack(t *testing.T) {
 	t.Parallel()
 	o := operate(t)
 	o.setMachine(func() time.Time { return time.Now().Add(-time.Hour) })
-	for _, path := range []string{"", "subscriptions"} {
+	for _, path := range []string{"", "subscriptions", "sales/export"} {
 		status, _ := o.get(path)
 		require.Equal(t, http.StatusOK, status, path)
 	}

