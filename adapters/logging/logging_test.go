@@ -355,9 +355,13 @@ func TestAFloodOfServerErrorsIsCounted(t *testing.T) {
 	require.NotContains(t, out.String(), "not_logged")
 	errorLog.Print("http: Accept error: too many open files; retrying in 5ms")
 	require.Equal(t, 11, strings.Count(out.String(), "\n"), "another kind is not lost in the flood")
+	for i := range 100 {
+		errorLog.Printf("http: panic serving 203.0.113.9:%d: boom", i)
+	}
+	require.Equal(t, 21, strings.Count(out.String(), "\n"))
 	now = now.Add(time.Minute)
 	flood()
-	require.Equal(t, 21, strings.Count(out.String(), "\n"))
+	require.Equal(t, 31, strings.Count(out.String(), "\n"))
 	require.Equal(t, 1, strings.Count(out.String(), `"not_logged":990`))
 	for i := range 1000 { // not even if every message is of its own kind
 		errorLog.Printf("%d %d %d %d", i, i, i, i)

@@ -53,7 +53,7 @@ func (s serverErrors) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// kindOf is the first four words of a message. Addresses and reasons come later.
+// kindOf is the first three words of a message. Addresses and reasons come later.
 func kindOf(text string) string {
-	return strings.Join(strings.SplitN(text, " ", 5)[:min(4, strings.Count(text, " ")+1)], " ")
+	return strings.Join(strings.SplitN(text, " ", 4)[:min(3, strings.Count(text, " ")+1)], " ")
 }
