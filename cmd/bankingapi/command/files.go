@@ -74,13 +74,14 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 }
 
 // badLines lists the bad lines of a file that an error has, for people.
-func badLines(name string, err error) (text string) {
+func badLines(name string, err error) string {
+	var text strings.Builder
 	if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
 		for _, f := range bad.List {
-			text += fmt.Sprintf("%s:%s\n", name, f)
+			fmt.Fprintf(&text, "%s:%s\n", name, f)
 		}
 	}
-	return text
+	return text.String()
 }
 
 func reconcile(c *call) error {
