@@ -223,7 +223,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 }
 
 // consoleStore opens the database of console.dsn, or that of the service once
-// more, so that the console never takes a connection from a request. A storage
+// more, so that the lists of the console take no connection from a request. A storage
 // of the host's own cannot be opened twice: the console shares it.
 func consoleStore(lc fx.Lifecycle, w setup, s *store.Store) (*store.Store, error) {
 	storage, dsn := &w.settings.Storage, w.settings.Console.DSN

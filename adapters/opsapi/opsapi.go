@@ -1,6 +1,6 @@
 // Package opsapi is the listener for operators: health, readiness, metrics,
 // profiles and the log level. It uses plain HTTP and asks for no key, so it
-// belongs on a private address. Web pages cannot use it: it accepts only IP
+// belongs on a private address. Web pages cannot read or change it: it accepts only IP
 // addresses, localhost and configured names as Host, and it refuses changes
 // that a page of another origin requests.
 //

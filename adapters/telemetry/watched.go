@@ -9,7 +9,7 @@ import (
 )
 
 // Watched is what an operator must not miss. Each function is required. It is called at
-// every scrape, and must not wait.
+// every scrape, and must not wait for long.
 type Watched struct {
 	Checks         func() []summary.Check // of readiness
 	CertificateEnd func() time.Time       // or the zero time

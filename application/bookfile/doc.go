@@ -23,7 +23,7 @@
 //
 // A posting is two rows, one for the customer and one for the bank, so that the columns Units
 // and Amount sum to zero for each fund and currency. The bank's side has no customer and no
-// account. Kind is sale, opening or adjustment.
+// account. Kind is sale, opening, adjustment or reversal.
 //
 // Quantities are exact in both formats: units and prices without trailing zeros, money with the
 // decimals of its currency. Times are RFC 3339 in UTC with six decimals; for Excel they are

@@ -14,7 +14,7 @@ import (
 
 // The reasons for which a correction is refused. A refused correction changes nothing.
 var (
-	ErrNotRecorded  = errors.New("the operation does not wait for its day")
+	ErrNotRecorded  = errors.New("the operation does not wait for its day, or is being looked at: try again in a moment")
 	ErrDayHasCome   = errors.New("the day of the operation has come: it is settled today and can be reversed after that")
 	ErrNotCompleted = errors.New("only a completed operation can be reversed")
 	ErrReversed     = errors.New("the operation is reversed already")

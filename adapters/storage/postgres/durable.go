@@ -23,7 +23,7 @@ import (
 //   - pgx sends a cancel request when a context ends or a connection breaks. A
 //     commit that waits for its standby takes that as the order to go on without
 //     it, and becomes visible on the primary alone. So no cancel request is sent
-//     for a connection during its commit.
+//     for a connection during the commit of a batch.
 
 // A standby has what it shows.
 const message = "SELECT pg_logical_emit_message(true, 'bankingapi', '') WHERE NOT pg_is_in_recovery()"
