@@ -191,9 +191,15 @@ type probe struct {
 	pending chan result // nil if no call is running
 }
 
-// run waits for the check for at most patience. If the check has not returned by
-// then, the next run waits for the same call, so calls cannot pile up.
+// run waits for the check for at most patience. If the check has not returned by then, the next
+// run waits for the same call, so calls cannot pile up. If it has returned when nobody waited,
+// that is old.
 func (p *probe) run() result {
+	select {
+	case <-p.pending:
+		p.pending = nil
+	default:
+	}
 	if p.pending == nil {
 		p.pending = make(chan result, 1)
 		go p.call(p.pending)

@@ -146,11 +146,31 @@ func TestACheckThatHangs(t *testing.T) {
 		require.EqualValues(t, 1, calls.Load())
 		require.Len(t, changes, 1)
 
-		release <- nil
+		close(release)
+		synctest.Wait()
 		require.Equal(t, http.StatusOK, get(t, h, "/readyz").Code)
-		require.EqualValues(t, 1, calls.Load())
+		require.EqualValues(t, 2, calls.Load())
 		require.Len(t, changes, 2)
 		require.Equal(t, "database: <nil>", changes[1])
+	})
+}
+
+// A check that was slow once fails one request, not the next one much later too.
+func TestOneSlowCheckFailsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := true
+		h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) ([]string, error) {
+			if !slow {
+				return nil, nil
+			}
+			slow = false
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		require.Equal(t, http.StatusServiceUnavailable, get(t, h, "/readyz").Code)
+		time.Sleep(time.Minute)
+		require.Equal(t, http.StatusOK, get(t, h, "/readyz").Code)
 	})
 }
 
