@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, 
 				yield(Outcome{}, err)
 				return
 			case err != nil:
-				if c.pause(ctx, attempt, 0) != nil {
+				if c.pause(ctx, attempt, page.again) != nil {
 					return
 				}
 				continue
@@ -71,6 +72,7 @@ func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, 
 type outcomesPage struct {
 	Outcomes []Outcome
 	Next     string
+	again    time.Duration // what Retry-After asks for
 }
 
 // outcomes reads one page. refused says that a repeat would fail too.
@@ -81,8 +83,9 @@ func (c *Client) outcomes(ctx context.Context, after string) (page outcomesPage,
 		return page, false, err
 	}
 	if response.StatusCode != http.StatusOK {
-		again := response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError
-		return page, !again, fmt.Errorf("outcomes: the service answered %s", response.Status)
+		page.again = retryAfter(response.Header)
+		mayPass := slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests}, response.StatusCode) || response.StatusCode >= http.StatusInternalServerError
+		return page, !mayPass, fmt.Errorf("outcomes: the service answered %s", response.Status)
 	}
 	return page, false, json.Unmarshal(content, &page)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +17,7 @@ func TestOutcomesAreReadToTheEndAndOn(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	asked := 0
+	asked, early := 0, time.Time{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/outcomes" || r.Header.Get("Ocp-Apim-Subscription-Key") != "key" {
 			http.Error(w, "", http.StatusBadRequest)
@@ -26,6 +27,14 @@ func TestOutcomesAreReadToTheEndAndOn(t *testing.T) {
 		switch after := r.URL.Query().Get("after"); {
 		case asked == 2: // a failure is repeated
 			http.Error(w, "", http.StatusServiceUnavailable)
+		case asked == 3: // a balancer has lost patience
+			http.Error(w, "", http.StatusRequestTimeout)
+		case asked == 4:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "", http.StatusTooManyRequests)
+			early = time.Now().Add(time.Second)
+		case asked == 5 && time.Now().Before(early):
+			http.Error(w, "asked too early", http.StatusBadRequest)
 		case after == "":
 			fmt.Fprint(w, `{"Outcomes":[{"OperationId":"1","CallerId":"a","State":2},{"OperationId":"2","CallerId":"b","State":8,"Errors":[{"code":"cancelled"}]}],"Next":"9"}`)
 		case after == "9":
