@@ -171,7 +171,9 @@ func (a *api) guarded(serve func(*http.Request) (any, error)) endpointFunc {
 		complete.Body = io.NopCloser(&content)
 		answer, err := serve(complete)
 		if err != nil {
-			return problemOf(err)
+			p := problemOf(err)
+			p.stateless = true // it is no operation
+			return p
 		}
 		text, err := json.Marshal(answer)
 		if err != nil {

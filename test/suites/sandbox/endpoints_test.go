@@ -59,6 +59,7 @@ func TestSeed(t *testing.T) {
 		got := seed(body)
 		require.Equal(t, http.StatusBadRequest, got.status, body)
 		require.Contains(t, got.body, where, body)
+		require.NotContains(t, got.body, `"State"`, "it is no operation")
 	}
 }
 
