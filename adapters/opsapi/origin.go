@@ -35,6 +35,8 @@ func guard(names []string, next http.Handler) http.Handler {
 			serveText(w, http.StatusMisdirectedRequest, "This listener does not answer to this host name. Use its IP address, or add the name to ops.hosts.\n")
 		case origins.Check(r) != nil:
 			serveText(w, http.StatusForbidden, "A page of another origin must not change anything here.\n")
+		case strings.HasPrefix(r.URL.Path, "/debug/") && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate":
+			serveText(w, http.StatusForbidden, "A page of another site must not start a profile.\n") // as an image
 		default:
 			next.ServeHTTP(w, r)
 		}

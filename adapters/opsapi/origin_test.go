@@ -98,3 +98,15 @@ func TestAnotherOriginChangesNothing(t *testing.T) {
 		})
 	}
 }
+
+// An image on a page of another site can ask for a profile, which takes processor time.
+func TestAnotherSiteStartsNoProfile(t *testing.T) {
+	t.Parallel()
+	h, _ := full(t)
+	for mode, refused := range map[string]bool{"no-cors": true, "navigate": false} {
+		r := httptest.NewRequest(http.MethodGet, "/debug/pprof/", nil)
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		r.Header.Set("Sec-Fetch-Mode", mode)
+		require.Equal(t, refused, ask(t, h, r).Code == http.StatusForbidden, mode)
+	}
+}
