@@ -37,7 +37,7 @@ func TestADownloadThatStallsEnds(t *testing.T) {
 					}
 					return err
 				}
-				_ = (&file{name: "f", kind: "text/plain", write: endless, now: time.Now, limits: c.limits}).send(w)
+				_ = (&file{name: "f", kind: "text/plain", write: endless, limits: c.limits}).send(w)
 			}))
 			defer server.Close()
 			client, err := net.Dial("tcp", server.Listener.Addr().String())

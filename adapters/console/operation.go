@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
@@ -98,7 +97,7 @@ func downloadProof(q *request) (any, error) {
 		return nil, err
 	}
 	proof, err := q.Trail.Prove(q.ctx, found.ID)
-	f := &file{name: "proof-" + found.ID.String() + ".json", kind: "application/json", now: time.Now, limits: downloadLimits, write: func(w io.Writer) error { //nolint:forbidigo // as there
+	f := &file{name: "proof-" + found.ID.String() + ".json", kind: "application/json", limits: downloadLimits, write: func(w io.Writer) error {
 		_, err := w.Write(proof)
 		return err
 	}}
