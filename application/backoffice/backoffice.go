@@ -51,8 +51,8 @@ type Office struct {
 	// a content has no checkpoint. New leaves it nil: then Verify checks the book alone.
 	CheckTrail func(ctx context.Context, against []string) (TrailCheck, error)
 	// CheckClock returns an error if the clock of this machine is so far from that of the storage
-	// that an export that follows would leave rows out, or messages would be erased too soon. New
-	// leaves it nil: nothing is checked.
+	// that an export that follows would leave rows out, or messages would be erased too soon. That
+	// of New checks nothing.
 	CheckClock func(ctx context.Context) error
 	// Unkept receives the reason why Verify could not keep its act. It may be nil.
 	Unkept func(error)
@@ -67,7 +67,7 @@ type Office struct {
 // New returns the use cases on the ports. acts makes the IDs of imports and
 // corrections, and has the time of the bank. zone is its time zone.
 func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
-	return &Office{Ports: ports, Acts: acts, Zone: zone}
+	return &Office{Ports: ports, Acts: acts, Zone: zone, CheckClock: func(context.Context) error { return nil }}
 }
 
 // Today is the bank's current day.

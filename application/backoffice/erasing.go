@@ -46,10 +46,8 @@ const overlap = 7 * 24 * time.Hour
 // EraseUser does. It does not look again at days that an earlier call has erased. The
 // error is ErrNotPast if the day is later than the current one, or that of CheckClock.
 func (o *Office) EraseBefore(ctx context.Context, before day.Day, progress func(int64)) (int64, error) {
-	if o.CheckClock != nil { // one that is ahead would erase what must stay
-		if err := o.CheckClock(ctx); err != nil {
-			return 0, err
-		}
+	if err := o.CheckClock(ctx); err != nil { // one that is ahead would erase what must stay
+		return 0, err
 	}
 	if before.After(o.Today()) {
 		return 0, ErrNotPast

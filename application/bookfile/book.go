@@ -114,10 +114,8 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 		if kind == "outcomes" {
 			return Write(w, style, outcomeColumns, countRows(q, follower.EachOutcome(ctx, filter.Subscription, 0), progress))
 		}
-		if from.CheckClock != nil {
-			if err := from.CheckClock(ctx); err != nil {
-				return err
-			}
+		if err := from.CheckClock(ctx); err != nil {
+			return err
 		}
 		office.Reader = follower
 	}
