@@ -42,21 +42,21 @@ func (w *ways) ofSales(locks *fund.LockSet, look write.Way[*fund.Book]) []write.
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
 		return []write.Way[*fund.Book]{look}
 	}
-	learning := &learning[*fund.Book]{look, &w.sales, (*fund.Book).CompletedAll, w.sales.repeats(locks.Callers)}
-	if learning.expected {
-		return []write.Way[*fund.Book]{learning}
+	normal := &learning[*fund.Book]{look, &w.sales, (*fund.Book).CompletedAll, w.sales.remember(locks.Callers)}
+	if normal.expected {
+		return []write.Way[*fund.Book]{normal}
 	}
-	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks, next: learning}, learning}
+	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks, normal: normal}, normal}
 }
 
 func (w *ways) ofNotifications(callers []idempotency.Key, look write.Way[*push.Inbox]) []write.Way[*push.Inbox] {
-	learning := &learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
+	normal := &learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
 		return len(inbox.Register.NewRecords()) == len(callers)
-	}, w.notifications.repeats(callers)}
-	if learning.expected || !w.notifications.mayTry() {
-		return []write.Way[*push.Inbox]{learning}
+	}, w.notifications.remember(callers)}
+	if normal.expected || !w.notifications.mayTry() {
+		return []write.Way[*push.Inbox]{normal}
 	}
-	return []write.Way[*push.Inbox]{assumeNew{w}, learning}
+	return []write.Way[*push.Inbox]{assumeNew{w}, normal}
 }
 
 // assumedUnits lets sales of any size complete. The database undoes those that should
@@ -68,7 +68,7 @@ type assume struct {
 	*ways
 	locks  *fund.LockSet
 	prices []tables.PriceRow
-	next   *learning[*fund.Book]
+	normal *learning[*fund.Book]
 }
 
 // Load makes a book in which every sale completes whose price is known.
@@ -88,8 +88,8 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 
 // Store writes the differences between the changed quantities and the assumed ones.
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
-	w.next.expected = !book.CompletedAll() // it has a sale for a later day, or of another price
-	if w.next.expected || !w.sales.mayTry() {
+	w.normal.expected = !book.CompletedAll() // it has a sale for a later day, or of another price
+	if w.normal.expected || !w.sales.mayTry() {
 		return write.ErrOtherWay
 	}
 	c := book.Changes()

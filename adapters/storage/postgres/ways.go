@@ -61,8 +61,8 @@ type attempts struct {
 // seed makes the places of CallerIds differ between processes.
 var seed = maphash.MakeSeed()
 
-// repeats reports whether one of the CallerIds came a moment ago, and keeps them all.
-func (a *attempts) repeats(callers []idempotency.Key) (found bool) {
+// remember keeps the CallerIds, and reports whether one of them came a moment ago.
+func (a *attempts) remember(callers []idempotency.Key) (found bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, key := range callers {

@@ -94,7 +94,7 @@ func LookUp[R any](ctx context.Context, s batch.Session, q *batch.Query[R], key 
 	return found, err
 }
 
-// Aside runs work in a goroutine of its own. wait returns its error, or panics as it did.
+// Aside begins work beside the caller. wait returns its error, or panics as it did.
 func Aside(work func() error) (wait func() error) {
 	wait = sync.OnceValue(work)
 	go func() {
