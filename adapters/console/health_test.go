@@ -183,6 +183,13 @@ func TestAPanicBesideThePages(t *testing.T) {
 	o.console.proof.done.Wait()
 	require.ErrorContains(t, <-failed, "panic of type string")
 	require.True(t, o.console.proof.now().Failed)
+
+	o.strike.Store(nil)
+	_, err = startProof(&request{Options: &o.console.o, viewer: o.console.viewer(session), console: o.console, r: r})
+	require.NoError(t, err)
+	o.console.proof.done.Wait()
+	_, body := o.get("proof")
+	require.Contains(t, body, "The trail was not compared: This storage keeps no trail.")
 }
 
 // A clock that was set back to before the start of the service breaks no page.
