@@ -60,7 +60,12 @@ func newKey(file, name string) (temporary string, err error) {
 		return "", err
 	}
 	temporary = file + "." + rand.Text()
-	return temporary, os.WriteFile(temporary, []byte(signing+"\n"), 0o600)
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(signing + "\n")
+	return temporary, errors.Join(err, f.Sync(), f.Close()) // without the key, the book's trail is lost
 }
 
 // replaceKey makes a new key. The old one, if there is one, gets its hash as the end of its name.

@@ -25,9 +25,8 @@ var None = new(Ports)
 
 // Writer writes leaves.
 type Writer interface {
-	// Use makes every later transaction write the leaves of what it writes.
-	// newID makes the IDs of batches. They grow, and are larger than those of the
-	// operations in the batch. Use is called once, before the first transaction.
+	// Use makes every later transaction write the leaves of what it writes. newID makes the IDs
+	// of batches. They grow, and are larger than those of the operations in the batch.
 	Use(keys *trail.Keys, newID func() operation.ID)
 	// Follow gives the state of the log that the MACs of later batches name.
 	Follow(base trail.Base)

@@ -235,13 +235,16 @@ func (f *file) canWrite() error {
 // room is how much must fit beside the database, so that the next batch fits too.
 const room = 1 << 20
 
-// hasRoom writes as much as that to a new file and removes it.
+// hasRoom writes as much as that to a new file and removes it, if no other service has.
 func (f *file) hasRoom() error {
 	name := f.path + "-space"
 	probe, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err == nil {
 		_, err = probe.Write(make([]byte, room))
-		err = errors.Join(err, probe.Close(), os.Remove(name))
+		err = errors.Join(err, probe.Close())
+		if removed := os.Remove(name); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
 	}
 	switch {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):

@@ -3,8 +3,10 @@ package sqlite
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/storage"
@@ -32,4 +34,22 @@ func TestAFailedStartKeepsTheFileOfOthers(t *testing.T) {
 	require.NoError(t, other.Close())
 	require.Equal(t, 2, mine.users, "the engine that runs, and this test")
 	require.NoError(t, engine.Check())
+}
+
+// Two services of one file ask at once whether the disk has room.
+func TestServicesThatAskForRoomAtOnceAreAllReady(t *testing.T) {
+	t.Parallel()
+	shared := &file{path: filepath.Join(t.TempDir(), "book.db")}
+	var asking sync.WaitGroup
+	for range 4 {
+		asking.Go(func() {
+			for range 200 {
+				if !assert.NoError(t, shared.hasRoom()) {
+					return
+				}
+			}
+		})
+	}
+	asking.Wait()
+	require.NoFileExists(t, shared.path+"-space", "nothing is left behind")
 }
