@@ -138,7 +138,13 @@ func TestWhatAPageCannotBe(t *testing.T) {
 	s.end("a") // a cursor may be younger than the last look
 	_, err := feed.Page(t.Context(), outcomes.Query{After: "2"})
 	require.NoError(t, err)
+	for _, q := range []outcomes.Query{{After: "2", Limit: outcomes.MaxLimit}, {Wait: outcomes.MaxWait}} {
+		_, err = outcomes.New(s).Page(t.Context(), q)
+		require.NoError(t, err, "a bound itself may be asked for")
+	}
 	s.err = errors.New("away")
-	_, err = outcomes.New(s).Page(t.Context(), outcomes.Query{})
-	require.ErrorIs(t, err, s.err)
+	for _, after := range []string{"", "2", "3"} {
+		_, err = outcomes.New(s).Page(t.Context(), outcomes.Query{After: after})
+		require.ErrorIs(t, err, s.err, "a cursor that cannot be looked up is not wrong")
+	}
 }

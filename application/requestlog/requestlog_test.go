@@ -141,3 +141,25 @@ func TestEntriesWaitForTheStorage(t *testing.T) {
 		require.Zero(t, kept()[21].Omitted)
 	}
 }
+
+// A partner has the room of one batch, also with requests that come while others are written.
+func TestWhatComesDuringAWriteTakesRoom(t *testing.T) {
+	t.Parallel()
+	var ask func(n int)
+	during := 5
+	log, kept := open(func(context.Context, fake.Moment) error {
+		ask(during)
+		during = 0
+		return nil
+	})
+	ask = func(n int) {
+		for range n {
+			log.Add(&summary.Exchange{Status: 401, Subscription: "loud"})
+		}
+	}
+	ask(1)
+	require.NoError(t, log.Write(t.Context()))
+	ask(1000)
+	require.NoError(t, log.Write(t.Context()))
+	require.Len(t, kept(), 1+20)
+}
