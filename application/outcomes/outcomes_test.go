@@ -21,6 +21,7 @@ type source struct {
 	mu    sync.Mutex
 	ended []fund.Ended
 	asked int // how often LastOutcome was called
+	read  int // how many pages were read
 	err   error
 }
 
@@ -33,6 +34,7 @@ func (s *source) end(subscription string) {
 func (s *source) Outcomes(_ context.Context, subscription string, after int64, limit int) (all []fund.Ended, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.read++
 	for _, e := range s.ended {
 		if e.Number > after && (subscription == "" || e.Subscription == subscription) && len(all) < limit {
 			all = append(all, e)
@@ -94,6 +96,7 @@ func TestAWaitingCallerLearnsOfAnOutcome(t *testing.T) {
 		require.Less(t, time.Since(began), 8*time.Second)
 		synctest.Wait()
 		require.Less(t, s.asked, 30, "one caller looks for all")
+		require.LessOrEqual(t, s.read, 51*3, "each reads at first, and after each of the two outcomes")
 	})
 }
 
