@@ -95,7 +95,7 @@ func (s *Settings) All() []Setting {
 		{"settlement.interval", &s.Settlement.Interval, "15s", "duration", "how often to check for due sales", positive},
 		{"settlement.price", &s.Settlement.Price, "newest", "price", "price at which forward-dated sales are settled: newest (the newest price until their day) or of-the-day (they wait until their fund has a price of that very day)", oneOf(PriceNewest, PriceOfTheDay)},
 		{"settlement.not_before", &s.Settlement.NotBefore, "00:00", "HH:MM", "local time of the bank before which the sales of a day are not settled", must("be a time like 18:30", isClock)},
-		{"retention.notifications", &s.Retention.Notifications, "0", "days", "how many days to keep the personal data of messages; the running service erases older ones every day. 0 keeps them for ever", zeroOrMore},
+		{"retention.notifications", &s.Retention.Notifications, "0", "days", "how many days to keep the personal data of messages; the running service erases older ones every day. 0 keeps them permanently", zeroOrMore},
 		{"import.price_change_limit", &s.Import.PriceChangeLimit, "20", "percent", "by how many percent an imported price may differ from the fund's price of an earlier day; more needs import --force. 0 is no limit", zeroOrMore},
 		{"trail.enabled", &s.Trail.Enabled, "true", "true|false", "write the trail, which proves what happened", free},
 		{"trail.key_file", &s.Trail.KeyFile, "", "file", "file with the signing key of the trail (see trail keygen); empty makes one beside a SQLite file, and keeps no trail on Postgres", free},

@@ -107,7 +107,7 @@ func TestVerifyFinds(t *testing.T) {
 		"a holding vanishes": {
 			[]string{"DELETE FROM holdings WHERE customer_no = 3"},
 			[]string{
-				`holding 3 AFA "Demo Portfoy": is not there, but has 2 postings`,
+				`holding 3 AFA "Demo Portfoy": does not exist but has 2 postings`,
 				totals + `1999984.000000 and the bank -2999980.000000, which is not zero together`,
 			},
 		},
@@ -225,7 +225,7 @@ func TestVerifyFinds(t *testing.T) {
 			},
 			[]string{
 				"AFA B: customers have 0.000000 and the bank 10.000000, which is not zero together",
-				`holding 1 AFA "B": is not there, but has 1 postings`,
+				`holding 1 AFA "B": does not exist but has 1 postings`,
 				"sale " + first + "/0 of customer 1: has no posting of its proceeds",
 				"sale " + first + "/0 of customer 1: has no posting of its units",
 			},
@@ -274,7 +274,7 @@ func TestVerifyFinds(t *testing.T) {
 		"a price is invented": {
 			[]string{"UPDATE sales SET settled_price = settled_price + 1 WHERE operation_id = @1", "UPDATE sales SET settled_at = NULL WHERE operation_id = @1"},
 			[]string{
-				"sale " + first + "/0 of customer 1: is completed at no time",
+				"sale " + first + "/0 of customer 1: is completed but has no settlement time",
 				"sale " + first + "/0 of customer 1: was not settled at a price of its fund and currency",
 			},
 		},
@@ -316,7 +316,7 @@ func TestVerifyFinds(t *testing.T) {
 			[]string{"UPDATE postings SET account_suffix = 9 WHERE operation_id = @1 AND leg = 2"},
 			[]string{
 				"account 7-1-1 TRY: is 47.50, but its postings sum to 22.50",
-				"account 7-1-9 TRY: is not there, but has 1 postings",
+				"account 7-1-9 TRY: does not exist but has 1 postings",
 				"sale " + first + "/0 of customer 1: has no posting of its proceeds",
 			},
 		},

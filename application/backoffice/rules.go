@@ -65,7 +65,7 @@ var operationRules = []rule{
 			return !found || p.Fund != s.Terms.Holding.Fund || p.Currency != s.Terms.Account.Currency || p.PerUnit != s.PerUnit
 		}),
 	eachCompleted("sale-settled-at", "Every completed sale has the time of its settlement.",
-		"is completed at no time", func(_ *Operation, s *fund.SaleEntry) bool { return s.SettledAt.IsZero() }),
+		"is completed but has no settlement time", func(_ *Operation, s *fund.SaleEntry) bool { return s.SettledAt.IsZero() }),
 	eachCompleted("sale-proceeds", "The proceeds of every completed sale are units times price, rounded once.",
 		"its proceeds are not units times price", func(_ *Operation, s *fund.SaleEntry) bool {
 			proceeds, ok := fund.Proceeds(s.Terms.Units, s.PerUnit, s.Terms.Account.Currency)

@@ -193,7 +193,7 @@ func (v *verification) position(p *Position) error {
 	}
 	switch {
 	case !p.Exists:
-		v.found(rules[0], fmt.Sprintf("%s: is not there, but has %d postings", p, p.Postings))
+		v.found(rules[0], fmt.Sprintf("%s: does not exist but has %d postings", p, p.Postings))
 	case p.Quantity < 0:
 		v.found(rules[1], fmt.Sprintf("%s: is below zero: %s", p, exact(held, t.decimals)))
 	case held.Cmp(posted) != 0:

@@ -215,7 +215,7 @@ func TestEveryColumnIsProved(t *testing.T) {
 			"another currency": price(func(p *fund.Price) { p.Currency = usd }),
 			"another value":    price(func(p *fund.Price) { p.PerUnit++ }),
 		}},
-		"sale-settled-at": {saleName + "/0 of customer 1: is completed at no time", cases{
+		"sale-settled-at": {saleName + "/0 of customer 1: is completed but has no settlement time", cases{
 			"no time": sale(completed(), func(s *fund.SaleEntry) { s.SettledAt = time.Time{} }),
 		}},
 		"sale-proceeds": {saleName + "/0 of customer 1: its proceeds are not units times price", cases{
@@ -362,7 +362,7 @@ func TestPositionsAreProved(t *testing.T) {
 			{Rule: "zero-sum", Text: "AFA Demo Portfoy: customers have 1500000.000250 and the bank -1501000.000250, which is not zero together"},
 		}},
 		"a holding is missing": {holding: func(h *backoffice.Position) { h.Exists, h.Quantity, h.Posted = false, 0, backoffice.Sum{} }, want: []finding{
-			{Rule: "holding-exists", Text: `holding 1 AFA "Demo Portfoy": is not there, but has 2 postings`},
+			{Rule: "holding-exists", Text: `holding 1 AFA "Demo Portfoy": does not exist but has 2 postings`},
 		}},
 		"units below zero": {holding: func(h *backoffice.Position) { h.Quantity, h.Posted = -1, backoffice.Sum{Low: -1} }, want: []finding{
 			{Rule: "holding-not-negative", Text: `holding 1 AFA "Demo Portfoy": is below zero: -0.000001`},
@@ -372,7 +372,7 @@ func TestPositionsAreProved(t *testing.T) {
 			{Rule: "zero-sum", Text: "TRY: customers have 26.00 and the bank -25.00, which is not zero together"},
 		}},
 		"an account is missing": {account: func(a *backoffice.Position) { a.Exists, a.Quantity, a.Posted = false, 0, backoffice.Sum{} }, want: []finding{
-			{Rule: "account-exists", Text: "account 7-2-3 TRY: is not there, but has 1 postings"},
+			{Rule: "account-exists", Text: "account 7-2-3 TRY: does not exist but has 1 postings"},
 		}},
 		"a balance below zero": {account: func(a *backoffice.Position) { a.Quantity, a.Posted.Low = -5, -5 }, want: []finding{
 			{Rule: "account-not-negative", Text: "account 7-2-3 TRY: is below zero: -0.05"},
