@@ -160,7 +160,7 @@ func (a *App) Start(context.Context) error {
 		}
 		return nil
 	}
-	// Both are bound first: a port in use is told of both, and no request is taken in vain.
+	// Both are bound first: if both ports are in use, the error names both, and no request is accepted and then lost.
 	err := errors.Join(bound("ops.address", "BANKINGAPI_OPS__ADDRESS", a.parts.Ops.Bind()), bound("http.address", "BANKINGAPI_HTTP__ADDRESS", a.parts.API.Bind()))
 	if err == nil {
 		err = errors.Join(a.parts.Ops.Start(), a.parts.API.Start())

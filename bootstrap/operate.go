@@ -56,7 +56,7 @@ func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error
 }
 
 // Trail returns the keeper of the trail. The error says why no trail is kept.
-func (a *App) Trail() (*trail.Keeper, error) { return a.parts.Trail, a.parts.Trail.Kept() }
+func (a *App) Trail() (*trail.Keeper, error) { return a.parts.Trail, a.parts.Trail.Missing() }
 
 // Rekey begins another log of the trail (see trail.Keeper). Stop all other replicas first: CheckAlone,
 // before Open, finds one that runs. Rekey returns the newest checkpoint of the log that ends, which is
@@ -65,7 +65,7 @@ func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 	if err := a.parts.Store.Schema.Require(ctx); err != nil {
 		return "", err
 	}
-	if a.parts.Trail.Kept() == nil {
+	if a.parts.Trail.Missing() == nil {
 		if last, err = a.parts.Trail.Checkpoint(ctx); err != nil {
 			a.log.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))
 		}

@@ -92,7 +92,7 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
 		if err := k.Load(); err != nil {
 			return err
 		}
-		if k.IsWanted() && k.Kept() != nil {
+		if k.IsWanted() && k.Missing() != nil {
 			level := zap.WarnLevel
 			if k.Problem() == trail.NoKey && interval == 0 { // a command need not repeat what the service has said
 				level = zap.InfoLevel

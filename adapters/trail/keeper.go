@@ -80,7 +80,7 @@ func New(o Options) *Keeper {
 
 // Load reads the key, or makes it, and lets the storage write leaves from its next
 // transaction on. It is called once, before the first transaction. It writes no leaves with
-// another key than that of the log: they would look forged. Kept says what is missing.
+// another key than that of the log: they would look forged. Missing says what is missing.
 func (k *Keeper) Load() error {
 	err := k.Reload(k.o.KeyFile)
 	if why, ok := errors.AsType[missing](err); ok {
@@ -99,7 +99,7 @@ func (k *Keeper) Reload(keyFile string) error {
 		return nil
 	}
 	notary, err := k.load(keyFile)
-	if err != nil || k.Kept() == nil {
+	if err != nil || k.Missing() == nil {
 		return err
 	}
 	now := k.use(notary, keyFile)
@@ -163,8 +163,8 @@ func (o *Options) file(kind string) string {
 	return filepath.Join(o.Folder, name)
 }
 
-// Kept returns nil if a trail is kept, and why not otherwise.
-func (k *Keeper) Kept() error {
+// Missing returns why no trail is kept, or nil if one is.
+func (k *Keeper) Missing() error {
 	switch now := k.current.Load(); {
 	case now.notary != nil:
 		return nil
@@ -356,7 +356,7 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	isThere := err == nil
 	switch {
 	case !k.IsWanted():
-		return k.Kept()
+		return k.Missing()
 	case k.o.KeyFile == "" && k.o.Book == "":
 		return missing(NoKey)
 	}
@@ -388,8 +388,8 @@ func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.Trai
 	}
 	now := k.current.Load()
 	if now.notary == nil {
-		if c.Reason = k.Kept().Error(); len(against) > 0 {
-			return c, k.Kept()
+		if c.Reason = k.Missing().Error(); len(against) > 0 {
+			return c, k.Missing()
 		}
 		isEmpty := true
 		if k.o.Ports != application.None {

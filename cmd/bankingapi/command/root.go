@@ -181,7 +181,7 @@ func (c *call) carryOut(r row) (err error) {
 		err = c.openBook()
 	}
 	if err == nil && r.uses == keptTrail {
-		err = c.keeper.Kept()
+		err = c.keeper.Missing()
 	}
 	if err != nil {
 		return err
