@@ -66,7 +66,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		return nil, err
 	}
 	s.checks.check, s.checks.pool = e.Relying(schema.table(), string(relied))
-	db.Dialect = checked{e.Dialect, s.checks}
+	db.Dialect = checked{e.Dialect, s.checks} // so Begin passes tracing, then checked, then the engine
 	if o.Trace != nil || o.Slow != nil {
 		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
 	}

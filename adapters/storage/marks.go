@@ -15,13 +15,11 @@ import (
 
 var _ store.Marker = service{}
 
-// Note is store.Marker.
 func (d service) Note(ctx context.Context) (note string, err error) {
 	err = d.Reads.WithContext(ctx).Table(d.Marks.Name).Where("mark = ?", d.mark).Select("note").Scan(&note).Error
 	return note, d.Translate(err)
 }
 
-// SetNote is store.Marker.
 func (d service) SetNote(ctx context.Context, note string) error {
 	return d.Change(ctx, func(tx *gorm.DB) error { return d.setNote(tx, note) })
 }

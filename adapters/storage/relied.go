@@ -27,15 +27,20 @@ type checked struct {
 	*checks
 }
 
-// Begin is batch.Dialect.
+// CheckedSession is a session whose connection checks the tables before a batch. Each session
+// that the dialect of an engine begins must be one. Those in the transaction of a host are not.
+type CheckedSession interface {
+	batch.Session
+	// Connection returns the connection, and the last check that it has passed.
+	Connection() (*sql.Conn, *Passed)
+}
+
 func (d checked) Begin(ctx context.Context) (batch.Session, error) {
 	s, err := d.Dialect.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if own, ok := s.(interface {
-		Connection() (*sql.Conn, *Passed)
-	}); ok {
+	if own, ok := s.(CheckedSession); ok {
 		conn, last := own.Connection()
 		if err := d.checkFirst(ctx, conn, last); err != nil {
 			s.Rollback()

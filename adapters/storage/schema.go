@@ -91,7 +91,6 @@ func (s *migrator) writeAct(ctx context.Context, results []*goose.MigrationResul
 	})
 }
 
-// Down is store.Schema.
 func (s *migrator) Down(ctx context.Context) (store.Migration, error) {
 	if err := s.checkMark(ctx); err != nil {
 		return store.Migration{}, err // it would lose its mark
@@ -185,7 +184,6 @@ func (s *migrator) sync(ctx context.Context) error {
 	})
 }
 
-// Status is store.Schema.
 func (s *migrator) Status(ctx context.Context) (status store.Status, err error) {
 	status.Wanted = store.SchemaVersion
 	provider, err := s.provider(false)

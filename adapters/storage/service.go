@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"bankingapi/adapters/storage/batch"
@@ -37,13 +36,13 @@ func (d service) ping(ctx context.Context) error {
 		}
 		if err == nil {
 			var none []tables.SubscriptionRow
-			err = d.Reads.WithContext(ctx).Session(&gorm.Session{}).Table(d.Subscriptions.Name).Limit(0).Find(&none).Error
+			err = d.Reads.WithContext(ctx).Table(d.Subscriptions.Name).Limit(0).Find(&none).Error
 		}
 	}
 	return d.Translate(err)
 }
 
-// probes are all statements of sales, refusals and pushes, without rows.
+// probes are all statements of requests, without rows. Those of outcomes are not among them.
 func (d service) probes() []batch.Request {
 	probes := []batch.Request{
 		d.Holdings.Find.Request(nil, nil),
@@ -62,6 +61,7 @@ func (d service) probes() []batch.Request {
 		d.Postings.Add.Request(nil),
 		d.Notifications.Add.Request(nil),
 		d.Refusals.Add.Request(nil),
+		d.RefusedSales.Add.Request(nil),
 		d.Reversals.Find.Request(nil, nil),
 	}
 	if d.Keys() != nil {

@@ -37,8 +37,8 @@ import (
 type Options = store.Options
 
 // Engine is a database. It has everything that differs between databases, and no rule of
-// the bank. Every field is required. What an engine does itself it sets in the Store, which
-// begins as store.Unsupported.
+// the bank. Every field but Tables is required. What an engine does itself it sets in the
+// Store, which begins as store.Unsupported.
 type Engine struct {
 	store.Store
 	tables.Engine
@@ -63,7 +63,7 @@ type Engine struct {
 	Index func(ctx context.Context, prefix string) error
 	// Now is the time of the server in SQL. It is NULL if the engine has no server.
 	Now string
-	// Tables are the tables that only this engine has, without prefix. It may be nil.
+	// Tables are the tables that only this engine has, without prefix.
 	Tables []string
 }
 

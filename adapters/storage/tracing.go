@@ -28,7 +28,6 @@ type slowStatements struct {
 	slow func(statements string, took time.Duration)
 }
 
-// Trace is logger.Interface.
 func (l slowStatements) Trace(_ context.Context, begin time.Time, statement func() (string, int64), _ error) {
 	if took := time.Since(begin); took >= slowAfter {
 		text, _ := statement()

@@ -423,7 +423,6 @@ type waitContext struct {
 
 type waitKey struct{}
 
-// Value is context.Context.
 func (c *waitContext) Value(key any) any {
 	if key == (waitKey{}) {
 		return c

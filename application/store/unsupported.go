@@ -120,44 +120,33 @@ func (lacking) Forget(context.Context, time.Time, int) error        { return nil
 func (lacking) DueDays(context.Context, day.Day, int) (none []backoffice.DueDay, err error) {
 	return none, nil
 }
-
 func (lacking) CountReceived(context.Context, time.Time, time.Time) (none backoffice.Received, err error) {
 	return none, nil
 }
-
 func (lacking) Operation(context.Context, operation.ID) (none backoffice.Operation, err error) {
 	return none, cannot("look up operations")
 }
-
 func (lacking) OperationOf(context.Context, idempotency.Key) (none backoffice.Operation, err error) {
 	return none, cannot("look up operations")
 }
-
 func (lacking) Read(context.Context, backoffice.Witness) error { return cannot("verify") }
-
 func (lacking) Update(context.Context, fund.LockSet, func(*fund.Book)) error {
 	return cannot("correct the book")
 }
-
 func (lacking) Outcomes(context.Context, string, int64, int) ([]fund.Ended, error) {
 	return nil, cannot("list outcomes")
 }
-
 func (lacking) LastOutcome(context.Context) (int64, error) { return 0, cannot("list outcomes") }
-
-func (lacking) Note(context.Context) (string, error)  { return "", cannot("be a sandbox") }
-func (lacking) SetNote(context.Context, string) error { return cannot("be a sandbox") }
-func (lacking) Empty(context.Context, string) error   { return cannot("be a sandbox") }
-
+func (lacking) Note(context.Context) (string, error)       { return "", cannot("be a sandbox") }
+func (lacking) SetNote(context.Context, string) error      { return cannot("be a sandbox") }
+func (lacking) Empty(context.Context, string) error        { return cannot("be a sandbox") }
 func (lacking) Erase(context.Context, query) (erased int, last operation.ID, err error) {
 	return 0, last, cannot("erase messages")
 }
-
 func (lacking) ErasedBefore(context.Context) (none day.Day, err error) {
 	return none, cannot("erase messages")
 }
-func (lacking) SetErasedBefore(context.Context, day.Day) error { return cannot("erase messages") }
-
+func (lacking) SetErasedBefore(context.Context, day.Day) error      { return cannot("erase messages") }
 func (lacking) WithdrawPrice(context.Context, int64, day.Day) error { return cannot("withdraw prices") }
 
 type noImports struct{}
@@ -171,15 +160,12 @@ type (
 func (noImports) Prices(context.Context, lines[fund.Price], options) (none imported, err error) {
 	return none, cannot("import prices")
 }
-
 func (noImports) Holdings(context.Context, lines[fund.Holding], options) (none imported, err error) {
 	return none, cannot("import holdings")
 }
-
 func (noImports) Accounts(context.Context, lines[fund.Account], options) (none imported, err error) {
 	return none, cannot("import accounts")
 }
-
 func (noImports) ClosedDays(context.Context, lines[fund.ClosedDay], options) (none imported, err error) {
 	return none, cannot("import a calendar")
 }

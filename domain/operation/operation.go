@@ -72,8 +72,11 @@ var texts = map[Name]string{
 func (n Name) String() string { return texts[n] }
 
 // AllNames are the names of all operations in paths and settings.
-func AllNames() []string {
-	return []string{AddPushNotificationResponse.String(), BuyFundFromCustomer.String()}
+func AllNames() (names []string) {
+	for _, n := range Names {
+		names = append(names, n.String())
+	}
+	return names
 }
 
 // IsName reports whether text can name an operation: it is one element of a path

@@ -38,12 +38,13 @@ func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
 }
 
+// ofSales tries no batch that claims due sales first, or that has only sales for later days.
 func (w *ways) ofSales(locks *fund.LockSet, look write.Way[*fund.Book]) []write.Way[*fund.Book] {
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
 		return []write.Way[*fund.Book]{look}
 	}
 	normal := &learning[*fund.Book]{look, &w.sales, (*fund.Book).CompletedAll, w.sales.remember(locks.Callers)}
-	if normal.expected {
+	if normal.knownWrong {
 		return []write.Way[*fund.Book]{normal}
 	}
 	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks, normal: normal}, normal}
@@ -53,7 +54,7 @@ func (w *ways) ofNotifications(callers []idempotency.Key, look write.Way[*push.I
 	normal := &learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
 		return len(inbox.Register.NewRecords()) == len(callers)
 	}, w.notifications.remember(callers)}
-	if normal.expected || !w.notifications.mayTry() {
+	if normal.knownWrong || !w.notifications.mayTry() {
 		return []write.Way[*push.Inbox]{normal}
 	}
 	return []write.Way[*push.Inbox]{assumeNew{w}, normal}
@@ -88,8 +89,8 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 
 // Store writes the differences between the changed quantities and the assumed ones.
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
-	w.normal.expected = !book.CompletedAll() // it has a sale for a later day, or of another price
-	if w.normal.expected || !w.sales.mayTry() {
+	w.normal.knownWrong = !book.CompletedAll()    // it has a sale for a later day, or of another price
+	if w.normal.knownWrong || !w.sales.mayTry() { // not asked sooner: only a settled book knows the first
 		return write.ErrOtherWay
 	}
 	c := book.Changes()
@@ -128,7 +129,7 @@ func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox
 		writes = append(writes, w.noneErased)
 	}
 	err = s.Commit(ctx, writes...)
-	if err != nil && strings.Contains(err.Error(), noneErased) {
+	if err != nil && strings.Contains(err.Error(), noneErasedName) { // all assertions have one code: only the text names the one that failed
 		w.erased.Store(true)
 		return err
 	}
@@ -158,7 +159,7 @@ func addTo[R any](t *batch.Table[R], quantity, assertion string) *batch.Statemen
 	}))
 }
 
-const noneErased = "none_is_erased"
+const noneErasedName = "none_is_erased"
 
 // assertNoneErased fails if a message of the book was erased. It is a statement of its own
 // after the insert: an erasure that runs at the same moment makes the insert wait, which
@@ -166,6 +167,6 @@ const noneErased = "none_is_erased"
 func assertNoneErased(t *batch.Table[tables.NotificationRow]) batch.Request {
 	return batch.Request{
 		Name: "assert no erased " + t.Name,
-		SQL:  "SELECT " + failing(noneErased, "user_id") + " FROM " + t.Name + " WHERE user_id = '' LIMIT 1",
+		SQL:  "SELECT " + failing(noneErasedName, "user_id") + " FROM " + t.Name + " WHERE user_id = '' LIMIT 1",
 	}
 }

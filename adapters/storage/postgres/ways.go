@@ -25,7 +25,7 @@ type ways struct {
 	inboxes       *write.Inboxes
 	notifications attempts
 	noneErased    batch.Request // asserts it
-	erased        atomic.Bool   // the assertion has failed, which it then does for ever
+	erased        atomic.Bool   // the assertion has failed, and always fails from then on
 
 	mu      sync.Mutex
 	current map[fund.PriceDay]fund.Price // as they were read last
@@ -37,14 +37,14 @@ const pricesKept = 10_000
 // learning is the normal way. It learns whether the assumptions would have been right.
 type learning[B any] struct {
 	write.Way[B]
-	attempts *attempts
-	right    func(B) bool
-	expected bool // that they are wrong was known before anything was sent, so it teaches nothing
+	attempts   *attempts
+	wereRight  func(B) bool
+	knownWrong bool // before anything was sent: the batch teaches nothing
 }
 
 func (l *learning[B]) Store(ctx context.Context, s batch.Session, book B) error {
-	if !l.expected {
-		l.attempts.note(l.right(book))
+	if !l.knownWrong {
+		l.attempts.note(l.wereRight(book))
 	}
 	return l.Way.Store(ctx, s, book)
 }
@@ -75,8 +75,8 @@ func (a *attempts) remember(callers []idempotency.Key) (found bool) {
 }
 
 const (
-	// recent is the weight of one batch in attempts.missed.
-	recent = 1. / 16
+	// batchWeight is that of one batch in attempts.missed.
+	batchWeight = 1. / 16
 	// mostMissed is the share beyond which attempts cost more than they save.
 	mostMissed = 0.15
 )
@@ -93,9 +93,9 @@ func (a *attempts) mayTry() bool {
 func (a *attempts) note(clean bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.missed -= recent * a.missed
+	a.missed -= batchWeight * a.missed
 	if !clean {
-		a.missed += recent
+		a.missed += batchWeight
 	}
 }
 

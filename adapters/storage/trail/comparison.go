@@ -31,7 +31,7 @@ type comparison struct {
 	isLogOnly bool
 	begun     time.Time // of the first batch
 	// compared counts rows.
-	compared [trail.Erased + 1]int64
+	compared map[trail.Kind]int64
 }
 
 // pending is a row, or leaves with its key, or both.
@@ -73,7 +73,7 @@ func (p *place) isLongAfter(other place) bool {
 func newComparison(m Writer, tx *gorm.DB, w *backoffice.Witness) *comparison {
 	return &comparison{
 		logComparison: logComparison{Writer: m, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)},
-		pending:       make(map[leafKey]*pending),
+		pending:       make(map[leafKey]*pending), compared: make(map[trail.Kind]int64),
 	}
 }
 

@@ -21,7 +21,8 @@ import (
 type Books struct {
 	db trail.Writer
 	// Ways lists the ways of a batch, which are tried in their order. The last one works for
-	// every batch: it is the normal way, which Ways receives, or one that contains it.
+	// every batch: it is the normal way, which Ways receives, or one that contains it. An
+	// engine sets it: see storage.Engine's Ways.
 	Ways func(*fund.LockSet, Way[*fund.Book]) []Way[*fund.Book]
 	// Learn receives each current price that is read.
 	Learn func(fund.PriceDay, fund.Price)
@@ -45,7 +46,6 @@ type lookAtBook struct {
 	locks *fund.LockSet
 }
 
-// Load is Way.
 func (w lookAtBook) Load(ctx context.Context, s batch.Session) (*fund.Book, error) {
 	book := fund.NewBook(len(w.locks.Holdings))
 	if reads := w.load(w.locks, book); len(reads) > 0 {
@@ -54,7 +54,6 @@ func (w lookAtBook) Load(ctx context.Context, s batch.Session) (*fund.Book, erro
 	return book, nil
 }
 
-// Store is Way.
 func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
 	c := book.Changes()
 	writes := w.Changes(book, &c)
@@ -264,23 +263,25 @@ func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyf
 	}
 	var rows []dueFundRow
 	if count {
-		if err := due().Select(columns + ", COUNT(*) AS sales").Group(of).Find(&rows).Error; err != nil {
+		err := due().Select(columns + ", COUNT(*) AS sales").Group(of).Find(&rows).Error
+		if err != nil {
 			return nil, b.db.Translate(err)
 		}
+		return tables.AppendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
 	}
-	for last := (dueFundRow{SelectedDate: "0001-01-01"}); !count; { // one step in the index for each fund
+	last := dueFundRow{SelectedDate: "0001-01-01"}
+	for { // one step in the index for each fund
 		var next []dueFundRow
 		err := due().Select(columns).Where("("+of+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).Limit(1).Find(&next).Error
 		if err != nil {
 			return nil, b.db.Translate(err)
 		}
 		if len(next) == 0 {
-			break
+			return tables.AppendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
 		}
 		last = next[0]
 		rows = append(rows, last)
 	}
-	return tables.AppendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
 }
 
 // dueFundRow is a fund and a day of recorded sales.

@@ -37,7 +37,6 @@ type lookIntoInbox struct {
 	erased  bool // messages may have been erased
 }
 
-// Load is Way.
 func (w *lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
 	inbox := w.New()
 	reads := batch.NonEmpty(findRecords(w.db.Database, w.callers, &inbox.Register))
@@ -54,7 +53,6 @@ func (w *lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox,
 	return inbox, s.Exchange(ctx, reads...)
 }
 
-// Store is Way.
 func (w *lookIntoInbox) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
 	writes, err := w.Writes(inbox, w.erased)
 	if err != nil {

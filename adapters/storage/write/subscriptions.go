@@ -22,7 +22,6 @@ var (
 	_ subscriptions.Usage      = subscribers{}
 )
 
-// All is subscriptions.Repository.
 func (s subscribers) All(ctx context.Context) ([]*subscription.Subscription, error) {
 	var rows []tables.SubscriptionRow
 	if err := s.Query(ctx).Table(s.Subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
@@ -46,7 +45,6 @@ func (s subscribers) Create(ctx context.Context, sub *subscription.Subscription)
 	})
 }
 
-// Change is subscriptions.Repository.
 func (s subscribers) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	return s.Transact(ctx, func(session batch.Session) error {
 		row, err := tables.LookUp(ctx, session, s.Subscriptions.Find, tables.SubscriptionRow{Name: name})

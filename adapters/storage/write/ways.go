@@ -31,7 +31,7 @@ func update[B any](ctx context.Context, db *batch.DB, ways []Way[B], settle func
 			way := ways[0]
 			isLast := len(ways) == 1
 			if !isLast {
-				ways = ways[1:]
+				ways = ways[1:] // also for the next attempt: a way that failed is not tried twice
 			}
 			book, err := way.Load(ctx, s)
 			if err == nil {
