@@ -58,12 +58,15 @@ func isIdentity(encodings []string) bool {
 // Content-Length is only a promise.
 func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem {
 	if r.ContentLength > a.BodyLimit {
-		return a.tooLarge(r)
+		return tooLarge(r, a.BodyLimit)
 	}
 	var err error
 	x.body = io.LimitedReader{R: r.Body, N: a.BodyLimit + 1}
 	x.BytesIn, err = into.ReadFrom(&x.body)
+	ofHost, isLess := errors.AsType[*http.MaxBytesError](err)
 	switch {
+	case isLess:
+		return tooLarge(r, ofHost.Limit)
 	case err != nil && isGone(r, err):
 		x.abandon(err)
 	case err != nil:
@@ -71,7 +74,7 @@ func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem
 		p.stateless = true // the whole body may be that of an earlier attempt
 		return p
 	case x.BytesIn > a.BodyLimit:
-		return a.tooLarge(r)
+		return tooLarge(r, a.BodyLimit)
 	}
 	return nil
 }
@@ -80,9 +83,8 @@ func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem
 // answer, so that a caller who sends everything before it reads sees the answer.
 const drainLimit = 16 << 20
 
-func (a *api) tooLarge(r *http.Request) *problem {
-	p := bare(http.StatusRequestEntityTooLarge, fault.BodyTooLarge,
-		"The body must have at most "+strconv.FormatInt(a.BodyLimit, 10)+" bytes.")
+func tooLarge(r *http.Request, limit int64) *problem {
+	p := bare(http.StatusRequestEntityTooLarge, fault.BodyTooLarge, "The body must have at most "+strconv.FormatInt(limit, 10)+" bytes.")
 	// A caller that waits for "100 Continue" has sent nothing yet, and one that
 	// has far more to send is cut. HTTP/2 ends the stream, not the connection.
 	if r.Header["Expect"] == nil && r.ContentLength <= drainLimit && r.ProtoMajor == 1 {

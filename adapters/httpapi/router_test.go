@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -327,6 +328,11 @@ func TestBodyLimit(t *testing.T) {
 		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code, name)
 		require.Equal(t, []string{"body-too-large"}, codes(t, w), name)
 		require.Equal(t, 1, s.calls)
+
+		hosted, w := http.MaxBytesHandler(s, int64(len(pushBody))), httptest.NewRecorder() // the limit of a host, which is lower
+		hosted.ServeHTTP(w, post(pushPath, pushBody+" ", length))
+		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code, w.Body)
+		require.Contains(t, w.Body.String(), "at most "+strconv.Itoa(len(pushBody))+" bytes")
 	}
 	s := newService()
 	untouched := post(pushPath, "", func(r *http.Request) {

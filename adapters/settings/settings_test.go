@@ -293,3 +293,11 @@ func TestSuggest(t *testing.T) {
 		require.Equal(t, want != "", ok, typed)
 	}
 }
+
+// The address of a connection is compared as IPv4, so that a proxy may be written either way.
+func TestAnIPv4AddressMayBeWrittenAsIPv6(t *testing.T) {
+	t.Parallel()
+	networks, err := List("::ffff:10.0.0.7, ::ffff:10.1.0.9/112, 10.2.0.7, ::1, fe80::1%eth0, ::/0").Networks()
+	require.NoError(t, err)
+	require.Equal(t, "[10.0.0.7/32 10.1.0.0/16 10.2.0.7/32 ::1/128 fe80::1/128 ::/0]", fmt.Sprint(networks))
+}

@@ -65,8 +65,8 @@ func (l List) Items() (items []string) {
 	return items
 }
 
-// Networks returns the words as networks: an address alone is a network of one.
-// It fails if a word is neither.
+// Networks returns the words as networks: an address alone is a network of one, and an IPv4
+// address may be written as IPv6. It fails if a word is neither.
 func (l List) Networks() (networks []netip.Prefix, err error) {
 	for _, text := range l.Items() {
 		network, err := netip.ParsePrefix(text)
@@ -75,6 +75,9 @@ func (l List) Networks() (networks []netip.Prefix, err error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if address := network.Addr(); address.Is4In6() && network.Bits() >= 96 { // of ::ffff:10.0.0.7
+			network = netip.PrefixFrom(address.Unmap(), network.Bits()-96)
 		}
 		networks = append(networks, network.Masked())
 	}
