@@ -111,7 +111,8 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		}
 		work := func() error {
 			answer, err := handle(q)
-			if err == nil && p.personal {
+			// A form that leads to another page shows nothing.
+			if _, leads := answer.(response); err == nil && p.personal && !(leads && r.Method == http.MethodPost) {
 				err = q.look()
 			}
 			if err != nil {
@@ -240,8 +241,8 @@ func (q *request) Said() (text string) {
 // FormToken is the value of the hidden field of one form. Each form has another one.
 func (q *request) FormToken() string { return seal(q.box, q.ID, formToken{rand.Text(), q.machine}) }
 
-// once carries out a form of an operator, unless it was sent before. A form that changed
-// nothing can be sent again: its page says why.
+// once carries out a form of an operator, unless it was sent before. A form that changed nothing
+// because of its values, or of the database, can be sent again: the page says why.
 func once(act handler) handler {
 	return func(q *request) (any, error) {
 		if !q.Operator {
@@ -255,7 +256,7 @@ func once(act handler) handler {
 			return answer, nil
 		}
 		known := q.explain(err)
-		if known.Status == http.StatusBadRequest || known == errBusy {
+		if known.Status == http.StatusBadRequest || known.Status == http.StatusServiceUnavailable && known != errUnknown {
 			q.console.sessions.giveBack(q.form)
 		}
 		if known.Status != http.StatusBadRequest {

@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,34 +119,113 @@ func TestWhatIsForOperators(t *testing.T) {
 	}
 }
 
+// office is a console with one session of an operator. A strike hits what it reads and writes.
+type office struct {
+	*Console
+	*session
+	failed int // pages
+}
+
+func openOffice(t *testing.T, strike fake.Strike) *office {
+	t.Helper()
+	store, o := fake.NewStore(), new(office)
+	o.Console = Open(Options{
+		Office: backoffice.New(store.Backoffice(strike, time.Now), audit.Acts{NewID: new(fake.IDs).Next, Now: time.Now}, time.UTC), Machine: time.Now, Bank: time.Now, Zone: time.UTC, Checks: func() []summary.Check { return nil },
+		Due: func(context.Context) (buyfund.Waits, error) { return buyfund.Waits{}, nil }, Failed: func(string, error) { o.failed++ }, Looked: func(string, string) {},
+		Subscriptions: subscriptions.NewManager(store.Subscriptions(strike), rand.Reader),
+	})
+	t.Cleanup(o.Close)
+	o.session = o.sessions.begin(&http.Request{}, "ayse")
+	o.Operator = true
+	return o
+}
+
+// send sends a form of the session. Its name tells it from others.
+func (o *office) send(path, name string, form url.Values) *httptest.ResponseRecorder {
+	form.Set("csrf", seal(o.sessions.box, o.ID, formToken{name, time.Now()}))
+	r, w := httptest.NewRequest(http.MethodPost, "/console/"+path, strings.NewReader(form.Encode())), httptest.NewRecorder()
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	o.changed = true
+	o.sessions.save(w, r, o.session)
+	r.AddCookie(w.Result().Cookies()[0])
+	w = httptest.NewRecorder()
+	o.ServeHTTP(w, r)
+	return w
+}
+
+// fullAudit keeps no act.
+type fullAudit struct{}
+
+func (fullAudit) Keep(context.Context, audit.Act) error {
+	return fault.New(fault.Unavailable, "The disk is full.")
+}
+
+func shop() url.Values {
+	return url.Values{"action": {"create"}, "name": {"shop"}, "operation": {operation.BuyFundFromCustomer.String()}}
+}
+
 // If the database is lost during a commit, or too slow, nobody knows whether a form changed
 // something. The page says so.
 func TestAFormTellsThatItsOutcomeIsNotKnown(t *testing.T) {
 	t.Parallel()
 	for _, cause := range []error{io.ErrUnexpectedEOF, context.DeadlineExceeded} {
-		store, failed := fake.NewStore(), 0
-		c := Open(Options{
-			Office: backoffice.New(store.Backoffice(nil, time.Now), audit.Acts{NewID: new(fake.IDs).Next, Now: time.Now}, time.UTC), Machine: time.Now, Bank: time.Now, Zone: time.UTC, Checks: func() []summary.Check { return nil },
-			Due: func(context.Context) (buyfund.Waits, error) { return buyfund.Waits{}, cause }, Failed: func(string, error) { failed++ },
-			Subscriptions: subscriptions.NewManager(store.Subscriptions(func(_ context.Context, at fake.Moment) error {
-				if at == fake.Begin {
-					return nil
-				}
-				return fault.Wrap(fault.Indeterminate, cause, "The connection was lost.")
-			}), rand.Reader),
+		o := openOffice(t, func(_ context.Context, at fake.Moment) error {
+			if at == fake.Begin {
+				return nil
+			}
+			return fault.Wrap(fault.Indeterminate, cause, "The connection was lost.")
 		})
-		s := c.sessions.begin(&http.Request{}, "ayse")
-		s.Operator = true
-		form := url.Values{"csrf": {seal(s.box, s.ID, formToken{"form", time.Now()})}, "action": {"create"}, "name": {"shop"}, "operation": {operation.BuyFundFromCustomer.String()}}
-		r, w := httptest.NewRequest(http.MethodPost, "/console/subscriptions", strings.NewReader(form.Encode())), httptest.NewRecorder()
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		c.sessions.save(w, r, s)
-		r.AddCookie(w.Result().Cookies()[0])
-		w = httptest.NewRecorder()
-		c.ServeHTTP(w, r)
+		w := o.send("subscriptions", "form", shop())
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
 		require.Contains(t, w.Body.String(), "it is not known whether this was done")
-		require.Equal(t, 1, failed, "the log has the cause")
-		c.Close()
+		require.Equal(t, http.StatusConflict, o.send("subscriptions", "form", shop()).Code)
+		require.Equal(t, 1, o.failed, "the log has the cause")
 	}
+}
+
+// A form that did not reach the database has changed nothing, and is not one that was sent before.
+func TestAFormThatMetNoDatabaseIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, away := range []error{fault.New(fault.Unavailable, "The database is away."), fault.Wrap(fault.Unavailable, context.DeadlineExceeded, "")} {
+		var met atomic.Bool
+		o := openOffice(t, func(_ context.Context, at fake.Moment) error {
+			if at == fake.Commit && !met.Swap(true) {
+				return away
+			}
+			return nil
+		})
+		require.Equal(t, http.StatusServiceUnavailable, o.send("subscriptions", "form", shop()).Code)
+		w := o.send("subscriptions", "form", shop())
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		require.Contains(t, w.Body.String(), "shown this once")
+	}
+}
+
+// New keys are shown once, also if the database is lost right after they were made.
+func TestKeysThatWereMadeAreShown(t *testing.T) {
+	t.Parallel()
+	var made atomic.Bool
+	o := openOffice(t, func(_ context.Context, at fake.Moment) error {
+		if at == fake.Begin && made.Load() {
+			return fault.New(fault.Unavailable, "The database is away.")
+		}
+		made.Store(at == fake.Committed)
+		return nil
+	})
+	w := o.send("subscriptions", "form", shop())
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	require.Len(t, regexp.MustCompile(`<code>[0-9a-f]{32}</code>`).FindAllString(w.Body.String(), -1), 2)
+	require.Contains(t, w.Body.String(), "The subscription itself cannot be read now.")
+	require.NotContains(t, w.Body.String(), "Rate limit", "its fields are not known")
+}
+
+// The page to which a form leads is recorded by itself. What the form did is not reported as failed
+// because the audit is full.
+func TestAFormThatLeadsToAPageIsNoLook(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, nil)
+	o.Unmasked, o.Console.o.Office.Audit = true, fullAudit{}
+	w := o.send("sales", "form", url.Values{"customer": {"1001"}})
+	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
+	require.Zero(t, o.failed)
 }

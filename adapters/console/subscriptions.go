@@ -3,6 +3,8 @@ package console
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -80,6 +82,9 @@ func newSubscriptionPage(q *request, err error, name, done string, made keys) (a
 		return nil, err
 	}
 	rows, err := subscribers(q, name)
+	if err != nil && made != nil { // they are shown now or never
+		rows, err = []subscriber{{Subscription: &subscription.Subscription{Name: name}}}, nil
+	}
 	q.template = "subscription"
 	return subscriptionsPage{Rows: rows, Rate: minutes(q, "", q.console.activity.rates(name, q.machine)), NewKeys: made, Done: done}, err
 }
@@ -148,9 +153,18 @@ func changeSubscription(q *request) (any, error) {
 	return nil, errNothing
 }
 
+// Terms is a text that differs if the fields of a subscription differ.
+func (q *request) Terms(s *subscription.Subscription) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(subscriptions.Differences(nil, s, q.Zone), "\n"))))
+}
+
+// revise changes a subscription to the fields of a form, unless others were set since it was shown.
 func revise(ctx context.Context, q *request, name string) (any, error) {
 	var changes []string
 	err := q.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
+		if q.field("shown") != q.Terms(s) {
+			return &problem{http.StatusBadRequest, "Nothing was changed: somebody changed " + name + " after this page was opened. The form has its values of now. Change it again."}
+		}
 		fields, err := fieldsOf(q, s)
 		if err != nil {
 			return err

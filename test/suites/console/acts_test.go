@@ -170,7 +170,7 @@ func TestALastDayThatHasPassedIsRefused(t *testing.T) {
 	today := time.Now().In(zone)
 	day := func(days int) string { return today.AddDate(0, 0, days).Format(time.DateOnly) }
 	form := func(expires string) url.Values {
-		return url.Values{"action": {"change"}, "name": {"demo"}, "operation": {"BuyFundFromCustomer"}, "expires": {expires}, "confirm": {"yes"}}
+		return url.Values{"action": {"change"}, "name": {"demo"}, "operation": {"BuyFundFromCustomer"}, "expires": {expires}, "confirm": {"yes"}, "shown": {shownIn(t, v.get("subscription?name=demo"))}}
 	}
 	require.Contains(t, v.get("subscription?name=demo"), `name="expires" value="" min="`+day(0)+`"`)
 	status, body := v.post("subscription", form(day(-1)))

@@ -86,6 +86,20 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, status, "a form of another site")
 	require.Zero(t, changed().RequestsPerSecond)
 
+	page := "subscription?name=" + url.QueryEscape("Shop & Co")
+	opened := shownIn(t, v.get(page))
+	require.NoError(t, manager.Change(t.Context(), "Shop & Co", func(s *subscription.Subscription) error {
+		s.Channel = "WEB"
+		return nil
+	}))
+	form.Set("shown", opened)
+	status, body = v.post("subscription", form)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, body, "somebody changed Shop &amp; Co after this page was opened")
+	require.Contains(t, body, `name="channel" value="WEB"`, "what the other operator set")
+	require.Equal(t, "WEB", changed().Channel)
+	form.Set("shown", shownIn(t, body))
+
 	status, body = v.post("subscription", form)
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, "rate limit 50/s instead of none")
@@ -97,7 +111,8 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	require.Equal(t, strings.Repeat("ab", 32), now.ClientCertificate)
 	require.True(t, now.PrimaryKey.Expires.Equal(time.Date(year+1, 1, 1, 0, 0, 0, 0, zone)), now.PrimaryKey.Expires)
 	require.True(t, now.SecondaryKey.Expires.Equal(now.PrimaryKey.Expires))
-	body = v.get("subscription?name=" + url.QueryEscape("Shop & Co"))
+	body = v.get(page)
+	form.Set("shown", shownIn(t, body))
 	require.Contains(t, body, `value="`+last+`"`)
 	require.Contains(t, body, "works until "+last)
 	body = v.get("audit")
@@ -129,6 +144,14 @@ func TestASubscriptionIsChanged(t *testing.T) {
 	require.Contains(t, body, "cancelled, which is final")
 	status, _, _ = v.do(http.MethodGet, "/console/subscription?name=none", nil)
 	require.Equal(t, http.StatusNotFound, status)
+}
+
+// shownIn is what the form of a page says that it shows.
+func shownIn(t *testing.T, page string) string {
+	t.Helper()
+	shown := regexp.MustCompile(`name="shown" value="([0-9a-f]{64})"`).FindStringSubmatch(page)
+	require.NotNil(t, shown)
+	return shown[1]
 }
 
 // The rate that a partner uses is shown beside its limit.
