@@ -23,6 +23,7 @@ import (
 	"html/template"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type Console struct {
 	activity  *activity
 	sessions  *sessions
 	mux       *http.ServeMux
+	find      http.Handler // of /console/find/ID
 	templates map[string]*template.Template
 	menu      []*page
 	origins   http.CrossOriginProtection
@@ -80,6 +82,7 @@ func Open(o Options) *Console {
 		handle("POST /console/"+p.path, p, p.post)
 		handle("GET /console/"+p.path+"/export", &page{path: p.path + "/export", Title: p.Title}, p.export)
 	}
+	c.find = c.serve(&page{Title: "Search", template: "search"}, showSearch)
 	handle("/console/", &page{Title: "Not found"}, func(*request) (any, error) { return nil, errNoPage })
 	return c
 }
@@ -118,6 +121,11 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	if id, is := strings.CutPrefix(r.URL.Path, "/console/find/"); is { // the mux would redirect a//b to a/b
+		r.SetPathValue("id", id)
+		c.find.ServeHTTP(w, r)
+		return
+	}
 	c.mux.ServeHTTP(w, r)
 }
 

@@ -45,7 +45,6 @@ func pages() []*page {
 		{path: "proof", Title: "Proof", Menu: "Proof", template: "proof", show: showProof, post: once(startProof), export: exportProof},
 		acts.page("Audit", "Audit"),
 		{path: "search", Title: "Search", template: "search", show: showSearch, post: search},
-		{path: "find/{id...}", Title: "Search", template: "search", show: showSearch},
 		{path: "customer/{ref}", Title: "Customer", personal: true, template: "customer", show: showCustomer, export: exportStatement},
 		{path: "reveal", Title: "Reveal", post: reveal},
 		{path: "leave", Title: "Leave", post: leave},

@@ -15,6 +15,7 @@ import (
 	"html/template"
 	"log"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -69,7 +70,13 @@ func New(o Options) http.Handler {
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		_ = page.Execute(w, entries) // it fails only if the client disconnected
 	})
-	return guard(o.Hosts, mux)
+	return guard(o.Hosts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o.Console != nil && strings.HasPrefix(r.URL.Path, "/console/") { // the mux would change an ID in it
+			o.Console.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 }
 
 func serveText(w http.ResponseWriter, status int, text string) {
