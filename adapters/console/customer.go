@@ -79,8 +79,8 @@ func showCustomer(q *request) (any, error) {
 			*list = append(*list, s)
 		}
 	}
-	// The quantity after a posting is counted back from what the customer has. Key is a posting
-	// with nothing but its holding or account.
+	// The quantity after a posting is counted back from the sum of all postings or, if they are too
+	// many, from what the customer has. Key is a posting with nothing but its holding or account.
 	type key = fund.Posting
 	after := make(map[key]int64)
 	var keys []key
@@ -99,21 +99,26 @@ func showCustomer(q *request) (any, error) {
 			p.Name = "account " + q.Account(line.Account)
 		}
 	}
-	var points []backoffice.Line // newest first
+	var postings, points []backoffice.Line // newest first
+	sums := make(map[key]int64)
 	for posting, err := range q.Office.Reader.Postings(q.ctx, backoffice.Query{CustomerNo: n, Until: until, Order: backoffice.Newest, Limit: maxPostingsRead + 1}) {
 		if err != nil {
 			return nil, err
 		}
-		of := key{Holding: posting.Holding, Account: posting.Account}
-		entry := backoffice.Line{PostingEntry: posting, After: after[of]}
-		after[of] -= posting.Quantity
-		if p.Total++; p.Total <= maxLines {
-			p.Statement = append(p.Statement, entry)
-		}
-		if of == line {
-			points = append(points, entry)
+		postings = append(postings, backoffice.Line{PostingEntry: posting})
+		sums[key{Holding: posting.Holding, Account: posting.Account}] += posting.Quantity
+	}
+	if p.Total = len(postings); p.Total <= maxPostingsRead { // all: some may be newer than what the customer has
+		after = sums
+	}
+	for i := range postings {
+		of := key{Holding: postings[i].Holding, Account: postings[i].Account}
+		postings[i].After = after[of]
+		if after[of] -= postings[i].Quantity; of == line {
+			points = append(points, postings[i])
 		}
 	}
+	p.Statement = postings[:min(p.Total, maxLines)]
 	if len(points) > 0 {
 		p.Line = lineOf(q, points, until)
 	}
