@@ -3,7 +3,6 @@ package console
 import (
 	"bufio"
 	"context"
-	"io"
 	"iter"
 	"net/http"
 	"slices"
@@ -16,7 +15,7 @@ import (
 // file is a download. Until its first bytes are sent, an error can be shown.
 type file struct {
 	name, kind string
-	write      func(io.Writer) error
+	write      func(*bufio.Writer) error
 	limits
 
 	w    http.ResponseWriter
@@ -44,7 +43,7 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 	case string(bookfile.Excel):
 		style.Format, how = bookfile.Excel, "excel"
 	}
-	f.write = func(w io.Writer) error {
+	f.write = func(w *bufio.Writer) error {
 		if _, other := q.console.downloading.LoadOrStore(q.session.ID, true); other {
 			return errLong
 		}
@@ -59,6 +58,9 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 			return err
 		}
 		err := bookfile.Write(w, style, columns, rows)
+		if err == nil {
+			err = w.Flush() // before the audit says that it was written
+		}
 		if q.about = plural(*style.Rows, "row") + ", " + q.about; err != nil {
 			q.about = "broken off after " + q.about
 		}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"net/http"
@@ -9,6 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 )
 
 // A client that takes nothing, or takes for ever, ends its download. It is told that the
@@ -31,7 +35,7 @@ func TestADownloadThatStallsEnds(t *testing.T) {
 					ended <- why
 					panic(why)
 				}()
-				endless := func(w io.Writer) (err error) {
+				endless := func(w *bufio.Writer) (err error) {
 					for part := make([]byte, 64<<10); err == nil; {
 						_, err = w.Write(part)
 					}
@@ -55,5 +59,30 @@ func TestADownloadThatStallsEnds(t *testing.T) {
 				require.Fail(t, "the download goes on")
 			}
 		})
+	}
+}
+
+// gone is a client that has disconnected.
+type gone struct{ http.ResponseWriter }
+
+func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// The audit says of a file that it was written once its last byte is on its way.
+func TestTheAuditSaysThatADownloadWasBrokenOff(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, nil)
+	for name, w := range map[string]http.ResponseWriter{"broken off after 1 row, csv, masked": gone{httptest.NewRecorder()}, "1 row, csv, masked": httptest.NewRecorder()} {
+		q := o.asked(t, o.session, nil)
+		answer, err := download(q, "file", []bookfile.Column[string]{{Name: "Text", Value: func(s *string) bookfile.Value { return bookfile.Text(*s) }}}, rowsOf([]string{"row"}))
+		require.NoError(t, err)
+		func() {
+			defer func() { _ = recover() }() // the connection is broken
+			require.NoError(t, answer.(response)(w))
+		}()
+		for act, err := range q.Office.Reader.Acts(t.Context(), backoffice.Query{Action: "console.exported", Order: backoffice.Newest, Limit: 1}) {
+			require.NoError(t, err)
+			require.Equal(t, name, act.Details)
+		}
+		require.Equal(t, name, q.about)
 	}
 }

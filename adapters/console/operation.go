@@ -1,7 +1,7 @@
 package console
 
 import (
-	"io"
+	"bufio"
 	"net/http"
 	"strconv"
 	"strings"
@@ -97,7 +97,7 @@ func downloadProof(q *request) (any, error) {
 		return nil, err
 	}
 	proof, err := q.Trail.Prove(q.ctx, found.ID)
-	f := &file{name: "proof-" + found.ID.String() + ".json", kind: "application/json", limits: downloadLimits, write: func(w io.Writer) error {
+	f := &file{name: "proof-" + found.ID.String() + ".json", kind: "application/json", limits: downloadLimits, write: func(w *bufio.Writer) error {
 		_, err := w.Write(proof)
 		return err
 	}}
