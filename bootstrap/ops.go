@@ -204,6 +204,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 			w.log.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
 		},
 		Answer:   func(o operation.Outcome) []byte { return httpapi.Answer(o, false) },
+		DueUntil: p.Buyer.DueUntil,
 		Due:      p.Buyer.CountDue,
 		Forecast: p.Buyer.Forecast,
 		Failed: func(page string, err error) {

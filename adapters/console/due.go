@@ -42,7 +42,7 @@ func showDue(q *request) (any, error) {
 	// What is due, or waits for a chosen day, is shown as settled now, if it is not much.
 	until, before, waits := chosen, int64(0), make(map[string]bool)
 	if chosen.IsNone() {
-		until = q.Today()
+		until = q.DueUntil()
 	}
 	for _, d := range p.Due.Days {
 		if !d.Day.After(until) {
@@ -120,12 +120,12 @@ func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 	return all[:min(len(all), maxFailed)], len(all) > maxFailed || read == maxFailedRead, nil
 }
 
-// dueDays are the sales that wait, by day. Late are those whose day has come.
+// dueDays are the sales that wait, by day. Late are those that are due.
 type dueDays struct{ Days, Late []backoffice.DueDay }
 
 func dueOf(q *request) (found dueDays, err error) {
 	found.Days, err = q.Office.Lookups.DueDays(q.ctx, q.Today().Plus(maxAhead), maxWaiting)
-	found.Late = found.Days[:sort.Search(len(found.Days), func(i int) bool { return found.Days[i].Day.After(q.Today()) })]
+	found.Late = found.Days[:sort.Search(len(found.Days), func(i int) bool { return found.Days[i].Day.After(q.DueUntil()) })]
 	return found, err
 }
 

@@ -57,8 +57,9 @@ func operate(t *testing.T) *operated {
 		Checks:        func() []summary.Check { return (*o.checks.Load())() },
 		Zone:          time.UTC, Machine: time.Now, Bank: time.Now,
 		Show: func(made string) { link = made }, Looked: func(string, string) {}, Failed: func(string, error) {},
-		Answer: func(operation.Outcome) []byte { return nil },
-		Due:    func(context.Context) (buyfund.Waits, error) { return *o.due.Load(), nil },
+		Answer:   func(operation.Outcome) []byte { return nil },
+		DueUntil: func() day.Day { return day.Of(time.Now(), time.UTC) },
+		Due:      func(context.Context) (buyfund.Waits, error) { return *o.due.Load(), nil },
 	})
 	server := httptest.NewServer(o.console)
 	t.Cleanup(func() {

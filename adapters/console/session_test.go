@@ -21,6 +21,7 @@ import (
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/test/fake"
@@ -131,7 +132,7 @@ func openOffice(t *testing.T, strike fake.Strike) *office {
 	store, o := fake.NewStore(), new(office)
 	o.Console = Open(Options{
 		Office: backoffice.New(store.Backoffice(strike, time.Now), audit.Acts{NewID: new(fake.IDs).Next, Now: time.Now}, time.UTC), Machine: time.Now, Bank: time.Now, Zone: time.UTC, Checks: func() []summary.Check { return nil },
-		Due: func(context.Context) (buyfund.Waits, error) { return buyfund.Waits{}, nil }, Failed: func(string, error) { o.failed++ }, Looked: func(string, string) {},
+		DueUntil: func() day.Day { return day.Of(time.Now(), time.UTC) }, Due: func(context.Context) (buyfund.Waits, error) { return buyfund.Waits{}, nil }, Failed: func(string, error) { o.failed++ }, Looked: func(string, string) {},
 		Subscriptions: subscriptions.NewManager(store.Subscriptions(strike), rand.Reader),
 	})
 	t.Cleanup(o.Close)

@@ -70,8 +70,10 @@ type Options struct {
 
 	// Looked is told that a user looked at unmasked data.
 	Looked func(user, page string)
-	// Due counts the sales that are due and are not settled. Forecast says what would
-	// happen to the sales until a day if they were settled now, the first due first.
+	// DueUntil is the last day whose sales are due, and Due counts those that are not settled.
+	// Forecast says what would happen to the sales until a day if they were settled now, the
+	// first due first.
+	DueUntil func() day.Day
 	Due      func(context.Context) (buyfund.Waits, error)
 	Forecast func(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error]
 	// Answer returns what the API answers to a repeat of an operation.

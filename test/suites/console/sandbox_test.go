@@ -18,11 +18,14 @@ import (
 )
 
 // startSandbox starts a sandbox with its console.
-func startSandbox(t *testing.T) (*service, *bootstrap.Sandbox) {
+func startSandbox(t *testing.T, change ...func(*bootstrap.Settings)) (*service, *bootstrap.Sandbox) {
 	t.Helper()
 	s := &service{}
 	settings := bootstrap.SandboxSettings(t.TempDir())
 	settings.Ops.Address, settings.Console.Enabled = "127.0.0.1:0", true
+	for _, set := range change {
+		set(&settings)
+	}
 	now := fake.Running(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)) // noon in Istanbul: no test passes midnight
 	box, err := bootstrap.OpenSandbox(t.Context(), settings, parts.All(), bootstrap.WithClock(now), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithConsoleLink(func(link string) {
 		s.mu.Lock()
@@ -85,4 +88,21 @@ func TestThePageOfTheSandbox(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status, "a bank has no such page")
 	status, _ = bank.post("sandbox", url.Values{"action": {"fault"}, "fault": {"internal"}, "requests": {"1"}})
 	require.Equal(t, http.StatusNotFound, status)
+}
+
+// A sale whose day has come is not late before the hour from which the bank settles.
+func TestASaleIsNotLateBeforeItsHour(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t, func(settings *bootstrap.Settings) { settings.Settlement.NotBefore = "18:30" })
+	v := s.entered(t)
+	id := s.call(t, "BuyFundFromCustomer", sale("evening", "1", "2026-11-21"))
+	_, err := box.AdvanceClock(t.Context(), 24*time.Hour)
+	require.NoError(t, err)
+	require.NotContains(t, v.get(""), "Sales are due and not settled.")
+	require.NotContains(t, v.get("due"), "Due and not settled")
+	require.NotContains(t, v.get("due"), `class="late`)
+	require.Contains(t, v.get("sale/"+id), "Waits for the hour from which the sales of this day are settled")
+	_, err = box.AdvanceClock(t.Context(), 8*time.Hour)
+	require.NoError(t, err)
+	require.Contains(t, v.get("sale/"+id), "Settled and committed")
 }
