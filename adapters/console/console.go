@@ -10,9 +10,9 @@
 // shows them is recorded before it is sent, with whose data it shows. A cookie has the
 // whole session, sealed: replicas with one key share it.
 //
-// The console hardly competes with the API: at most two requests read at a time,
-// each for at most two seconds. While the API is busy, their places then rest. Lists
-// are read page by page, by operation ID.
+// The console hardly competes with the API: at most two requests read at a time. A page
+// reads for at most two seconds. A download, and the check of the book, hold a place until
+// they end. While the API is busy, the places then rest. Lists are read page by page.
 package console
 
 import (

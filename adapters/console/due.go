@@ -124,7 +124,7 @@ func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 type dueDays struct{ Days, Late []backoffice.DueDay }
 
 func dueOf(q *request) (found dueDays, err error) {
-	found.Days, err = q.Office.Lookups.DueDays(q.ctx, q.Today().Plus(maxAhead), maxWaiting)
+	found.Days, err = q.Office.Lookups.DueDays(q.ctx, q.Today().Plus(maxAhead), maxWaiting+1)
 	found.Late = found.Days[:sort.Search(len(found.Days), func(i int) bool { return found.Days[i].Day.After(q.DueUntil()) })]
 	return found, err
 }
@@ -135,7 +135,7 @@ func total(days []backoffice.DueDay) string {
 	for _, d := range days {
 		n += d.Sales
 	}
-	if n < maxWaiting {
+	if n <= maxWaiting {
 		return count(n)
 	}
 	return "over " + count(maxWaiting)

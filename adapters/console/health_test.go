@@ -379,3 +379,26 @@ func TestTheBarSaysWhatIsWrongWithTheBook(t *testing.T) {
 	require.NoError(t, o.console.o.Office.Audit.Keep(t.Context(), acts.New(t.Context(), backoffice.VerifyAct, "book", "3 findings")))
 	require.Contains(t, texts(), "The last check of the book has findings: see Proof.")
 }
+
+// waiting are sales that wait for a day.
+type waiting struct {
+	backoffice.Lookups
+	sales int64
+}
+
+func (w waiting) DueDays(_ context.Context, until day.Day, limit int) ([]backoffice.DueDay, error) {
+	return []backoffice.DueDay{{Day: until, Operations: 1, Sales: min(w.sales, int64(limit))}}, nil
+}
+
+// A page counts 20,000 waiting sales. If there are more, it says that its numbers are not those of all.
+func TestTheCalendarSaysThatItDoesNotCountAll(t *testing.T) {
+	t.Parallel()
+	const some = "The last day with a number may have more"
+	for sales, title := range map[int64]string{20_000: "20,000 sales wait for their day", 20_001: "over 20,000 sales wait for their day", 100_000: "over 20,000 sales wait for their day"} {
+		o := operate(t)
+		o.console.o.Office.Lookups = waiting{o.console.o.Office.Lookups, sales}
+		_, body := o.get("due")
+		require.Contains(t, body, ">"+title+"<")
+		require.Equal(t, sales > 20_000, strings.Contains(body, some))
+	}
+}
