@@ -129,7 +129,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// ForOperators implements operator.Console. Who does not come through the proxy is on the machine.
+// ForOperators implements operator.Console. Who does not come through the proxy has reached a
+// private address.
 func (c *Console) ForOperators(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.sessions.isFromProxy(r) && !slices.Contains(c.o.Operators, c.sessions.proxied(r)) {

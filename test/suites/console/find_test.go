@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/test/kit/payload"
 )
 
 // search looks for a text and returns where the only hit leads, or the page.
@@ -297,5 +299,22 @@ func TestSearchingForAnAccount(t *testing.T) {
 		require.Empty(t, to)
 		require.Contains(t, body, "Nothing was found for <b>"+text+"</b>.")
 		require.Contains(t, body, `name="q" value="`+text+`"`)
+	}
+}
+
+// Twenty hits may not be all.
+func TestASearchSaysThatItShowsTheFirstHits(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	for pushID, n := range map[string]int{"few": 3, "many": 25} {
+		var records []string
+		for i := range n {
+			records = append(records, payload.Push("MOBILE", "user-"+strconv.Itoa(i), pushID))
+		}
+		s.call(t, "AddPushNotificationResponse", payload.Request("", records...))
+		_, body := v.search(pushID)
+		require.Equal(t, min(n, 20), strings.Count(body, `data-name="Found">Push`))
+		require.Equal(t, n > 20, strings.Contains(body, "More may have this id"))
 	}
 }
