@@ -70,7 +70,6 @@ func correctOperation(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer q.console.glance.restart()
 	ctx, page := q.by(q.ctx, reason), salePath(found.ID, 0)
 	switch q.field("action") {
 	case "cancel":

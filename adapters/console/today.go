@@ -70,6 +70,7 @@ type glance struct {
 	today, dayPast tally
 	busy           glanced   // what was read last with many operations in the last minutes
 	busyAt         time.Time // of the machine
+	corrected      [2]operation.ID
 }
 
 type glanced struct {
@@ -82,16 +83,20 @@ type glanced struct {
 	Checked          *audit.Act
 }
 
-// restart makes the next page count again, because a sale was cancelled or reversed.
-func (g *glance) restart() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.today, g.busyAt = tally{}, time.Time{}
-}
-
 func (g *glance) read(q *request) (now glanced, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// This replica, another one or a command may have changed what became of a sale that was counted.
+	for i, action := range [...]string{"sales.cancel", "sales.reverse"} {
+		for act, err := range q.Office.Reader.Acts(q.ctx, backoffice.Query{Action: action, Since: q.machine.Add(-2 * tallyAge), Limit: 1, Order: backoffice.Newest}) {
+			if err != nil {
+				return now, err
+			}
+			if act.ID != g.corrected[i] {
+				g.corrected[i], g.today, g.busyAt = act.ID, tally{}, time.Time{}
+			}
+		}
+	}
 	if q.machine.Sub(g.busyAt).Abs() < busyAge && g.today.day == q.Today() && q.Sandbox == nil {
 		return g.busy, nil
 	}
@@ -127,7 +132,7 @@ func (g *glance) read(q *request) (now glanced, err error) {
 }
 
 // tally counts what the bank received on a day, so that a page reads the last minutes
-// only. It starts anew every hour, because another replica may cancel or reverse a sale.
+// only. It starts anew every hour, and if a sale was cancelled or reversed.
 type tally struct {
 	started time.Time // of the machine
 	day     day.Day
