@@ -153,10 +153,9 @@ func assetPath(name string) (string, error) {
 
 // refuse answers with the page Sign in. why is empty, form, spent, asked or left.
 func (c *Console) refuse(w http.ResponseWriter, status int, why string) {
-	page := map[string]any{"Why": why, "Proxy": c.sessions.behindProxy()}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = c.templates["signin"].ExecuteTemplate(w, "signin.html", page) // it fails only if the client disconnected
+	_ = c.templates["signin"].ExecuteTemplate(w, "signin.html", map[string]any{"Why": why, "Proxy": c.sessions.behindProxy()}) // it fails only if the client disconnected
 }
 
 // enter signs in with the token of a link, and leads to the page that the person wanted

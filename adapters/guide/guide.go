@@ -60,9 +60,8 @@ func quote(path string) string {
 // demo is the subscription of the demo book.
 const demo = "demo"
 
-// LoadBook loads the demo book into an empty store and makes its subscription. If
-// the store has data already, it reads the key in the file, or renews it if the
-// store has the subscription.
+// LoadBook loads the demo book into an empty store and makes its subscription. If the store has
+// data already, it reads the key in the file, or renews it if the store has the subscription.
 func (g *Guide) LoadBook(ctx context.Context, office *backoffice.Office, m *subscriptions.Manager, acts audit.Acts) error {
 	if audit.Actor(ctx) == (audit.Who{}) {
 		host, _ := os.Hostname() // empty if the system has none

@@ -31,8 +31,7 @@ func AddPush(adder Adder) Operation[push.Fields] {
 	}
 }
 
-// maxTranData is how many items of TranData are looked at; the rule is the
-// domain's.
+// maxTranData is how many items of TranData are looked at; the rule is the domain's.
 const maxTranData = 100
 
 // pushMembers is a push notification record (the contract, section 4).

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -87,15 +88,11 @@ func outcomesQuery(r *http.Request) (q outcomes.Query, err error) {
 		return q, invalid("The query must be after=CURSOR&limit=N&wait=20s, with values in percent-encoding.")
 	}
 	q.After = values.Get("after")
-	if text := values.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit == 0 {
-			return q, invalid("limit must be an integer from 1 to " + strconv.Itoa(outcomes.MaxLimit) + ".")
-		}
+	if q.Limit, err = strconv.Atoi(cmp.Or(values.Get("limit"), strconv.Itoa(outcomes.DefaultLimit))); err != nil || q.Limit == 0 {
+		return q, invalid("limit must be an integer from 1 to " + strconv.Itoa(outcomes.MaxLimit) + ".")
 	}
-	if text := values.Get("wait"); text != "" {
-		if q.Wait, err = time.ParseDuration(text); err != nil {
-			return q, invalid("wait must be a duration, such as 20s.")
-		}
+	if q.Wait, err = time.ParseDuration(cmp.Or(values.Get("wait"), "0s")); err != nil {
+		return q, invalid("wait must be a duration, such as 20s.")
 	}
 	return q, nil
 }

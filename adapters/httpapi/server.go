@@ -20,8 +20,7 @@ import (
 // maxHeaderBytes is far more than a key and some IDs need.
 const maxHeaderBytes = 64 << 10
 
-// Server serves a handler over HTTP/1.1 and, with TLS, HTTP/2. It is safe for
-// concurrent use.
+// Server serves a handler over HTTP/1.1 and, with TLS, HTTP/2. It is safe for concurrent use.
 type Server struct {
 	server  *http.Server
 	tls     TLSOptions
@@ -97,8 +96,7 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// URL returns the address of the API for callers on this machine. It is empty
-// before Start.
+// URL returns the address of the API for callers on this machine. It is empty before Start.
 func (s *Server) URL() string {
 	listener, certificates := s.bound()
 	if listener == nil {

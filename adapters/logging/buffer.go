@@ -14,10 +14,9 @@ const (
 	syncPatience = time.Second           // how long Sync waits for a reader
 )
 
-// buffer is a zapcore.WriteSyncer. It collects lines, which one goroutine writes in
-// their order. A caller never waits for the reader of the log, as with the writers of
-// zap: while it hangs, lines beyond a limit are dropped and counted. A buffer is safe for
-// concurrent use.
+// buffer is a zapcore.WriteSyncer. It collects lines, which one goroutine writes in their
+// order. A caller never waits for the reader of the log, as with the writers of zap: while it
+// hangs, lines beyond a limit are dropped and counted. A buffer is safe for concurrent use.
 type buffer struct {
 	to io.Writer
 	// lost encodes the line that says how many lines were dropped.

@@ -85,9 +85,8 @@ func (c clock) Now() time.Time { return c() }
 // NewTicker is for the buffered writers of zap, which this log does not use.
 func (clock) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
 
-// printable escapes characters that could control a terminal or mislead a
-// reader: escape sequences, line endings, changes of direction. Encoders escape
-// only what JSON requires.
+// printable escapes characters that could control a terminal or mislead a reader: escape
+// sequences, line endings, changes of direction. Encoders escape only what JSON requires.
 func printable(text string) string {
 	plain := 0 // most texts are plain
 	for plain < len(text) && ' ' <= text[plain] && text[plain] <= '~' {

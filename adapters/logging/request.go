@@ -14,11 +14,10 @@ import (
 // omitted, except operation, method, status, state and duration.
 type request summary.Exchange
 
-// Log writes the line of a request. Its level is error if the status is 500 or
-// more, debug if nothing was decided and the caller had left, and info otherwise:
-// a flood of requests that are reset at once must not flood the log. Log costs
-// almost nothing if the logger does not want the level. A logger of a host may keep
-// the line, but nothing keeps x.
+// Log writes the line of a request. Its level is error if the status is 500 or more, debug if
+// nothing was decided and the caller had left, and info otherwise: a flood of requests that are
+// reset at once must not flood the log. Log costs almost nothing if the logger does not want
+// the level. A logger of a host may keep the line, but nothing keeps x.
 func Log(to *zap.Logger, x *summary.Exchange) {
 	level := zap.InfoLevel
 	switch {

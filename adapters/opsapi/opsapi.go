@@ -1,14 +1,12 @@
-// Package opsapi is the listener for operators: health, readiness, metrics,
-// profiles and the log level. It uses plain HTTP and asks for no key, so it
-// belongs on a private address. Web pages cannot read or change it: it accepts only IP
-// addresses, localhost and configured names as Host, and it refuses changes
-// that a page of another origin requests.
+// Package opsapi is the listener for operators: health, readiness, metrics, profiles and the
+// log level. It uses plain HTTP and asks for no key, so it belongs on a private address. Web
+// pages cannot read or change it: it accepts only IP addresses, localhost and configured names
+// as Host, and it refuses changes that a page of another origin requests.
 //
-// The folder monitoring has dashboard.json for Grafana and alerts.yaml for the
-// rule_files of Prometheus. The annotations of an alert say what it means and
-// what to do. alerts_test.yaml shows when each alert fires. They expect a scrape
-// job with the name bankingapi. Exemplars need
-// --enable-feature=exemplar-storage in Prometheus.
+// The folder monitoring has dashboard.json for Grafana and alerts.yaml for the rule_files of
+// Prometheus. The annotations of an alert say what it means and what to do. alerts_test.yaml
+// shows when each alert fires. They expect a scrape job with the name bankingapi. Exemplars
+// need --enable-feature=exemplar-storage in Prometheus.
 package opsapi
 
 import (
@@ -88,11 +86,11 @@ func serveText(w http.ResponseWriter, status int, text string) {
 // serveAlive answers as long as the process runs. It checks nothing else:
 // restarting the process repairs no database.
 func serveAlive(w http.ResponseWriter, r *http.Request) {
+	text := "ok\n"
 	if r.URL.Query().Has("verbose") {
-		serveText(w, http.StatusOK, "[+]ping ok\nlivez check passed\n")
-		return
+		text = "[+]ping ok\nlivez check passed\n"
 	}
-	serveText(w, http.StatusOK, "ok\n")
+	serveText(w, http.StatusOK, text)
 }
 
 var page = template.Must(template.New("index").Parse(`<!DOCTYPE html>

@@ -43,8 +43,7 @@ func guard(names []string, next http.Handler) http.Handler {
 	})
 }
 
-// hostname returns a Host header without its port and without the brackets of
-// an IPv6 address.
+// hostname returns a Host header without its port and without the brackets of an IPv6 address.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name

@@ -27,15 +27,13 @@ const (
 type Check struct {
 	Name string
 	// Probe returns an error if the condition is not met, and otherwise sentences about
-	// risks, without secrets. Its context ends after 2 seconds. The listener does not
-	// call it again before it returned. It shows the Detail of a *fault.Error, which
-	// contains no secrets. The rest of the error goes to the function changed of
-	// NewReadiness.
+	// risks, without secrets. Its context ends after 2 seconds. The listener does not call
+	// it again before it returned. It shows the Detail of a *fault.Error, which contains no
+	// secrets. The rest of the error goes to the function changed of NewReadiness.
 	Probe func(context.Context) (warnings []string, err error)
 }
 
-// StorageChecks are the checks of a storage. Risks are warnings if the operator
-// allows them.
+// StorageChecks are the checks of a storage. Risks are warnings if the operator allows them.
 func StorageChecks(s *store.Store, allowUnsafe bool) []Check {
 	return []Check{
 		{"database", func(ctx context.Context) ([]string, error) { return nil, s.Ping(ctx) }},
@@ -91,9 +89,8 @@ func (r *Readiness) Require(ctx context.Context) error {
 	return nil
 }
 
-// serve returns a handler that answers 200 or 503, in the format of the Kubernetes
-// servers. With ?verbose, and whenever the service is not ready, it lists every
-// check.
+// serve returns a handler that answers 200 or 503, in the format of the Kubernetes servers.
+// With ?verbose, and whenever the service is not ready, it lists every check.
 func (r *Readiness) serve(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, request *http.Request) {
 		list, ready := r.list()

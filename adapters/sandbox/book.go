@@ -22,8 +22,7 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// cancelled is the customer whose recorded sales the bank cancels when the clock
-// moves.
+// cancelled is the customer whose recorded sales the bank cancels when the clock moves.
 const cancelled = 9104
 
 // book is the seed of a new sandbox, beside the demo book: what the page "Your first
@@ -32,8 +31,7 @@ const cancelled = 9104
 //go:embed book.json
 var book []byte
 
-// load loads the book of the sandbox into an empty book. today is the day of the
-// bank.
+// load loads the book of the sandbox into an empty book. today is the day of the bank.
 func load(ctx context.Context, to *backoffice.Office, today day.Day) error {
 	if err := to.LoadDemo(ctx, today); err != nil {
 		return err
@@ -42,8 +40,7 @@ func load(ctx context.Context, to *backoffice.Office, today day.Day) error {
 	return err
 }
 
-// seed has what a partner adds to the book. The members of its rows are the columns
-// of files.
+// seed has what a partner adds to the book. The members of its rows are the columns of files.
 type seed struct {
 	Prices   []fund.PriceFields   `json:"prices"`
 	Holdings []fund.HoldingFields `json:"holdings"`

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -97,11 +98,7 @@ func (b *Sandbox) serveBook(r *http.Request) (any, error) {
 
 // number reads a number from the query; 0 if it is absent.
 func number(r *http.Request, name string) (int64, error) {
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(cmp.Or(r.URL.Query().Get(name), "0"), 10, 64)
 	if err != nil || n < 0 {
 		return 0, refuse(fault.Fault{Code: fault.NotAnInteger, Detail: "The parameter " + name + " must be a number."})
 	}

@@ -8,8 +8,7 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Setting is all that there is to say of one setting, for flags, documents and
-// messages.
+// Setting is all that there is to say of one setting, for flags, documents and messages.
 type Setting struct {
 	Path    string // its name in the settings file and as a flag: http.address
 	field   any    // points into the Settings that it was listed for

@@ -15,12 +15,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Sources are the sources of settings in addition to the defaults. Later ones
-// take precedence.
+// Sources are the sources of settings in addition to the defaults. Later ones take precedence.
 type Sources struct {
-	// File is the path of a YAML file. If it is empty, the variable
-	// BANKINGAPI_CONFIG names it. If that is not set, it is DefaultFile, which
-	// need not exist.
+	// File is the path of a YAML file. If it is empty, the variable BANKINGAPI_CONFIG names
+	// it. If that is not set, it is DefaultFile, which need not exist.
 	File, DefaultFile string
 	// Environment is a list of NAME=value as os.Environ gives it. Only the
 	// names that begin with BANKINGAPI_ count.
@@ -42,10 +40,9 @@ const ByDefault = "default"
 // or the flag.
 func (l Loaded) Origin(path string) string { return cmp.Or(l.origins[path], ByDefault) }
 
-// Load reads the settings: a flag wins over the environment, that over the
-// file, that over the default. Unknown keys and variables are problems, not
-// ignored. The error is Problems, with everything that is wrong in all sources
-// and with the settings they add up to.
+// Load reads the settings: a flag wins over the environment, that over the file, that over the
+// default. Unknown keys and variables are problems, not ignored. The error is Problems, with
+// everything that is wrong in all sources and with the settings they add up to.
 func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	l := &loader{Loaded: Loaded{Default(), map[string]string{}}, known: map[string]Setting{}}
 	for _, s := range l.Settings.All() {

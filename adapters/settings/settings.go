@@ -1,6 +1,5 @@
-// Package settings has everything that an operator can set, and reads it from a
-// YAML file, the environment and flags. It names every problem at once, with
-// its place.
+// Package settings has everything that an operator can set, and reads it from a YAML file, the
+// environment and flags. It names every problem at once, with its place.
 package settings
 
 import (
@@ -12,10 +11,9 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// Settings is everything an operator can set. Start from Default: the
-// zero value does not validate. Load fills it from a file, the environment and
-// flags; a host fills it in code. The row of each field (All) says what it does. A
-// comment here adds what a host must know.
+// Settings is everything an operator can set. Start from Default: the zero value does not
+// validate. Load fills it from a file, the environment and flags; a host fills it in code. The
+// row of each field (All) says what it does. A comment here adds what a host must know.
 type Settings struct {
 	HTTP struct {
 		Address                    string // host:port

@@ -195,8 +195,7 @@ func isWeekday(name string) bool { _, ok := fund.ParseWeekday(name); return ok }
 
 func isClock(text string) bool { _, err := day.ParseClock(text); return err == nil }
 
-// isZone refuses the empty name and Local, which mean another zone on every
-// machine.
+// isZone refuses the empty name and Local, which mean another zone on every machine.
 func isZone(name string) bool {
 	_, err := time.LoadLocation(name)
 	return err == nil && name != "" && name != "Local"

@@ -49,9 +49,8 @@ func statusClassOf(status int) string {
 	return other
 }
 
-// maxSubscriptions bounds the labels of subscriptions. A bank has some dozens of
-// partners; one that creates a subscription for each customer must not fill the
-// memory of Prometheus.
+// maxSubscriptions bounds the labels of subscriptions. A bank has some dozens of partners; one
+// that creates a subscription for each customer must not fill the memory of Prometheus.
 const maxSubscriptions = 200
 
 // subscriptions are the names that are labels: those that called first. Only keys

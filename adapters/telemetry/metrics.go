@@ -1,10 +1,9 @@
 // Package telemetry exports metrics to Prometheus and traces over OTLP.
 //
-// The names of metrics begin with bankingapi_, except those of the Go runtime,
-// the process and the database pools. Every label has a small closed set of
-// values. Everything else counts as "other", so no caller can add values. Traces
-// contain names and a short list of attributes, never contents. Nothing here is
-// global: a program may have several instances.
+// The names of metrics begin with bankingapi_, except those of the Go runtime, the process and
+// the database pools. Every label has a small closed set of values. Everything else counts as
+// "other", so no caller can add values. Traces contain names and a short list of attributes,
+// never contents. Nothing here is global: a program may have several instances.
 package telemetry
 
 import (
@@ -29,9 +28,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Routes are the paths of the API, each with the name of its operation. The
-// name is empty for a path that is no operation. Every other path counts as
-// "other".
+// Routes are the paths of the API, each with the name of its operation. The name is empty for a
+// path that is no operation. Every other path counts as "other".
 type Routes map[string]string
 
 // Options are constants that the metrics show.
@@ -74,19 +72,17 @@ func NewRegistry() *prometheus.Registry {
 	return registry
 }
 
-// The buckets. Latencies go up to the timeouts of the service. A refusal under
-// overload must take less than 50 ms, so there is a bucket for it. Counts go up
-// to the largest batch.
+// The buckets. Latencies go up to the timeouts of the service. A refusal under overload must
+// take less than 50 ms, so there is a bucket for it. Counts go up to the largest batch.
 var (
 	latencies = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 	waits     = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 	counts    = prometheus.ExponentialBuckets(1, 2, 13)
 )
 
-// NewMetrics registers the metrics. A nil registerer means a new registry. It
-// fails if the registerer already has metrics with these names. Two instances need
-// two registries, or registerers with a distinguishing label
-// (prometheus.WrapRegistererWith).
+// NewMetrics registers the metrics. A nil registerer means a new registry. It fails if the
+// registerer already has metrics with these names. Two instances need two registries, or
+// registerers with a distinguishing label (prometheus.WrapRegistererWith).
 func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	own := prometheus.NewRegistry()
 	factory := promauto.With(own)
@@ -127,13 +123,11 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	gauge("bankingapi_queue_limit", "Maximum number of queued requests of one operation. Further requests get 503.").WithLabelValues().Set(float64(o.QueueLimit))
 	gauge("bankingapi_build_info", "Always 1. The labels identify the running program.", "version", "revision", "goversion", "storage", "schema").
 		WithLabelValues(o.Version, o.Revision, runtime.Version(), o.Storage, strconv.FormatInt(o.Schema, 10)).Set(1)
-	factory.NewCounterFunc(prometheus.CounterOpts{
-		Name: "bankingapi_log_lines_dropped_total", Help: "Lines of the log that were dropped because their reader was too slow or ended.",
-	}, func() float64 { return float64(o.Dropped.Load()) })
+	factory.NewCounterFunc(prometheus.CounterOpts{Name: "bankingapi_log_lines_dropped_total", Help: "Lines of the log that were dropped because their reader was too slow or ended."},
+		func() float64 { return float64(o.Dropped.Load()) })
 	if o.FreeSpace != nil && o.FreeSpace() >= 0 {
-		factory.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "bankingapi_storage_free_bytes", Help: "Free space on the disk of the SQLite file. With less than 1 MiB the service is not ready.",
-		}, func() float64 { return float64(o.FreeSpace()) })
+		factory.NewGaugeFunc(prometheus.GaugeOpts{Name: "bankingapi_storage_free_bytes", Help: "Free space on the disk of the SQLite file. With less than 1 MiB the service is not ready."},
+			func() float64 { return float64(o.FreeSpace()) })
 	}
 	for purpose, pool := range o.Pools {
 		own.MustRegister(poolCollector{collectors.NewDBStatsCollector(nil, purpose), purpose, pool})
@@ -220,8 +214,7 @@ func (m *Metrics) Request(ctx context.Context, r *summary.Exchange) {
 	}
 }
 
-// Observer observes the batches of an operation. It traces them unless tracing is
-// disabled.
+// Observer observes the batches of an operation. It traces them unless tracing is disabled.
 func (m *Metrics) Observer(o operation.Name, t *Tracing, now func() time.Time) commit.Observer {
 	observer := commit.Observer{Now: now, Batch: m.Batches(o)}
 	if t != nil {

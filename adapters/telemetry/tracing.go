@@ -198,9 +198,8 @@ func (t *Tracing) Request(ctx context.Context, r *summary.Exchange) {
 // off is the end function of a span that is not recorded.
 func off(error) {}
 
-// Span starts a span inside the span of ctx. name is a constant of the program.
-// Call the returned function once to end the span. It records the kind of an
-// error, never its text.
+// Span starts a span inside the span of ctx. name is a constant of the program. Call the
+// returned function once to end the span. It records the kind of an error, never its text.
 func (t *Tracing) Span(ctx context.Context, name string) (context.Context, func(error)) {
 	ctx, span := t.tracer.Start(ctx, name)
 	if !span.IsRecording() {
@@ -224,9 +223,8 @@ func (t *Tracing) Spans() func(ctx context.Context, name string) (context.Contex
 	return t.Span
 }
 
-// Batch is Span for work that several callers share. The span joins the trace of
-// the first recorded caller and is linked with the spans of the others. ctx is
-// the context of the batch.
+// Batch is Span for work that several callers share. The span joins the trace of the first
+// recorded caller and is linked with the spans of the others. ctx is the context of the batch.
 func (t *Tracing) Batch(ctx context.Context, name string, callers []context.Context) (context.Context, func(error)) {
 	var recorded []trace.Span
 	for _, caller := range callers {
@@ -268,8 +266,7 @@ func (t *Tracing) Close(ctx context.Context) error {
 	return nil
 }
 
-// TraceID returns the id of the trace of ctx in 32 hex digits. It is empty if ctx
-// has no trace.
+// TraceID returns the id of the trace of ctx in 32 hex digits. It is empty if ctx has no trace.
 func TraceID(ctx context.Context) string {
 	if s := trace.SpanContextFromContext(ctx); s.HasTraceID() {
 		return s.TraceID().String()

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// longestRetryAfter bounds the wait that an answer can ask for.
-const longestRetryAfter = time.Minute
-
-// maxDoublings bounds the backoff at about 100 times its first value.
-const maxDoublings = 100
+const (
+	longestRetryAfter = time.Minute // the longest wait that an answer can ask for
+	maxDoublings      = 100         // bounds the backoff at about 100 times its first value
+)
 
 // pause waits after an attempt: the time that the service asked for plus a random
 // part of the backoff. The random part keeps callers from retrying at the same moment

@@ -14,9 +14,8 @@ import (
 
 // Error says why an operation is not completed.
 type Error struct {
-	// Refused reports that the bank decided against the operation. Nothing was
-	// changed. The decision is final under this CallerId: a corrected operation
-	// needs a new one.
+	// Refused reports that the bank decided against the operation. Nothing was changed. The
+	// decision is final under this CallerId: a corrected operation needs a new one.
 	Refused bool
 	// Unknown reports that the operation may have taken effect: an answer was
 	// lost, or the answer speaks of the request only, like 401, 422, 429 and 503.

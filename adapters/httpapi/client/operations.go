@@ -30,10 +30,9 @@ func NewBuyFund(sales ...fund.Sale) *BuyFund {
 	return &BuyFund{Header: operation.Header{CallerID: rand.Text()}, Sales: sales}
 }
 
-// ResumeBuyFund returns an operation with a CallerId that was stored before an
-// earlier attempt, perhaps by another process. Its sales must be those of that
-// attempt. Until an answer is certain, its outcome is Unknown, even if nothing could
-// be sent this time.
+// ResumeBuyFund returns an operation with a CallerId that was stored before an earlier attempt,
+// perhaps by another process. Its sales must be those of that attempt. Until an answer is
+// certain, its outcome is Unknown, even if nothing could be sent this time.
 func ResumeBuyFund(callerID string, sales ...fund.Sale) *BuyFund {
 	return &BuyFund{Header: operation.Header{CallerID: callerID}, Sales: sales, resumed: true}
 }

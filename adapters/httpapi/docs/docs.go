@@ -1,13 +1,12 @@
 // Package docs is the service's contract as people read it: a guide with both
 // operations, recipes, a page for every error code, and one from which requests are sent.
 //
-// The pages are Markdown templates in folder pages, filled with the fields of the
-// OpenAPI document, the error codes and the limits, and shown as HTML and as Markdown.
-// One script, in the page, adds search, tabs, copy buttons, and sends the requests of
-// /docs/try. The page's Content-Security-Policy lets it talk to its own host only, and a key
-// of a bank stays in the page's memory. Folder examples has a
-// request and its real answer for each error code, recorded by make generate. Folder
-// recipes has programs that the tests run.
+// The pages are Markdown templates in folder pages, filled with the fields of the OpenAPI
+// document, the error codes and the limits, and shown as HTML and as Markdown. One script, in
+// the page, adds search, tabs, copy buttons, and sends the requests of /docs/try. The page's
+// Content-Security-Policy lets it talk to its own host only, and a key of a bank stays in the
+// page's memory. Folder examples has a request and its real answer for each error code,
+// recorded by make generate. Folder recipes has programs that the tests run.
 package docs
 
 import (

@@ -1,6 +1,5 @@
-// Package openapi is the service's contract as programs read it: an OpenAPI
-// document in version 3.1 and, for gateways and generators that do not read 3.1,
-// in 3.0.3.
+// Package openapi is the service's contract as programs read it: an OpenAPI document in version
+// 3.1 and, for gateways and generators that do not read 3.1, in 3.0.3.
 //
 // openapi.yaml is written by hand. The tests make both JSON files from it (make
 // generate) and fail if they differ, so the program needs no YAML.

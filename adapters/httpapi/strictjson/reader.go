@@ -1,7 +1,6 @@
-// Package strictjson reads one JSON object strictly (the contract, section 2):
-// RFC 8259 as I-JSON. It refuses duplicate, unknown and misspelled members,
-// invalid UTF-8, lone surrogates, trailing text and deep nesting, and it
-// collects every fault with its pointer.
+// Package strictjson reads one JSON object strictly (the contract, section 2): RFC 8259 as
+// I-JSON. It refuses duplicate, unknown and misspelled members, invalid UTF-8, lone surrogates,
+// trailing text and deep nesting, and it collects every fault with its pointer.
 //
 // Tables of members say what an object may contain. The reader stores values straight
 // into the fields, without reflection.
