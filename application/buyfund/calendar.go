@@ -3,11 +3,11 @@ package buyfund
 import (
 	"context"
 	"iter"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 )
 
@@ -21,7 +21,7 @@ const (
 	// calendarAge is the maximum age of a calendar that is used. A change reaches every
 	// replica within 5 s (the contract, section 5.2).
 	calendarAge = 4 * time.Second
-	// calendarTimeout bounds a read, because requests wait for it.
+	// calendarTimeout bounds how long a request waits for the calendar.
 	calendarTimeout = 2 * time.Second
 )
 
@@ -31,7 +31,7 @@ type Calendar struct {
 	days    ClosedDays
 	always  fund.Calendar
 	now     func() time.Time
-	reading sync.Mutex
+	reading chan struct{} // has room for one reader
 	current atomic.Pointer[calendar]
 }
 
@@ -43,7 +43,7 @@ type calendar struct {
 // NewCalendar returns the calendar with these days. always has what does not come
 // from storage. now is the time of the service, not that of the bank.
 func NewCalendar(days ClosedDays, always fund.Calendar, now func() time.Time) *Calendar {
-	return &Calendar{days: days, always: always, now: now}
+	return &Calendar{days: days, always: always, now: now, reading: make(chan struct{}, 1)}
 }
 
 // From returns the calendar that reads these days when its copy is too old: inside a
@@ -60,13 +60,17 @@ func (c *Calendar) Current(ctx context.Context) (*fund.Calendar, error) {
 	if kept := c.current.Load(); c.isFresh(kept) {
 		return &kept.Calendar, nil
 	}
-	c.reading.Lock()
-	defer c.reading.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, calendarTimeout)
+	defer cancel()
+	select {
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+	case <-ctx.Done():
+		return nil, fault.Wrap(fault.Unavailable, context.Cause(ctx), "The calendar cannot be read.")
+	}
 	if kept := c.current.Load(); c.isFresh(kept) {
 		return &kept.Calendar, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, calendarTimeout)
-	defer cancel()
 	read := &calendar{Calendar: c.always, read: c.now()}
 	read.Closed = make(map[day.Day]bool)
 	for closed, err := range c.days.ClosedDays(ctx) {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -119,4 +120,34 @@ func TestWithoutItsCalendarTheBankTakesNoSale(t *testing.T) {
 	days.err = errors.New("away again")
 	require.Equal(t, operation.Completed, b.mustBuy("b", sale("1")).State, "it is some seconds old")
 	require.False(t, slices.Contains(b.states(), operation.Failed))
+}
+
+// silence are the closed days of a storage that does not answer.
+type silence struct{}
+
+func (silence) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
+	return func(yield func(fund.ClosedDay, error) bool) {
+		<-ctx.Done()
+		yield(fund.ClosedDay{}, fault.Wrap(fault.Unavailable, ctx.Err(), "away"))
+	}
+}
+
+// Requests do not wait for the calendar one after the other.
+func TestNoRequestWaitsLongForTheCalendar(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calendar, began := buyfund.NewCalendar(silence{}, fund.Calendar{}, time.Now), time.Now()
+		const requests = 5
+		errs := make(chan error, requests)
+		for range requests {
+			go func() {
+				_, err := calendar.Current(t.Context())
+				errs <- err
+			}()
+		}
+		for range requests {
+			require.Equal(t, fault.Unavailable, fault.KindOf(<-errs))
+		}
+		require.LessOrEqual(t, time.Since(began), 2*time.Second)
+	})
 }

@@ -976,7 +976,7 @@ func TestACallerRunsItsOwnBatch(t *testing.T) {
 	}{
 		"without a limit": {grace, context.WithCancel, true},
 		"with enough time": {grace, func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return commit.WithWait(ctx, enough), func() {}
+			return commit.WithWait(ctx, enough+time.Minute), func() {}
 		}, true},
 		"with too little time": {grace, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return commit.WithWait(ctx, enough-1), func() {}

@@ -52,6 +52,21 @@ func TestALimitedWaitEndsInTime(t *testing.T) {
 	})
 }
 
+// What a caller does before Do, such as reading the calendar, leaves less time for the batch.
+func TestALimitBeginsBeforeDo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, release, _ := stalled(10)
+		began := time.Now()
+		ctx := commit.WithWait(t.Context(), 3*time.Second)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, fault.Indeterminate, fault.KindOf(q.Do(ctx, "running")))
+		require.Equal(t, 3*time.Second, time.Since(began))
+		close(release)
+		require.NoError(t, q.Close(t.Context()))
+	})
+}
+
 func TestNoTimeIsNoTurn(t *testing.T) {
 	t.Parallel()
 	q, release, ran := stalled(10)
