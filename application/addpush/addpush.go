@@ -85,9 +85,9 @@ func New(inboxes Inboxes, o Options) (*Adder, error) {
 //   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.
 //   - fault.Indeterminate: the effect is not known. A repeat is harmless.
 //
-// If ctx ends before the request's batch begins, the error is
-// fault.Unavailable. After that Add waits for the outcome, but not past the
-// deadline of ctx: then the error is fault.Indeterminate.
+// If ctx ends before the request's batch begins, the error is fault.Unavailable. After that Add
+// waits for the outcome, unless the deadline of ctx comes first: then the error is
+// fault.Indeterminate. If ctx is cancelled, Add waits on, and its deadline counts no more.
 func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []push.Fields) (operation.Outcome, error) {
 	notifications, faults := push.NewNotifications(parameters, a.options.ParametersLimit)
 	if faults = slices.Concat(header.Faults(), caller.Missing(header), faults); len(faults) > 0 {

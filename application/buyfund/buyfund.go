@@ -146,9 +146,9 @@ func (b *Buyer) settle(ctx context.Context, batch []group) error {
 //   - fault.Indeterminate: the effect is not known. A repeat with the same
 //     CallerId is harmless. Without a CallerId it may be a second sale.
 //
-// If ctx ends before the request's batch begins, the error is
-// fault.Unavailable. After that Buy waits for the outcome, but not past the
-// deadline of ctx: then the error is fault.Indeterminate.
+// If ctx ends before the request's batch begins, the error is fault.Unavailable. After that Buy
+// waits for the outcome, unless the deadline of ctx comes first: then the error is
+// fault.Indeterminate. If ctx is cancelled, Buy waits on, and its deadline counts no more.
 func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (operation.Outcome, error) {
 	now := b.options.Now()
 	request := fund.NewRequest(parameters, b.options.ParametersLimit, day.Of(now, b.options.Zone))
