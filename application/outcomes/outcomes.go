@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"sync"
 	"time"
 
 	"bankingapi/domain/fault"
@@ -34,7 +33,7 @@ const (
 	MaxWait      = time.Minute // how long a page may wait for an outcome
 
 	look        = 500 * time.Millisecond // between two looks for new outcomes, for all that wait
-	lookTimeout = 2 * time.Second
+	readTimeout = 2 * time.Second        // of a look, and of a page
 )
 
 // Query asks for a page.
@@ -57,14 +56,14 @@ type Feed struct {
 	closed context.Context
 	close  func()
 
-	looking sync.Mutex // guards the fields below
+	looking chan struct{} // has room for one caller, who may use the fields below
 	last    int64
 	isFresh bool // last was read at most one look ago
 }
 
 // New returns a Feed.
 func New(source Source) *Feed {
-	f := &Feed{source: source}
+	f := &Feed{source: source, looking: make(chan struct{}, 1)}
 	f.closed, f.close = context.WithCancel(context.Background())
 	return f
 }
@@ -89,8 +88,9 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 			return Page{}, err
 		}
 		if last > seen {
-			found, err := f.source.Outcomes(ctx, q.Subscription, after, q.Limit)
-			if err != nil {
+			reading, stop := context.WithTimeout(ctx, readTimeout)
+			found, err := f.source.Outcomes(reading, q.Subscription, after, q.Limit)
+			if stop(); err != nil {
 				return Page{}, err
 			}
 			if n := len(found); n > 0 {
@@ -126,7 +126,9 @@ func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 	}
 	last, err := f.lastSeen(ctx)
 	if err == nil && after > last { // it may be younger than the last look
-		last, err = f.source.LastOutcome(ctx)
+		reading, stop := context.WithTimeout(ctx, readTimeout)
+		defer stop()
+		last, err = f.source.LastOutcome(reading)
 	}
 	if err == nil && after > last {
 		err = invalid("after must be a cursor of an earlier answer.")
@@ -136,20 +138,24 @@ func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 
 // lastSeen returns the largest number as it was at most one look ago. One caller looks for all.
 func (f *Feed) lastSeen(ctx context.Context) (int64, error) {
-	f.looking.Lock()
-	defer f.looking.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+	defer cancel()
+	select {
+	case f.looking <- struct{}{}:
+		defer func() { <-f.looking }()
+	case <-ctx.Done():
+		return 0, fault.Wrap(fault.Unavailable, context.Cause(ctx), "The outcomes cannot be read.")
+	}
 	if f.isFresh {
 		return f.last, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
-	defer cancel()
 	last, err := f.source.LastOutcome(ctx)
 	if err == nil {
 		f.last, f.isFresh = last, true
 		time.AfterFunc(look, func() {
-			f.looking.Lock()
-			defer f.looking.Unlock()
+			f.looking <- struct{}{}
 			f.isFresh = false
+			<-f.looking
 		})
 	}
 	return f.last, err

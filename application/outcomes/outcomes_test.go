@@ -151,3 +151,43 @@ func TestWhatAPageCannotBe(t *testing.T) {
 		require.ErrorIs(t, err, s.err, "a cursor that cannot be looked up is not wrong")
 	}
 }
+
+// silence is a source that does not answer. If it has a last outcome, only its list does not.
+type silence struct{ last int64 }
+
+func (silence) Outcomes(ctx context.Context, _ string, _ int64, _ int) ([]fund.Ended, error) {
+	<-ctx.Done()
+	return nil, fault.Wrap(fault.Unavailable, ctx.Err(), "away")
+}
+
+func (s silence) LastOutcome(ctx context.Context) (int64, error) {
+	if s.last == 0 {
+		<-ctx.Done()
+	}
+	return s.last, ctx.Err()
+}
+
+// While the database does not answer, callers neither wait for each other nor for ever.
+func TestNoCallerWaitsLongForTheDatabase(t *testing.T) {
+	t.Parallel()
+	for _, s := range []silence{{last: 1}, {}} {
+		synctest.Test(t, func(t *testing.T) {
+			feed, began := outcomes.New(s), time.Now()
+			const callers = 5
+			errs := make(chan error, callers)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for range callers {
+				go func() {
+					_, err := feed.Page(ctx, outcomes.Query{Wait: 20 * time.Second})
+					errs <- err
+				}()
+			}
+			for range callers {
+				require.Error(t, <-errs)
+			}
+			require.LessOrEqual(t, time.Since(began), 2*time.Second)
+			time.Sleep(time.Second) // the last look becomes old
+		})
+	}
+}
