@@ -66,6 +66,8 @@ func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []stri
 	if w.isSandbox {
 		return nil, nil
 	}
+	ctx, stop := context.WithTimeout(ctx, w.settings.Storage.StatementTimeout)
+	defer stop()
 	return s.CheckClock(ctx, w.now, w.zone, w.settings.Storage.AllowUnsafe)
 }
 

@@ -390,21 +390,28 @@ func TestNoTrailIsTold(t *testing.T) {
 	}
 }
 
-// A replica with a wrong clock says in each round why it settles nothing.
+// A replica with a wrong clock says in each round why it settles nothing. So does one whose
+// database does not answer.
 func TestARoundWithAWrongClockIsTold(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		core, logged := observer.New(zapcore.InfoLevel)
-		newMemory(func(s *store.Store) {
-			s.Clock = func(context.Context, string) (now, newest time.Time, err error) {
-				return time.Now().Add(-48 * time.Hour), newest, nil
-			}
-		}).open(t, func(s *bootstrap.Settings) {
-			s.Settlement.Enabled, s.Settlement.Interval = true, time.Hour
-		}, bootstrap.WithLogger(zap.New(core)))
-		time.Sleep(time.Minute)
-		require.Equal(t, []string{"warn: due sales could not be settled: they stay due"}, messages(logged))
-	})
+	for _, clock := range []func(context.Context, string) (now, newest time.Time, err error){
+		func(context.Context, string) (now, newest time.Time, err error) {
+			return time.Now().Add(-48 * time.Hour), newest, nil
+		},
+		func(ctx context.Context, _ string) (now, newest time.Time, err error) {
+			<-ctx.Done()
+			return now, newest, ctx.Err()
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			core, logged := observer.New(zapcore.InfoLevel)
+			newMemory(func(s *store.Store) { s.Clock = clock }).open(t, func(s *bootstrap.Settings) {
+				s.Settlement.Enabled, s.Settlement.Interval = true, time.Hour
+			}, bootstrap.WithLogger(zap.New(core)))
+			time.Sleep(time.Minute)
+			require.Equal(t, []string{"warn: due sales could not be settled: they stay due"}, messages(logged))
+		})
+	}
 }
 
 // Close waits for what runs, but not longer than shutdown.timeout.

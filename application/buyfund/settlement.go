@@ -75,6 +75,8 @@ func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
 	if !b.options.OfTheDay {
 		return []Due{{Until: until}}, nil
 	}
+	ctx, stop := context.WithTimeout(ctx, b.options.Commit.Timeout)
+	defer stop()
 	funds, err := b.books.DueFunds(ctx, until, false)
 	for _, of := range funds {
 		if of.Priced {
@@ -90,8 +92,9 @@ func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
 // with new requests. SettleDue skips operations that another replica is settling, so any
 // number of replicas may call it at the same time. It may be called at any time.
 //
-// An operation that cannot be settled stays due and does not stop the others. The
-// error joins the first failures. The result counts what is on disk.
+// An operation that cannot be settled stays due and does not stop the others. The error joins
+// the first failures; a storage that does not list what is due in the time of a batch is one.
+// The result counts what is on disk.
 func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	var r round
 	all, err := b.due(ctx)
@@ -114,7 +117,9 @@ func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
 	return func(yield func(group, error) bool) {
 		var after *fund.Operation
 		for {
-			due, err := b.books.Due(ctx, of, after, page)
+			reading, stop := context.WithTimeout(ctx, b.options.Commit.Timeout)
+			due, err := b.books.Due(reading, of, after, page)
+			stop()
 			for _, o := range due {
 				o.Due, o.OfTheDay, after = true, b.options.OfTheDay, o
 			}

@@ -673,3 +673,35 @@ func TestAForecastSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	b.clock.Set(midnight(1))
 	b.settles(buyfund.Settlement{Completed: 500, Failed: 100})
 }
+
+// mute are books that do not list what is due.
+type mute struct{ buyfund.Books }
+
+func (mute) Due(ctx context.Context, _ buyfund.Due, _ *fund.Operation, _ int) ([]*fund.Operation, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (mute) DueFunds(ctx context.Context, _ day.Day, _ bool) ([]buyfund.DueFund, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A round does not wait for a storage that does not answer: the next one may reach another.
+func TestARoundEndsAlthoughTheStorageDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for _, ofTheDay := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := openBank(t, with{
+				books:   func(books buyfund.Books) buyfund.Books { return mute{books} },
+				options: func(o *buyfund.Options) { o.OfTheDay = ofTheDay },
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			began := time.Now()
+			_, err := b.SettleDue(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.LessOrEqual(t, time.Since(began), time.Minute)
+		})
+	}
+}
