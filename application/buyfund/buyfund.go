@@ -173,6 +173,10 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 		DayFaults: request.DayFaults,
 		Zone:      b.options.Zone,
 	}
+	// At midnight the request begins anew: its ID must have its day, by which a repeat is known.
+	if day.Of(b.options.Now(), b.options.Zone) != request.Today {
+		return b.Buy(ctx, caller, header, parameters)
+	}
 	if b.options.Calendar != nil {
 		calendar, err := b.options.Calendar.Current(ctx)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/buyfund"
+	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -191,6 +192,33 @@ func TestTheDayIsContentAsItWasUnderstood(t *testing.T) {
 	b.clock.Set(midnight(1))
 	requireOutcome(t, replayed(recorded), b.mustBuy("recorded", tomorrow))
 	b.sold(2)
+}
+
+// A request that is checked while midnight passes has one day: that of its sale and of its repeats.
+func TestMidnightWhileARequestIsChecked(t *testing.T) {
+	t.Parallel()
+	var b *bank
+	b = openBank(t, with{options: func(o *buyfund.Options) {
+		timedIDs(&b)(o)
+		o.Now = func() time.Time {
+			now := b.clock.Now()
+			if now.Before(midnight(1)) {
+				b.clock.Set(midnight(1))
+			}
+			return now
+		}
+	}})
+	b.clock.Set(midnight(1).Add(-time.Microsecond))
+	requireOutcome(t, completed, b.mustBuy("caller", sale("1")))
+	arrived := day.Of(b.store.Sales()[0].ReceivedAt, istanbul)
+	for _, repeat := range []fund.SaleFields{sale("1"), sale("1", on(arrived))} {
+		requireOutcome(t, replayed(completed), b.mustBuy("caller", repeat))
+	}
+	for _, other := range []int{-1, 1} {
+		_, err := b.buy("caller", sale("1", on(arrived.Plus(other))))
+		fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
+	}
+	b.sold(1)
 }
 
 func TestTheOrderOfTheChecks(t *testing.T) {
