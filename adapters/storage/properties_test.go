@@ -27,6 +27,20 @@ func TestTheZoneOfABookIsKept(t *testing.T) {
 	})
 }
 
+// Of two services that begin a book with different zones, one decides. A trigger of the
+// database plays the faster one.
+func TestTheFasterServiceDecidesTheZone(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	s := testdb.OpenSQLite(t, file)
+	execute(t, connect(t, "sqlite", file), "CREATE TRIGGER faster BEFORE INSERT ON properties WHEN NEW.name = 'time_zone' AND NEW.value <> 'Asia/Tokyo'"+
+		" BEGIN INSERT INTO properties VALUES ('time_zone', 'Asia/Tokyo'); END")
+	_, _, err := s.Clock(t.Context(), "Europe/Istanbul")
+	require.ErrorContains(t, err, "Set bank.time_zone to Asia/Tokyo.")
+	_, _, err = s.Clock(t.Context(), "Asia/Tokyo")
+	require.NoError(t, err)
+}
+
 func TestTheClockOfTheStorageAndTheNewestSale(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {

@@ -97,8 +97,9 @@ func (d service) clock(ctx context.Context, zone string) (now, newest time.Time,
 		" (SELECT received_at FROM %s ORDER BY operation_id DESC LIMIT 1) AS newest",
 		d.Properties.Name, d.engine.Now, d.Sales.Name), zoneProperty).Scan(&found).Error
 	if err == nil && found.Zone == "" {
-		found.Zone = zone
-		err = d.SetProperty(ctx, zoneProperty, zone, clause.OnConflict{DoNothing: true})
+		if err = d.SetProperty(ctx, zoneProperty, zone, clause.OnConflict{DoNothing: true}); err == nil {
+			found.Zone, err = d.Property(ctx, zoneProperty) // another service may have been faster
+		}
 	}
 	if err == nil && found.Zone != zone {
 		err = fault.New(fault.Unavailable, fmt.Sprintf("bank.time_zone is %[2]s, but the days of this book are those of %[1]s. Set bank.time_zone to %[1]s."+
