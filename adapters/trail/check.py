@@ -174,7 +174,7 @@ def facts(leaf):
             row[column] = next(parts)
         for column, value in row.items():
             name = table + "." + column
-            yield f"{name}: {readable(name, value, row)}"
+            yield f"{name}: {readable(name.replace('refused_sales.', 'sales.'), value, row)}"
 
 
 def main(file, vkey):

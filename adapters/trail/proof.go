@@ -255,7 +255,7 @@ func readable(row *trail.Row, f trail.Field) string {
 		return f.Value
 	}
 	currency, isMoney := money.ParseCurrency(row.Value("currency_code"))
-	switch row.Table + "." + f.Column {
+	switch strings.TrimPrefix(row.Table, "refused_") + "." + f.Column { // of refused_sales, as of sales
 	case "postings.quantity", "sales.proceeds", "sales.control_total":
 		if isMoney {
 			return money.New(n, currency).String()

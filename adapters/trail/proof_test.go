@@ -216,6 +216,35 @@ func TestLogsShareAFileOfCheckpoints(t *testing.T) {
 	newest(own.checkpoints[7])
 }
 
+// refusal is a leaf of a refused sale of 1.5 units whose caller expected 12.50 TRY.
+func (b *bank) refusal(t testing.TB) []byte {
+	t.Helper()
+	leaf := trail.NewLeaf(nil, trail.Decided, operation.ID{3})
+	leaf.BeginRow("refused_sales")
+	leaf.Int("units", 1_500_000)
+	leaf.Text("currency_code", "TRY")
+	leaf.Int("control_total", 1250)
+	leaf.Int("state", int64(operation.Failed))
+	leaf.EndRow()
+	entries := []trail.Entry{{Kind: trail.Decided, ID: operation.ID{3}, Leaf: leaf.Hash()}}
+	p, err := b.notary.Receipt(&application.Leaf{Content: leaf.Content(), Batch: trail.Batch{ID: operation.ID{4}, Entries: entries}})
+	require.NoError(t, err)
+	file, err := p.Marshal()
+	require.NoError(t, err)
+	return file
+}
+
+// People read what a refused sale asked for as they read a sale.
+func TestARefusedSaleIsReadable(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, 1)
+	facts, err := trailadapter.CheckFile(b.refusal(t), b.key)
+	require.NoError(t, err)
+	for _, fact := range []string{`units: "1.5"`, `control_total: "12.50"`, `state: "failed"`} {
+		require.Contains(t, facts, "refused_sales."+fact)
+	}
+}
+
 // The checker in Python agrees with ours.
 func TestTheOtherChecker(t *testing.T) {
 	t.Parallel()
@@ -255,4 +284,8 @@ func TestTheOtherChecker(t *testing.T) {
 	require.NoError(t, err)
 	_, err = check(file, newBank(t, 1).key)
 	require.Error(t, err)
+	out, err := check(b.refusal(t), b.key)
+	require.NoError(t, err, out)
+	require.Contains(t, out, "refused_sales.units: \"1.5\"\n")
+	require.Contains(t, out, "refused_sales.control_total: \"1250\" minor units of \"TRY\"\n")
 }
