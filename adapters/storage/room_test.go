@@ -9,6 +9,7 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/testdb"
@@ -98,7 +99,8 @@ func TestImportBesideMaintenance(t *testing.T) {
 	require.EqualValues(t, several, b.holds().Postings)
 }
 
-// An import in a transaction of a host asks for no other connection.
+// An import in a transaction of a host asks for no other connection. A dry run writes nothing
+// into it, although the host commits.
 func TestImportsOfAHostUseItsConnection(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
@@ -115,6 +117,8 @@ func TestImportsOfAHostUseItsConnection(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, importHoldings(t.Context(), within, nextID(), manyHoldings(several, fund.Units(1)), quiet))
 	require.Zero(t, host.Stats().WaitCount)
+	_, err = within.Backoffice.Imports.Holdings(t.Context(), manyHoldings(several, fund.Units(2)), backoffice.ImportOptions{ID: nextID(), DryRun: true})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
 	require.NoError(t, tx.Commit())
 	require.EqualValues(t, several, b.holds().Postings)
 }

@@ -28,7 +28,7 @@ func LinesOf[T any](values ...T) Lines[T] {
 }
 
 // Imports writes files into the book. Each method is one transaction. In one of a host (see
-// store.Store) nothing is undone: the host rolls back after an error, and after a dry run.
+// store.Store) nothing is undone: the host rolls back after an error. There is no dry run then.
 //
 //  1. nil: all lines are on disk.
 //  2. fault.Unavailable: nothing was written; a later attempt may succeed.

@@ -12,7 +12,7 @@ import (
 )
 
 func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
-	err = i.Transact(ctx, func(session batch.Session) error {
+	err = i.transact(ctx, o, func(session batch.Session) error {
 		imported = backoffice.Imported{}
 		row, err := tables.LookUp(ctx, session, i.Calendars.Find, tables.CalendarRow{CalendarID: tables.TheRow})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	domain "bankingapi/domain/trail"
 )
@@ -20,7 +21,7 @@ import (
 type imports struct{ trail.Writer }
 
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
-	err = i.Transact(ctx, func(session batch.Session) error {
+	err = i.transact(ctx, o, func(session batch.Session) error {
 		changed := new(backoffice.Faults)
 		imported = backoffice.Imported{}
 		err := inChunks(ctx, i.Database, session, lines, o.TellProgress, func(part []numbered[fund.Price]) error {
@@ -63,6 +64,14 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 		return i.commit(ctx, session, o, imported)
 	})
 	return imported, err
+}
+
+// transact is Transact. A dry run needs its own transaction: a host keeps what is in its own.
+func (i imports) transact(ctx context.Context, o backoffice.ImportOptions, work func(batch.Session) error) error {
+	if _, isOwn := i.Reads.Statement.ConnPool.(*batch.Pool); o.DryRun && !isOwn {
+		return fault.New(fault.Invalid, "A dry run is not possible in a transaction of a host, which would keep what it writes.")
+	}
+	return i.Transact(ctx, work)
 }
 
 // commit ends an import: it writes the act. After a dry run, everything is undone.
@@ -138,7 +147,7 @@ func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.
 		}
 		return i.commit(ctx, session, o, imported, append(last, i.ImportEntryWrite(o.ID, a.sum)...)...)
 	}
-	if err = i.Transact(ctx, transaction); errors.Is(err, errNoRoom) {
+	if err = i.transact(ctx, o, transaction); errors.Is(err, errNoRoom) {
 		hasRoom = false
 		err = i.Transact(ctx, transaction)
 	}
