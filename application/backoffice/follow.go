@@ -18,9 +18,9 @@ import (
 // was received: when it is settled, cancelled or reversed. One that ends during the first read
 // may come twice with the same values.
 //
-// IDs of operations are made before their commits, so that rows do not come in
-// the order of their IDs. A Follower reads the IDs of the last minute again each
-// time, and remembers which rows of that time it has yielded.
+// IDs of operations are made before their commits, so that rows do not come in the order of
+// their IDs. A Follower reads the IDs of the last minute again each time, and remembers which
+// rows of that time it has yielded. So it misses a row whose ID is older at its commit.
 type Follower struct {
 	Reader
 	// Outcomes are those of the same storage.
@@ -33,8 +33,8 @@ type Follower struct {
 	Idle func() error
 }
 
-// inFlight is how much older than its commit an ID may be: the longest time of a
-// request, and how much the clocks of replicas differ.
+// inFlight is how much older than its commit an ID may be: the longest time of a request, unless
+// http.write_timeout is longer, and how much the clocks of replicas differ.
 const inFlight = time.Minute
 
 // Sales is Reader.Sales without an end.
