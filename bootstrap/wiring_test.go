@@ -21,6 +21,7 @@ import (
 
 	"bankingapi/adapters/console"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
@@ -315,6 +316,39 @@ func TestSettlingIsTold(t *testing.T) {
 		counts := logged.All()[1].ContextMap()
 		require.EqualValues(t, 1, counts["completed"])
 		require.EqualValues(t, 1, counts["failed"])
+	})
+}
+
+// counted are books that count how often the due sales are counted.
+type counted struct {
+	buyfund.Books
+	times atomic.Int64
+}
+
+func (c *counted) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
+	if count {
+		c.times.Add(1)
+	}
+	return c.Books.DueFunds(ctx, until, count)
+}
+
+// The metrics of due sales go on although the clock was set back.
+func TestDueSalesAreCountedByAnyClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		clock := fake.NewClock(time.Now())
+		m := newMemory(nil)
+		books := &counted{Books: m.ports.Books}
+		m.ports.Books = books
+		m.open(t, func(s *bootstrap.Settings) {
+			s.Settlement.Enabled, s.Settlement.Interval = true, time.Hour
+		}, bootstrap.WithClock(clock.Now))
+		synctest.Wait()
+		require.EqualValues(t, 1, books.times.Load())
+		clock.Advance(-time.Minute)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.EqualValues(t, 2, books.times.Load())
 	})
 }
 
