@@ -14,9 +14,8 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// Backoffice returns the use cases of people: lookups, corrections and verify. Package
-// bookfile imports and exports files with it. It fails if the schema of the storage does
-// not fit.
+// Backoffice returns the use cases of people: lookups, corrections and verify. Package bookfile
+// imports and exports files with it. It fails if the schema of the storage does not fit.
 func (a *App) Backoffice(ctx context.Context) (*backoffice.Office, error) {
 	return a.parts.Office, a.parts.Store.Schema.Require(ctx)
 }

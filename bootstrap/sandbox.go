@@ -34,10 +34,9 @@ const (
 		"POST /_sandbox/keys makes a key with a book, a clock and faults of its own."
 )
 
-// Sandbox is the service for a partner who develops a client: the real service
-// with a book of its own, a clock that the partner moves, and faults that the
-// partner orders. All of it is also on the API, under /_sandbox/, for callers
-// with the key.
+// Sandbox is the service for a partner who develops a client: the real service with a book of
+// its own, a clock that the partner moves, and faults that the partner orders. All of it is
+// also on the API, under /_sandbox/, for callers with the key.
 type Sandbox struct {
 	*App
 	operator.Sandbox
@@ -50,10 +49,9 @@ type Sandbox struct {
 // SandboxDSN is the storage.dsn of a sandbox that has no other.
 func SandboxDSN() Secret { return Secret(filepath.Join(sandboxFolder, "bankingapi.db")) }
 
-// SandboxSettings returns settings for a sandbox in a test: a SQLite file in
-// folder, which may be t.TempDir(), no documentation, no health listener, and
-// plain HTTP on a free port if the test calls Start. Each test has its own
-// sandbox.
+// SandboxSettings returns settings for a sandbox in a test: a SQLite file in folder, which may
+// be t.TempDir(), no documentation, no health listener, and plain HTTP on a free port if the
+// test calls Start. Each test has its own sandbox.
 func SandboxSettings(folder string) Settings {
 	s := DefaultSettings()
 	s.Storage.DSN = Secret(filepath.Join(folder, "sandbox.db"))
@@ -64,12 +62,11 @@ func SandboxSettings(folder string) Settings {
 	return s
 }
 
-// OpenSandbox opens the service as a sandbox, like Open. The database must be
-// empty or a sandbox already: any other is refused before it is changed. A new
-// sandbox has the demo book, and the customers and funds of the documentation.
-// The key is kept in sandbox.key in the data folder, readable only by its owner;
-// without a data folder, as on Postgres, in ./sandbox or WithDataFolder. One
-// program at a time may open a sandbox.
+// OpenSandbox opens the service as a sandbox, like Open. The database must be empty or a
+// sandbox already: any other is refused before it is changed. A new sandbox has the demo book,
+// and the customers and funds of the documentation. The key is kept in sandbox.key in the data
+// folder, readable only by its owner; without a data folder, as on Postgres, in ./sandbox or
+// WithDataFolder. One program at a time may open a sandbox.
 func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbox, error) {
 	settings.Storage.Migrate = true
 	settings.Trail.Interval = 0 // for receipts; a reset ends the log, so that nothing is sealed
@@ -161,10 +158,9 @@ func guideTo(a *App, keyFile string) Demo {
 // no demo was loaded.
 type Demo = guide.Guide
 
-// LoadDemo loads a small book into an empty store and makes a subscription for
-// it, whose key it keeps in demo.key in the data folder, readable only by its
-// owner: the same commands work again after a restart. A store that has data
-// of its own is left as it is.
+// LoadDemo loads a small book into an empty store and makes a subscription for it, whose key it
+// keeps in demo.key in the data folder, readable only by its owner: the same commands work
+// again after a restart. A store that has data of its own is left as it is.
 func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	demo := guideTo(a, "demo.key")
 	err := a.parts.Store.Schema.Require(ctx)

@@ -2,9 +2,8 @@ package bootstrap
 
 import "bankingapi/adapters/settings"
 
-// Settings is everything an operator can set. Start from DefaultSettings: the
-// zero value does not validate. Load fills it from a file, the environment and
-// flags; a host fills it in code.
+// Settings is everything an operator can set. Start from DefaultSettings: the zero value does
+// not validate. Load fills it from a file, the environment and flags; a host fills it in code.
 type Settings = settings.Settings
 
 type (
@@ -33,10 +32,9 @@ const (
 // DefaultSettings returns the settings that apply by default.
 func DefaultSettings() Settings { return settings.Default() }
 
-// Load reads the settings. Flags take precedence over the environment, the file
-// and the defaults, in this order. Unknown keys and variables are problems. The
-// options are those of Open. storage.driver accepts their drivers, or sqlite and
-// postgres if there are no options.
+// Load reads the settings. Flags take precedence over the environment, the file and the
+// defaults, in this order. Unknown keys and variables are problems. The options are those of
+// Open. storage.driver accepts their drivers, or sqlite and postgres if there are no options.
 func Load(sources Sources, all ...Option) (Loaded, error) {
 	if len(all) == 0 {
 		return settings.Load(sources, settings.Drivers{SQLite, Postgres})

@@ -50,16 +50,14 @@ func (d checked) Begin(ctx context.Context) (batch.Session, error) {
 	return s, nil
 }
 
-// Every batch rests on a check of the whole process that began at most maxUnchecked
-// ago. After half of that one runs beside the batches, so that none waits for it. What
-// remains: until then a repeat may sell again after its key was dropped, because an
-// insert without a key looks like any other. The transactions of a host rest on the
-// checks of readiness alone.
+// Every batch rests on a check of the whole process that began at most maxUnchecked ago. After
+// half of that one runs beside the batches, so that none waits for it. What remains: until then
+// a repeat may sell again after its key was dropped, because an insert without a key looks like
+// any other. The transactions of a host rest on the checks of readiness alone.
 const maxUnchecked = time.Second
 
-// checks is what all connections of a database know of the checks whether the tables are
-// as the program relies on them. Its zero value knows of none. It is safe for concurrent
-// use.
+// checks is what all connections of a database know of the checks whether the tables are as the
+// program relies on them. Its zero value knows of none. It is safe for concurrent use.
 type checks struct {
 	check Check
 	pool  Querier // for checks that are not of a connection

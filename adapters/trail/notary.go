@@ -2,9 +2,8 @@
 // package domain/trail, and signed checkpoints of it. README.md describes the
 // format, and check.py checks proofs without this package.
 //
-// The tree is that of golang.org/x/mod/sumdb/tlog, the signed checkpoints are
-// those of the C2SP specifications tlog-checkpoint and signed-note. So other
-// tools can check them too.
+// The tree is that of golang.org/x/mod/sumdb/tlog, the signed checkpoints are those of the C2SP
+// specifications tlog-checkpoint and signed-note. So other tools can check them too.
 package trail
 
 import (
@@ -23,8 +22,7 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// Checkpoint is a state of the log: its size in batches, and the root of its
-// tree.
+// Checkpoint is a state of the log: its size in batches, and the root of its tree.
 type Checkpoint struct {
 	// Origin names the log.
 	Origin string
@@ -51,8 +49,7 @@ func parseCheckpoint(text string) (c Checkpoint, err error) {
 	return c, nil
 }
 
-// GenerateKeys makes a signing key and the key that verifies it. name is the
-// origin of the log.
+// GenerateKeys makes a signing key and the key that verifies it. name is the origin of the log.
 func GenerateKeys(name string) (signing, verifying string, err error) {
 	if name == "" || strings.ContainsAny(name, " +\t\r\n") {
 		return "", "", errors.New("the name of a trail has no spaces and no plus signs")
@@ -67,8 +64,7 @@ type Notary struct {
 	verifying string
 }
 
-// NewNotary returns the Notary of a signing key. The error never contains the
-// key.
+// NewNotary returns the Notary of a signing key. The error never contains the key.
 func NewNotary(signingKey string) (*Notary, error) {
 	signer, err := note.NewSigner(strings.TrimSpace(signingKey))
 	if err != nil {

@@ -60,8 +60,7 @@ func (p *Proof) Marshal() ([]byte, error) {
 
 var errNoProof = errors.New("not a proof of the trail")
 
-// ParseProof reads a proof as Marshal writes it, and in no other form. It does
-// not check it.
+// ParseProof reads a proof as Marshal writes it, and in no other form. It does not check it.
 func ParseProof(file []byte) (*Proof, error) {
 	p := new(Proof)
 	err := json.Unmarshal(file, p, json.RejectUnknownMembers(true))
@@ -127,8 +126,7 @@ func CheckExtends(older, newer Checkpoint, stored tlog.HashReader) error {
 	return nil
 }
 
-// receiptText returns the text to sign for a receipt: a batch that no
-// checkpoint has yet.
+// receiptText returns the text to sign for a receipt: a batch that no checkpoint has yet.
 func receiptText(name string, record []byte) string {
 	return name + " receipt\n" + hex.EncodeToString(record) + "\n"
 }

@@ -57,7 +57,7 @@ func New(value int64, scale int) Decimal {
 	return normal(positive, uint64(value), -int64(scale))
 }
 
-// ParseBytes is Parse without a copy of the text.
+// ParseBytes is Parse for bytes.
 func ParseBytes(text []byte) (Decimal, error) { return Parse(string(text)) }
 
 // Parse reads a number in the notation of JSON (RFC 8259, section 6). The error is ErrSyntax.

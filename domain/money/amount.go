@@ -33,6 +33,5 @@ func FromDecimal(d decimal.Decimal, c Currency) (Amount, error) {
 	return Amount{minor, c}, err
 }
 
-// String returns the amount with all decimals of its currency, without the code:
-// 12.50.
+// String returns the amount with all decimals of its currency, without the code: 12.50.
 func (a Amount) String() string { return decimal.FormatFixed(a.minor, a.currency.Decimals()) }

@@ -25,10 +25,9 @@ type Table[R any] struct {
 // maxColumns is how many columns a table can have: sparse has a bit for each.
 const maxColumns = 64
 
-// NewTable returns the table of the model R. The namer is that of the gorm.DB
-// which uses the same model. A model that gorm cannot parse, with a field of a type
-// without a Kind, or with more than 64 columns, is a mistake of the programmer:
-// NewTable panics.
+// NewTable returns the table of the model R. The namer is that of the gorm.DB which uses the
+// same model. A model that gorm cannot parse, with a field of a type without a Kind, or with
+// more than 64 columns, is a mistake of the programmer: NewTable panics.
 func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 	parsed, err := schema.Parse(new(R), new(sync.Map), namer)
 	if err != nil {
@@ -149,10 +148,9 @@ type Encoder interface {
 	Time(column string, value time.Time)
 }
 
-// Encode hands the columns of a row of the table to e, in their order. It leaves out
-// columns with the zero value and those that skip names. It runs once for each
-// row of a batch, so it finds the fields by their offsets: by reflection it took
-// five times as long.
+// Encode hands the columns of a row of the table to e, in their order. It leaves out columns
+// with the zero value and those that skip names. It runs once for each row of a batch, so it
+// finds the fields by their offsets: by reflection it took five times as long.
 func Encode[R any](t *Table[R], row *R, e Encoder, skip ...string) {
 	base := unsafe.Pointer(row) //nolint:gosec // the offsets are those of R
 	for i := range t.Columns {
@@ -183,8 +181,7 @@ func Encode[R any](t *Table[R], row *R, e Encoder, skip ...string) {
 	}
 }
 
-// Targets returns fields of a row as targets of a scan, in the order of the
-// columns.
+// Targets returns fields of a row as targets of a scan, in the order of the columns.
 func Targets[R any](row *R, columns []Column) []any {
 	v := reflect.ValueOf(row).Elem()
 	into := make([]any, len(columns))

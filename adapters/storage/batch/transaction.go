@@ -58,8 +58,7 @@ type inside struct {
 
 func (i inside) Begin(context.Context) (Session, error) { return i.Dialect.Within(i.tx), nil }
 
-// Prepare lists nothing: the transaction has begun, and its settings are those
-// of its owner.
+// Prepare lists nothing: the transaction has begun, and its settings are those of its owner.
 func (i inside) Prepare(Purpose) []string { return nil }
 
 // Transact runs work in a transaction of its own, and retries it when it loses
@@ -68,10 +67,9 @@ func (db *DB) Transact(ctx context.Context, work func(Session) error) error {
 	return db.Retry(ctx, func() error { return db.Attempt(ctx, work) })
 }
 
-// Retry runs a whole transaction, and runs it again when it loses a race, or
-// once when its connection was broken. After a Fallback it runs it again at once, unless
-// the database cannot be reached or its answer is unknown. The error has its kind, unless
-// the work was Refused.
+// Retry runs a whole transaction, and runs it again when it loses a race, or once when its
+// connection was broken. After a Fallback it runs it again at once, unless the database cannot
+// be reached or its answer is unknown. The error has its kind, unless the work was Refused.
 func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 	backoff := firstBackoff
 	mended := false

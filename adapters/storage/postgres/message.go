@@ -21,9 +21,8 @@ type action func() (driver.Value, error)
 func (act action) Value() (driver.Value, error) { return act() }
 
 // lateValues are the values of a late row. They are worked out while the server runs the
-// statements before it: the first one sends what the message has so far. There
-// is still one round trip, because only the end of the message makes the server
-// answer.
+// statements before it: the first one sends what the message has so far. There is still one
+// round trip, because only the end of the message makes the server answer.
 func lateValues(rows *batch.Rows, conn *pgx.Conn) []any {
 	work := sync.OnceValues(func() ([]any, error) {
 		if err := conn.PgConn().Frontend().Flush(); err != nil {
@@ -59,9 +58,8 @@ func callNext(next func(), b *pgx.Batch, conn *pgx.Conn) {
 		}
 		return err
 	}
-	// The server keeps its answers until the end of the message, that is until the
-	// commit is on the disk, unless a Flush comes before. A small statement has it as
-	// its argument.
+	// The server keeps its answers until the end of the message, that is until the commit is on
+	// the disk, unless a Flush comes before. A small statement has it as its argument.
 	b.Queue("SELECT $1::bigint", action(func() (driver.Value, error) {
 		conn.PgConn().Frontend().Send(&pgproto3.Flush{})
 		return int64(0), nil

@@ -8,10 +8,9 @@ import (
 	"syscall"
 )
 
-// hasNews reports whether the server has sent something on an idle connection,
-// or has ended it. It is asked before each use of a pooled connection and costs
-// one system call: a connection that a restart of the server has ended must not
-// cost a request.
+// hasNews reports whether the server has sent something on an idle connection, or has ended it.
+// It is asked before each use of a pooled connection and costs one system call: a connection
+// that a restart of the server has ended must not cost a request.
 func hasNews(conn net.Conn) (news bool) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()

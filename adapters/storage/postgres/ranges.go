@@ -17,8 +17,7 @@ import (
 type ranges struct {
 	mu   sync.Mutex
 	done map[int64]int64 // by the file of an index: the page after the ranges that it has
-	// lacking says that the server does not know such indexes, as some that are like
-	// Postgres.
+	// lacking says that the server does not know such indexes, as some that are like Postgres.
 	lacking bool
 }
 

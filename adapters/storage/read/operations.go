@@ -24,8 +24,7 @@ type StoredOperation struct {
 	Record  *tables.OperationRow // nil without a CallerId
 	Refusal *tables.RefusalRow   // nil unless it was refused at once
 	Asked   []tables.SaleRow
-	// Twice says that there is another refusal. Only a table without its primary
-	// key has that.
+	// Twice says that there is another refusal. Only a table without its primary key has that.
 	Twice        bool
 	Sales        []tables.SaleRow
 	Units, Money []tables.PostingRow // of its sales
@@ -241,8 +240,7 @@ func reading[R any](tx *gorm.DB, t *batch.Table[R], found func(R)) func() error 
 	}
 }
 
-// AsRecorded is the decision as it was answered first: what settling changes is
-// taken back.
+// AsRecorded is the decision as it was answered first: what settling changes is taken back.
 func (o *StoredOperation) AsRecorded() *StoredOperation {
 	first := &StoredOperation{ID: o.ID, Sales: make([]tables.SaleRow, len(o.Sales))}
 	if o.Record != nil {

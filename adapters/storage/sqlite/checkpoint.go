@@ -6,14 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// checkpoints move the write-ahead log into the database file on a connection of
-// their own, while the writer goes on. SQLite would do it on the connection that
-// has just committed, and the batch would wait for thousands of pages and for the
-// disk.
+// checkpoints move the write-ahead log into the database file on a connection of their own,
+// while the writer goes on. SQLite would do it on the connection that has just committed, and
+// the batch would wait for thousands of pages and for the disk.
 //
-// The log begins anew only when all of it was moved. The writer adds to it all
-// the time, so it moves the last pages itself before its next transaction: by
-// then few are left.
+// The log begins anew only when all of it was moved. The writer adds to it all the time, so it
+// moves the last pages itself before its next transaction: by then few are left.
 type checkpoints struct {
 	db     *sql.DB
 	wake   chan struct{} // holds one signal
@@ -29,8 +27,7 @@ const (
 	checkpointRows = 8000
 	// fewPages is how many pages the writer moves itself.
 	fewPages = 1000
-	// mostRounds bounds how often a checkpoint begins again, because the writer
-	// was as fast.
+	// mostRounds bounds how often a checkpoint begins again, because the writer was as fast.
 	mostRounds = 4
 
 	checkpoint = "PRAGMA wal_checkpoint(PASSIVE)"
@@ -54,8 +51,7 @@ func (c *checkpoints) wrote(rows int) {
 	}
 }
 
-// finish moves the last pages if it is time. The writer calls it between two
-// transactions.
+// finish moves the last pages if it is time. The writer calls it between two transactions.
 func (c *checkpoints) finish(ctx context.Context, writer *sql.Conn) {
 	if c != nil && c.last.CompareAndSwap(true, false) {
 		_, _ = writer.ExecContext(ctx, checkpoint) // the next checkpoint moves what this one has not

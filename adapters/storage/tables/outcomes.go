@@ -6,8 +6,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// OutcomeRow is a row of the table outcomes: what became of an operation after it
-// was answered.
+// OutcomeRow is a row of the table outcomes: what became of an operation after it was answered.
 type OutcomeRow struct {
 	Number       int64         `gorm:"primaryKey;autoIncrement:false"`
 	OperationID  batch.UUID    `gorm:"not null"`

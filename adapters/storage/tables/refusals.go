@@ -5,8 +5,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// RefusalRow is a row of the table refusals: an operation that was refused at
-// once.
+// RefusalRow is a row of the table refusals: an operation that was refused at once.
 type RefusalRow struct {
 	OperationID  batch.UUID    `gorm:"primaryKey"`
 	Operation    int64         `gorm:"not null"`

@@ -6,8 +6,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// ReversalRow is a row of the table reversals: a completed operation that was
-// reversed.
+// ReversalRow is a row of the table reversals: a completed operation that was reversed.
 type ReversalRow struct {
 	OperationID batch.UUID    `gorm:"primaryKey"`
 	ReversalID  batch.UUID    `gorm:"not null"`
