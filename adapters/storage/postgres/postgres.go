@@ -37,6 +37,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -62,6 +63,9 @@ const (
 	connectTimeout = 5 * time.Second
 	// maxIdle closes connections that a burst opened.
 	maxIdle = 5 * time.Minute
+	// maxSilence is how long a connection waits for a machine that acknowledges no packet, as
+	// after a failover. Linux would wait for a quarter of an hour, and so would a chore.
+	maxSilence = 30 * time.Second
 )
 
 // Open returns the engine of the URL or key=value string o.DSN; libpq's parameters apply,
@@ -78,6 +82,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
+	config.DialFunc = (&net.Dialer{Control: endInSilence}).DialContext
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = strings.TrimSpace("bankingapi " + o.TablePrefix)
 	}
