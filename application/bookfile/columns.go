@@ -259,13 +259,12 @@ var Acts = []Column[audit.Act]{
 	{"Origin", func(a *audit.Act) Value { return Text(a.Origin) }},
 	{"Action", func(a *audit.Act) Value { return Text(a.Action) }},
 	{"Object", func(a *audit.Act) Value {
-		if a.NamesCustomer() {
-			return Text(a.Object).of(Message)
-		}
-		return Text(a.Object)
+		return Text(a.Object).of(map[bool]Personal{true: Message}[a.NamesCustomer()])
 	}},
 	{"Reason", func(a *audit.Act) Value { return Text(a.Reason) }},
-	{"Details", func(a *audit.Act) Value { return Text(a.Details) }},
+	{"Details", func(a *audit.Act) Value {
+		return Text(a.Details).of(map[bool]Personal{true: Message}[a.ShowsCustomer()])
+	}},
 }
 
 // ColumnsOf are the columns of what part returns.

@@ -35,6 +35,9 @@ func (a *Act) NamesCustomer() bool {
 	return a.Action == "adjust.holding" || a.Action == "adjust.account"
 }
 
+// ShowsCustomer reports whether Details are the number of a customer.
+func (a *Act) ShowsCustomer() bool { return a.Action == "command.show" && a.Object == "customer" }
+
 type (
 	whoKey struct{}
 	actKey struct{}

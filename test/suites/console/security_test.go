@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
 )
 
 // entered returns a visitor who used the link.
@@ -261,6 +262,23 @@ func TestTheAuditOfADownload(t *testing.T) {
 		require.NotContains(t, page, "user-2")
 		require.False(t, shows(page, "1001"))
 	}
+}
+
+// A command keeps the number of the customer that it showed. Who sees no numbers sees none there.
+func TestTheAuditHidesWhomACommandShowed(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, office.Audit.Keep(t.Context(), office.Acts.New(audit.By(t.Context(), audit.Who{Actor: "ayse"}), "command.show", "customer", "1001")))
+	require.Contains(t, v.get("audit"), "command.show")
+	require.False(t, shows(v.get("audit"), "1001"))
+	_, file, _ := v.do(http.MethodGet, "/console/audit/export?action=command.show", nil)
+	require.Contains(t, file, ",customer,")
+	require.False(t, shows(file, "1001"))
+	v.post("reveal", url.Values{"on": {"1"}})
+	require.True(t, shows(v.get("audit"), "1001"))
 }
 
 // A customer is searched with POST, so that no URL has the number.
