@@ -47,10 +47,8 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 	}
 	config := zapcore.EncoderConfig{
 		TimeKey: "time", LevelKey: "level", NameKey: "logger", MessageKey: "message",
-		LineEnding:     zapcore.DefaultLineEnding,
-		EncodeTime:     zapcore.TimeEncoderOfLayout(jsonTime),
-		EncodeLevel:    zapcore.LowercaseLevelEncoder,
-		EncodeDuration: zapcore.SecondsDurationEncoder,
+		LineEnding: zapcore.DefaultLineEnding, EncodeTime: zapcore.TimeEncoderOfLayout(jsonTime),
+		EncodeLevel: zapcore.LowercaseLevelEncoder, EncodeDuration: zapcore.SecondsDurationEncoder,
 	}
 	var encoder zapcore.Encoder
 	switch {

@@ -48,10 +48,8 @@ func New(o Options) http.Handler {
 	add("/healthz", "the same as /readyz", o.Readiness.serve("healthz"), "GET /healthz")
 	if o.Metrics != nil {
 		add("/metrics", "metrics for Prometheus", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{
-			EnableOpenMetrics:   true, // the only format with exemplars
-			ErrorHandling:       promhttp.ContinueOnError,
-			ErrorLog:            o.ErrorLog,
-			MaxRequestsInFlight: 4,
+			EnableOpenMetrics: true, // the only format with exemplars
+			ErrorHandling:     promhttp.ContinueOnError, ErrorLog: o.ErrorLog, MaxRequestsInFlight: 4,
 		}), "GET /metrics")
 	}
 	if o.LogLevel != nil {
