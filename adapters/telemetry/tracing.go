@@ -104,7 +104,7 @@ func tracesURL(endpoint string) (string, error) {
 
 // Middleware creates a span for every request. The span joins the caller's trace
 // if the request names one (W3C Trace Context). It takes no baggage, which may contain
-// anything. Its name and attributes contain nothing that a caller can choose freely, such
+// anything. Its name and attributes contain no text that a caller can choose freely, such
 // as an unknown path or method, User-Agent or X-Forwarded-For.
 //
 // It is not the handler of OpenTelemetry (otelhttp), which notes what callers write, such

@@ -234,6 +234,7 @@ func TestACustomerWithManyPostings(t *testing.T) {
 	path, _ := v.search("1001")
 	body := v.get(strings.TrimPrefix(path, "/console/"))
 	require.Contains(t, body, "the last 100 of more than 2,000 postings")
+	require.Contains(t, body, "Postings of the last second may be missing in it.")
 	after := regexp.MustCompile(`<td data-name="After" class="n">([\d,.]+)</td>`).FindAllStringSubmatch(body, 2)
 	require.Len(t, after, 2)
 	for _, quantity := range after { // of the account, and of the holding
