@@ -52,7 +52,7 @@ func showToday(q *request) (any, error) {
 		p.glanced, p.Unread = glanced{}, known.Text
 	}
 	p.Rate, p.Latency = minutes(q, "", p.rate), minutes(q, "ms", p.slow, p.median)
-	p.Hours = chart("an hour", true, nil, append(p.hours[:24:24], p.hours[23]), append(p.yesterday[:24:24], p.yesterday[23])) // the last bar needs an end
+	p.Hours = chart("an hour", true, nil, append(p.hours[:], p.hours[23]), append(p.yesterday[:], p.yesterday[23])) // the last bar needs an end
 	p.Hours.From, p.Hours.To = "00:00", "24:00"
 	return p, nil
 }
@@ -122,7 +122,7 @@ func (g *glance) read(q *request) (now glanced, err error) {
 	open, err := q.Office.Lookups.CountReceived(q.ctx, g.today.until, q.Today().Plus(1).Start(q.Zone))
 	if err == nil {
 		now.Received.Add(open)
-		now.hours[g.today.hour(q, g.today.until)] += float64(sold(open))
+		now.hours[q.Moment(g.today.until).Hour()] += float64(sold(open))
 	}
 	if err == nil && sold(open)+open.Refusals()+open.Messages > busyFrom {
 		g.busy, g.busyAt = now, q.machine
@@ -142,8 +142,8 @@ type tally struct {
 }
 
 const (
-	// hoursOfDay is for a day on which the clocks are set back.
-	hoursOfDay = 25
+	// hoursOfDay are those of the clock. If it is set back, one of them counts two.
+	hoursOfDay = 24
 	tallyAge   = time.Hour
 	// tallyTime is how long a page counts. The next one goes on.
 	tallyTime = time.Second
@@ -165,10 +165,6 @@ func sold(r backoffice.Received) (sales int64) {
 	return sales
 }
 
-func (t *tally) hour(q *request, at time.Time) int {
-	return min(int(at.Sub(t.day.Start(q.Zone)).Hours()), hoursOfDay-1)
-}
-
 // count counts on until ctx ends. It leaves out the last minutes: more may be stored.
 func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 	// A sandbox can go back to its beginning. Its book is small.
@@ -177,8 +173,8 @@ func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 	}
 	closed := earliest(of.Plus(1).Start(q.Zone), q.bank.Add(-tallyOpen))
 	for t.until.Before(closed) {
-		hour := t.hour(q, t.until)
-		end := earliest(of.Start(q.Zone).Add(time.Duration(hour+1)*time.Hour), closed)
+		hour := q.Moment(t.until).Hour()
+		end := earliest(t.until.Add(time.Hour-t.until.Sub(of.Start(q.Zone))%time.Hour), closed)
 		part, err := q.Office.Lookups.CountReceived(ctx, t.until, end)
 		if err != nil {
 			return err
