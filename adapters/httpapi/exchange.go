@@ -92,9 +92,7 @@ func isSaneID(id string) bool {
 // WriteHeader implements http.ResponseWriter and notes the status.
 func (x *exchange) WriteHeader(status int) {
 	x.ensureID()
-	if x.Status == 0 {
-		x.Status = status
-	}
+	x.Status = cmp.Or(x.Status, status)
 	x.ResponseWriter.WriteHeader(status)
 }
 
@@ -203,9 +201,7 @@ func (x *exchange) end(r *http.Request) {
 	default: // half of the answer was sent: it must not look complete
 		x.Err, aborted = panicked(cause), true
 	}
-	if x.Status == 0 {
-		x.Status = http.StatusOK // what net/http sends for a handler that wrote nothing
-	}
+	x.Status = cmp.Or(x.Status, http.StatusOK) // what net/http sends for a handler that wrote nothing
 	x.ensureID()
 	x.Duration = max(0, x.api.Now().Sub(x.Start)) // the clock may go back
 	x.Gone = r.Context().Err() != nil

@@ -36,6 +36,9 @@ const (
 	badGateway  = "bad-gateway"
 )
 
+// losing are the faults that lose the answer to an operation that was done.
+var losing = []string{cutAfter, cutMiddle, badGateway}
+
 // Fault is a fault that a caller can arm.
 type Fault struct {
 	// Header is a value of Sandbox-Fault.
@@ -309,8 +312,8 @@ func textOf(raw json.RawMessage) (text string) {
 
 type metKey struct{}
 
-// metIn is the fault of a request to an operation, which Check finds.
-func metIn(ctx context.Context) *Fault { return ctx.Value(metKey{}).(*Fault) }
+// metIn has the fault of a request to an operation, which Check finds.
+func metIn(ctx context.Context) *recording { return ctx.Value(metKey{}).(*recording) }
 
 // maxPeeked bounds how much of a body is read to find reserved values.
 const maxPeeked = 1 << 20
@@ -332,7 +335,7 @@ func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
 	}
 	r.Body = body{io.MultiReader(bytes.NewReader(peeked.Bytes()), rest), r.Body}
 	found, err := b.faults.find(r, peeked.Bytes())
-	*metIn(r.Context()) = found
+	metIn(r.Context()).met = found
 	switch found.Name() {
 	case slow:
 		time.Sleep(found.delay) // a caller who gives up changes nothing
@@ -354,16 +357,16 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // Do is operator.SandboxPart.
 func (*faults) Do(ctx context.Context, do func(context.Context) (operation.Outcome, error)) (operation.Outcome, error) {
-	met := metIn(ctx)
-	if met.instead != nil {
-		return operation.Outcome{}, met.instead
+	answer := metIn(ctx)
+	if answer.met.instead != nil {
+		return operation.Outcome{}, answer.met.instead
 	}
-	if met.Name() == slow {
+	if answer.met.Name() == slow {
 		ctx = commit.WithWait(context.WithoutCancel(ctx), maxDelay) // however late the answer is
 	}
 	outcome, err := do(ctx)
-	if err == nil && met.after != nil {
-		return operation.Outcome{}, met.after
+	if answer.done = err == nil; answer.done && answer.met.after != nil {
+		return operation.Outcome{}, answer.met.after
 	}
 	return outcome, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"bankingapi/application/operator"
@@ -25,16 +26,18 @@ func (b *Sandbox) Handler(api http.Handler) http.Handler { return b.worlds.handl
 // requests to operations, and lets them meet their faults.
 func (b *Sandbox) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		met := new(Fault)
-		answer := &recording{ResponseWriter: w, now: b.now, met: met}
+		answer := &recording{ResponseWriter: w, now: b.now}
 		if !strings.HasPrefix(r.URL.Path, operations) {
 			next.ServeHTTP(answer, r)
 			return
 		}
-		r = r.WithContext(context.WithValue(r.Context(), metKey{}, met)) // the caller keeps its own Body
+		r = r.WithContext(context.WithValue(r.Context(), metKey{}, answer)) // the caller keeps its own Body
 		defer b.record(answer, r)()
 		next.ServeHTTP(answer, r)
-		switch met.Name() {
+		if !answer.done && slices.Contains(losing, answer.met.Name()) {
+			answer.met = Fault{} // it is for an operation that was done
+		}
+		switch answer.met.Name() {
 		case cutMiddle:
 			_ = http.NewResponseController(w).Flush() // what was written of the answer
 			panic(http.ErrAbortHandler)

@@ -124,7 +124,8 @@ func (q *requests) after(number int64) []*request {
 type recording struct {
 	http.ResponseWriter
 	now    func() string
-	met    *Fault
+	met    Fault
+	done   bool // the operation
 	status int
 	header http.Header
 	body   kept
@@ -132,7 +133,7 @@ type recording struct {
 
 // loses reports whether the caller does not get the answer, or not all of it.
 func (w *recording) loses() bool {
-	return w.met.Name() == cutAfter || w.met.Name() == cutMiddle || w.met.Name() == badGateway
+	return w.done && slices.Contains(losing, w.met.Name())
 }
 
 // WriteHeader implements http.ResponseWriter. It adds the time of the bank.
@@ -153,7 +154,7 @@ func (w *recording) Write(p []byte) (int, error) {
 	}
 	_, _ = w.body.Write(p)
 	switch {
-	case w.met.Name() == cutMiddle:
+	case w.loses() && w.met.Name() == cutMiddle:
 		_, err := w.ResponseWriter.Write(p[:len(p)/2])
 		return len(p), err
 	case w.loses():

@@ -114,9 +114,18 @@ func TestUnknownFault(t *testing.T) {
 func TestFaultsDoNotHideFaultsOfTheRequest(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)
-	got := p.send(http.MethodPost, sellPath, `{}`, "Sandbox-Fault", "unavailable-after")
-	require.Equal(t, http.StatusBadRequest, got.status)
-	got = p.sell("", demoSale, "Sandbox-Fault", "internal", "Ocp-Apim-Subscription-Key", "other")
+	before := map[string]int{"cut-before": 0, "rate-limited": http.StatusTooManyRequests} // the body is read
+	for _, f := range sandbox.Faults() {
+		want, is := before[f.Name()]
+		if !is {
+			want = http.StatusBadRequest
+		}
+		require.Equal(t, want, p.send(http.MethodPost, sellPath, `{}`, "Sandbox-Fault", strings.Replace(f.Header, "=2s", "=1ms", 1)).status, f.Header)
+	}
+	require.Equal(t, http.StatusOK, p.sell("used", demoSale).status)
+	other := strings.Replace(demoSale, `"CustomerNo":1001`, `"CustomerNo":1002`, 1)
+	require.Equal(t, http.StatusUnprocessableEntity, p.sell("used", other, "Sandbox-Fault", "cut-after").status, "nothing was done")
+	got := p.sell("", demoSale, "Sandbox-Fault", "internal", "Ocp-Apim-Subscription-Key", "other")
 	require.Equal(t, http.StatusUnauthorized, got.status)
 }
 
