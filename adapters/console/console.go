@@ -129,8 +129,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// ForOperators implements operator.Console. Who does not come through the proxy has reached a
-// private address.
+// ForOperators implements operator.Console. Who comes past the proxy is on a private network.
 func (c *Console) ForOperators(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.sessions.isFromProxy(r) && !slices.Contains(c.o.Operators, c.sessions.proxied(r)) {
@@ -172,7 +171,8 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	if wanted, err := r.Cookie(cookieName(r, "-wanted")); err == nil && unseal(c.sessions.box, "wanted", wanted.Value, &to) {
 		c.sessions.setCookie(w, r, "-wanted", "", true)
 	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
+	w.Header().Set("Location", to) // http.Redirect would change a//b
+	w.WriteHeader(http.StatusSeeOther)
 }
 
 // begin makes a session and records it, if there is a database.

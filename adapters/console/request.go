@@ -59,7 +59,8 @@ type response func(http.ResponseWriter) error
 
 func (q *request) redirect(path string) (any, error) {
 	return response(func(w http.ResponseWriter) error {
-		http.Redirect(w, q.r, path, http.StatusSeeOther)
+		w.Header().Set("Location", path) // as in enter
+		w.WriteHeader(http.StatusSeeOther)
 		return nil
 	}), nil
 }
