@@ -14,9 +14,9 @@ import (
 
 // someFailed is the error of a command that did its work, and that found sales which
 // fail. Its exit status is 3.
-type someFailed int
+type someFailed string
 
-func (n someFailed) Error() string { return "the bank refuses " + backoffice.Plural(int(n), "sale") }
+func (counted someFailed) Error() string { return "the bank refuses " + string(counted) }
 
 // readForecast returns the day of a forecast, or no day.
 func readForecast(c *call) (until day.Day, err error) {
@@ -35,7 +35,7 @@ func settle(c *call, until day.Day) error {
 	if err == nil {
 		due, err = c.app.Buyer().CountDue(c.Context())
 	}
-	return endSettling(c, "settled", settled, due.ForPrice, err)
+	return endSettling(c, "settled", "operation", settled, due.ForPrice, err)
 }
 
 // forecast prints what would happen to each due sale, and the numbers at the end.
@@ -66,18 +66,19 @@ func forecast(c *call, until day.Day) error {
 			return err
 		}
 	}
-	return endSettling(c, "due sales", found, waiting, nil)
+	return endSettling(c, "due sales", "sale", found, waiting, nil)
 }
 
-func endSettling(c *call, screen string, sales buyfund.Settlement, forPrice []buyfund.DueFund, err error) error {
+// endSettling prints the numbers. counted is what is completed or failed: an operation fails as a whole.
+func endSettling(c *call, screen, counted string, n buyfund.Settlement, forPrice []buyfund.DueFund, err error) error {
 	waiting := make([]object, len(forPrice))
 	for i, of := range forPrice {
 		waiting[i] = waitingFund(of.PriceDay)
 		waiting[i]["Sales"] = int(of.Sales)
 	}
-	err = errors.Join(err, c.write(screen, object{"Completed": sales.Completed, "Failed": sales.Failed, "Waiting": waiting}))
-	if err == nil && sales.Failed > 0 {
-		return someFailed(sales.Failed)
+	err = errors.Join(err, c.write(screen, object{"Completed": n.Completed, "Failed": n.Failed, "Waiting": waiting}))
+	if err == nil && n.Failed > 0 {
+		return someFailed(backoffice.Plural(n.Failed, counted))
 	}
 	return err
 }

@@ -297,6 +297,7 @@ func TestForwardDatedSales(t *testing.T) {
 		settled := later.Run(t, "settle")
 		require.Equal(t, "1 completed, 1 failed\n", settled.Out)
 		require.Equal(t, 3, settled.Status, "some failed")
+		require.Contains(t, settled.Err, "the bank refuses 1 operation\n", "all sales of an operation fail together")
 		require.Equal(t, "0 completed, 0 failed\n", later.Must(t, "settle"), "once")
 		for _, r := range b.Export(t, "sales") {
 			if r["CallerId"] == "good" {
