@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"database/sql"
 	"encoding/hex"
 	"fmt"
@@ -23,11 +24,13 @@ import (
 	"bankingapi/application/store"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/domain/trail"
+	"bankingapi/test/kit/pgproxy"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -48,6 +51,29 @@ func sealAll(t *testing.T, s *store.Store, tree *trail.Tree) {
 			return
 		}
 	}
+}
+
+// The chore that seals does not wait for a connection that hangs: the next round has another one.
+func TestNobodySealsOnAConnectionThatHangs(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	testdb.OpenPostgres(t, dsn)
+	p := pgproxy.New(t, dsn)
+	s := openAgain(t, p.DSN)
+	s.Trail.Writer.Use(trailKeys, v7)
+	_, err := s.Trail.Log.Seal(t.Context(), 3, false, nil)
+	require.NoError(t, err)
+	p.Stall()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = s.Trail.Log.Seal(ctx, 3, false, nil)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	_, err = s.Trail.Log.State(ctx)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err))
+	require.NoError(t, ctx.Err(), "both have returned before")
+	p.Flow()
+	_, err = s.Trail.Log.Seal(t.Context(), 3, false, nil)
+	require.NoError(t, err)
 }
 
 // sealStored seals one round, as a service that begins: on the hashes that are stored.

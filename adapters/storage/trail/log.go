@@ -43,7 +43,12 @@ func (d Writer) ClearLog(tx *gorm.DB) error {
 	)
 }
 
+// askTimeout bounds a short question, which is asked each second: a connection may hang.
+const askTimeout = 2 * time.Second
+
 func (t trailLog) State(ctx context.Context) (application.State, error) {
+	ctx, stop := context.WithTimeout(ctx, askTimeout)
+	defer stop()
 	row, err := t.LogRow(t.Reads.WithContext(ctx))
 	return application.State{Size: row.Size, Checkpoint: row.Checkpoint}, t.Translate(err)
 }
@@ -65,7 +70,9 @@ func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (is bool, err erro
 // Seal locks the row of trail_logs.
 func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal application.Seal) (round application.Round, err error) {
 	var open int64
-	err = t.Reads.WithContext(ctx).Raw("SELECT 1 FROM " + t.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
+	asking, stop := context.WithTimeout(ctx, askTimeout)
+	err = t.Reads.WithContext(asking).Raw("SELECT 1 FROM " + t.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
+	stop()
 	if err != nil || open == 0 && !mark {
 		return round, t.Translate(err)
 	}
