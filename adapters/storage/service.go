@@ -42,27 +42,17 @@ func (d service) ping(ctx context.Context) error {
 	return d.Translate(err)
 }
 
-// probes are all statements of requests, without rows. Those of outcomes are not among them.
+// probes are all statements of sales, their outcomes, refusals and pushes, without rows.
 func (d service) probes() []batch.Request {
 	probes := []batch.Request{
-		d.Holdings.Find.Request(nil, nil),
-		d.Accounts.Find.Request(nil, nil),
-		d.Prices.Find.Request(nil, nil),
-		d.FindCurrentPrice.Request(nil, nil),
-		d.Operations.Find.Request(nil, nil),
-		d.Sales.Find.Request(nil, nil),
-		d.Holdings.Put.Request(nil),
-		d.Accounts.Put.Request(nil),
-		d.Operations.Add.Request(nil),
-		d.Operations.Put.Request(nil),
-		d.Sales.Add.Request(nil),
-		d.Sales.Put.Request(nil),
-		d.Transfers.Add.Request(nil),
-		d.Postings.Add.Request(nil),
-		d.Notifications.Add.Request(nil),
-		d.Refusals.Add.Request(nil),
-		d.RefusedSales.Add.Request(nil),
-		d.Reversals.Find.Request(nil, nil),
+		d.Holdings.Find.Request(nil, nil), d.Accounts.Find.Request(nil, nil),
+		d.Prices.Find.Request(nil, nil), d.FindCurrentPrice.Request(nil, nil),
+		d.Operations.Find.Request(nil, nil), d.Sales.Find.Request(nil, nil), d.Reversals.Find.Request(nil, nil),
+		d.Holdings.Put.Request(nil), d.Accounts.Put.Request(nil),
+		d.Operations.Add.Request(nil), d.Operations.Put.Request(nil),
+		d.Sales.Add.Request(nil), d.Sales.Put.Request(nil), d.Transfers.Add.Request(nil), d.Postings.Add.Request(nil),
+		d.OutcomeCounter.Find.Request(nil, nil), d.OutcomeCounter.Put.Request(nil), d.Outcomes.Add.Request(nil),
+		d.Notifications.Add.Request(nil), d.Refusals.Add.Request(nil), d.RefusedSales.Add.Request(nil),
 	}
 	if d.Keys() != nil {
 		probes = append(probes, d.TrailBatches.Insert().Request(nil))
