@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -124,4 +125,24 @@ func TestAdministrationWaitsForTheDisk(t *testing.T) {
 		})
 		waits("an import", func() error { return importHoldings(t.Context(), s, nextID(), manyHoldings(10, 5), quiet) })
 	}
+}
+
+// The proceeds of a day may be more than fits into 64 bits, as no balance can.
+func TestProceedsOfADayBeyond64Bits(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b := newBank(t, s, 2)
+		b.sell(2, order(v7(), "", sale(1, 1, 1), sale(1, 2, 2)))
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE sales SET proceeds = 9223372036854775807"))
+		day, err := s.Backoffice.CountReceived(t.Context(), time.UnixMilli(0), time.UnixMilli(1<<47))
+		require.NoError(t, err)
+		var both backoffice.Received
+		both.Add(day)
+		both.Add(day)
+		require.Len(t, both.Sales, 1)
+		for key, sum := range both.Sales {
+			require.EqualValues(t, 4, sum.Sales)
+			require.Equal(t, "368934881474191032.28", sum.Proceeds.In(key.Currency))
+		}
+	})
 }

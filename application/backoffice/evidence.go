@@ -114,6 +114,15 @@ type Compared struct{ Messages, Refusals, Prices, Subscriptions, Acts int64 }
 // Sum is a sum of quantities in two parts that cannot overflow: High * 10^9 + Low.
 type Sum struct{ High, Low int64 }
 
+// SumOf is the sum of one quantity.
+func SumOf(n int64) Sum { return Sum{n / 1_000_000_000, n % 1_000_000_000} }
+
+// Plus returns s + o.
+func (s Sum) Plus(o Sum) Sum { return Sum{s.High + o.High, s.Low + o.Low} }
+
+// In returns a sum of minor units of a currency as money.Amount is written.
+func (s Sum) In(c money.Currency) string { return exact(s.Value(), c.Decimals()) }
+
 // Value is the sum.
 func (s Sum) Value() *big.Int {
 	value := big.NewInt(s.High)

@@ -34,8 +34,7 @@ func LinesOf[T any](values ...T) Lines[T] {
 //  2. fault.Unavailable: nothing was written; a later attempt may succeed.
 //  3. fault.Indeterminate: the connection was lost during the commit. The same
 //     import may be run again: it changes nothing that is already as it says.
-//  4. any other error: nothing was written. An error of lines is returned as
-//     it is.
+//  4. any other error: nothing was written. An error of lines is returned as it is.
 //
 // lines is called again if the transaction lost a race. Sales continue during an import
 // and wait only for the positions that it has written.

@@ -55,7 +55,10 @@ type SalesKey struct {
 }
 
 // SalesSum is the number of sales, and their proceeds in the smallest unit of the currency.
-type SalesSum struct{ Sales, Proceeds int64 }
+type SalesSum struct {
+	Sales    int64
+	Proceeds Sum
+}
 
 // RefusedKey is what Received tells refusals apart by. Code is that of the first fault.
 type RefusedKey struct{ Subscription, Code string }
@@ -66,7 +69,7 @@ func (r *Received) Add(o Received) {
 		r.Sales, r.Refused = make(map[SalesKey]SalesSum), make(map[RefusedKey]int64)
 	}
 	for key, sum := range o.Sales {
-		r.Sales[key] = SalesSum{r.Sales[key].Sales + sum.Sales, r.Sales[key].Proceeds + sum.Proceeds}
+		r.Sales[key] = SalesSum{r.Sales[key].Sales + sum.Sales, r.Sales[key].Proceeds.Plus(sum.Proceeds)}
 	}
 	for key, n := range o.Refused {
 		r.Refused[key] += n

@@ -125,8 +125,7 @@ type waiter[T any] struct {
 //  1. nil: the whole batch is durable.
 //  2. an error of kind fault.Unavailable or fault.Busy: the storage failed, and
 //     the batch has no effect.
-//  3. an error of kind fault.Indeterminate: the storage failed, and the effect is
-//     not known.
+//  3. an error of kind fault.Indeterminate: the storage failed, and the effect is not known.
 //  4. any other error, or a panic: an item of the batch makes it fail, and the
 //     batch has no effect. Each item is then run again alone, so run must
 //     overwrite the outcomes in them.

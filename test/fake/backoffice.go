@@ -378,10 +378,10 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 	for s, wrong := range rows.Sales(ctx, all) {
 		key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State, Reversed: !s.ReversedAt.IsZero()}
 		if err = errors.Join(err, wrong); in(s.ID) {
-			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
+			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: backoffice.SumOf(s.Proceeds.Minor())}}})
 		}
 		if key.Waited = true; waited[s.ID] && s.Refusal != fault.Cancelled {
-			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: s.Proceeds.Minor()}}})
+			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: backoffice.SumOf(s.Proceeds.Minor())}}})
 		}
 	}
 	for refused, wrong := range rows.Decisions(ctx, backoffice.Query{Refused: true}) {

@@ -98,10 +98,11 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		IMKBCode, CurrencyCode string
 		State                  operation.State
 		Reversed               bool
-		Sales, Proceeds        int64
+		Sales, High, Low       int64 // those of backoffice.Sum
 	}
 	sum := func(sales, reversals *gorm.DB, into *sums) error {
-		return sales.Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales, CAST(COALESCE(SUM(proceeds), 0) AS BIGINT) AS proceeds",
+		return sales.Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales,"+
+			" CAST(COALESCE(SUM(proceeds / 1000000000), 0) AS BIGINT) AS high, CAST(COALESCE(SUM(proceeds % 1000000000), 0) AS BIGINT) AS low",
 			reversals.Select("operation_id")).Group("imkb_code, currency_code, state, reversed").Find(into).Error
 	}
 	var sold, settled sums
@@ -122,7 +123,7 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 	for i, of := range append(sold, settled...) {
 		currency, _ := money.ParseCurrency(of.CurrencyCode) // it was checked when it was stored
 		key := backoffice.SalesKey{IMKBCode: of.IMKBCode, Currency: currency, State: of.State, Reversed: of.Reversed, Waited: i >= len(sold)}
-		r.Sales[key] = backoffice.SalesSum{Sales: of.Sales, Proceeds: of.Proceeds}
+		r.Sales[key] = backoffice.SalesSum{Sales: of.Sales, Proceeds: backoffice.Sum{High: of.High, Low: of.Low}}
 	}
 	for _, of := range refused {
 		code := ""
