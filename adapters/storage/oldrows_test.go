@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/storage"
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
@@ -115,4 +116,25 @@ func TestRowsOfTheFirstReleaseAreRecognised(t *testing.T) {
 			require.EqualValues(t, before.Postings+2, b.holds().Postings)
 		})
 	}
+}
+
+// A due sale that this program cannot read, as one in a currency that only a newer replica
+// knows, stays due and does not stop the others.
+func TestADueSaleOfANewerProgramStopsNoOther(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b, tomorrow := newBank(t, s, 3), today.Plus(1)
+		for customer := range 3 {
+			b.sell(operation.Recorded, order(nextID(), "", on(tomorrow, sale(1, customer+1, customer+1))))
+		}
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE sales SET currency_code = 'XYZ' WHERE customer_no = (SELECT MIN(customer_no) FROM sales)"))
+		buyer, err := buyfund.New(s.Books, buyfund.Options{NewID: nextID, Now: func() time.Time { return tomorrow.Start(time.UTC) }})
+		require.NoError(t, err)
+		for _, want := range []int{2, 0} {
+			settled, err := buyer.SettleDue(t.Context())
+			require.ErrorContains(t, err, `this version does not know the stored currency "XYZ"`)
+			require.Equal(t, buyfund.Settlement{Completed: want}, settled)
+		}
+		require.NoError(t, buyer.Close(t.Context()))
+	})
 }

@@ -44,7 +44,8 @@ type Books interface {
 	// operation, or with the first one if after is nil; the given operation may have been
 	// settled since. Each operation has its ID, Subscription, Header and ReceivedAt, and all
 	// its sales in order. The other fields are not used: SettleDue marks the operations as due
-	// itself. Due claims nothing, Update does. The errors are those of Update.
+	// itself. Due claims nothing, Update does. The errors are those of Update. Operations that
+	// cannot be read are left out, and the error comes with the others.
 	Due(ctx context.Context, of Due, after *fund.Operation, limit int) ([]*fund.Operation, error)
 
 	// DueFunds lists the funds and days of the sales that are recorded for that day

@@ -93,14 +93,12 @@ func (r *SaleRow) Operation() *fund.Operation {
 // Terms are what the row sells.
 func (r *SaleRow) Terms() (fund.Terms, error) {
 	account, err := accountKey(r.AccountCustomerNo, r.BranchCode, r.AccountSuffix, r.CurrencyCode)
+	var selected day.Day
+	if err == nil && r.SelectedDate != "" {
+		selected, err = day.Parse(string(r.SelectedDate))
+	}
 	if err != nil {
 		return fund.Terms{}, err
-	}
-	var selected day.Day
-	if r.SelectedDate != "" {
-		if selected, err = day.Parse(string(r.SelectedDate)); err != nil {
-			return fund.Terms{}, fmt.Errorf("sale of operation %s: %w", r.OperationID, err)
-		}
 	}
 	return fund.Terms{
 		Holding:      holdingKey(r.CustomerNo, r.IMKBCode, r.HolderCorporationName),

@@ -3,6 +3,8 @@ package write
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -238,19 +240,18 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 	if err != nil {
 		return nil, b.db.Translate(err)
 	}
-	var due []*fund.Operation
+	due, unreadable := []*fund.Operation(nil), make(map[operation.ID]bool) // by this program, or changed by hand
 	for i := range rows {
 		if i == 0 || rows[i].OperationID != rows[i-1].OperationID {
 			due = append(due, rows[i].Operation())
 		}
-		terms, err := rows[i].Terms()
-		if err != nil {
-			return nil, b.db.Translate(err)
-		}
+		terms, wrong := rows[i].Terms()
 		last := due[len(due)-1]
-		last.Sales = append(last.Sales, fund.RestoreSale(terms))
+		if last.Sales = append(last.Sales, fund.RestoreSale(terms)); wrong != nil {
+			unreadable[last.ID], err = true, fmt.Errorf("operation %s: %w", last.ID, wrong)
+		}
 	}
-	return due, nil
+	return slices.DeleteFunc(due, func(o *fund.Operation) bool { return unreadable[o.ID] }), b.db.Translate(err)
 }
 
 // DueFunds is buyfund.Books. The index of the funds that wait has all that it reads.
