@@ -1,6 +1,7 @@
 package buyfund
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,21 +87,20 @@ func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
 	return all, err
 }
 
-// SettleDue settles the operations that were recorded for the day of DueUntil or an
-// earlier one, in the order of day and ID. With Options.OfTheDay the order is that of
-// day, fund and ID, and operations that wait for a price stay due. They share batches
-// with new requests. SettleDue skips operations that another replica is settling, so any
-// number of replicas may call it at the same time. It may be called at any time.
+// SettleDue settles the operations that were recorded for the day of DueUntil or an earlier one,
+// in the order of day and ID. With Options.OfTheDay the order is that of day, fund and ID, and
+// operations that wait for a price stay due. They share batches with new requests. SettleDue
+// skips operations that another replica is settling: any number may call it at any time.
 //
-// An operation that cannot be settled stays due and does not stop the others. The error joins
-// the first failures; a storage that does not list what is due in the time of a batch is one.
-// The result counts what is on disk.
+// An operation that cannot be read or settled stays due and does not stop the others. The error
+// joins the first failures; a storage that does not list what is due in the time of a batch is
+// one. The result counts what is on disk.
 func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	var r round
 	all, err := b.due(ctx)
-	for i := 0; i < len(all) && err == nil; i++ {
-		var due group
-		for due, err = range b.pages(ctx, all[i]) {
+	for i := 0; i < len(all) && (err == nil || fault.KindOf(err) == fault.Internal); i++ {
+		for due, wrong := range b.pages(ctx, all[i]) {
+			err = cmp.Or(wrong, err)
 			for len(due) > 0 {
 				next := b.firstBatch(due)
 				b.settleTogether(ctx, next, &r)

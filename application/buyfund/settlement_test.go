@@ -15,6 +15,7 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
@@ -604,6 +605,36 @@ func TestSalesWaitForThePriceOfTheirDay(t *testing.T) {
 	b.store.PutPrices(fund.Price{ID: 8, Fund: silver, PerUnit: 300_000_000, Currency: lira, ValidFrom: today(1)})
 	b.settles(buyfund.Settlement{Completed: 1})
 	require.EqualValues(t, 3*200+300, b.store.Accounts()[0].Balance.Minor())
+}
+
+// unreadable are books in which a sale of that fund cannot be read.
+type unreadable struct {
+	buyfund.Books
+	of fund.Fund
+}
+
+func (u unreadable) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	if of.Of.Fund == u.of {
+		return nil, errors.New("unreadable")
+	}
+	return u.Books.Due(ctx, of, after, limit)
+}
+
+func TestASaleThatCannotBeReadStopsNoOtherFund(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{options: ofTheDay, books: func(books buyfund.Books) buyfund.Books { return unreadable{books, gold} }})
+	silver := fund.Fund{IMKBCode: "SLV", HolderCorporationName: "Holder"}
+	b.store.PutHoldings(fund.Holding{Key: holding(1001, silver), Units: 1000_000_000})
+	for i, of := range []fund.Fund{gold, silver} {
+		b.store.PutPrices(fund.Price{ID: int64(7 + i), Fund: of, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(1)})
+		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), func(f *fund.SaleFields) {
+			f.FundToProcess.IMKBCode, f.FundToProcess.PriceID = of.IMKBCode, decimal.Int(int64(7+i))
+		})))
+	}
+	b.clock.Set(midnight(1))
+	settled, err := b.SettleDue(t.Context())
+	require.ErrorContains(t, err, "unreadable")
+	require.Equal(t, buyfund.Settlement{Completed: 1}, settled)
 }
 
 func TestWaitingSalesAreNotListedAgain(t *testing.T) {
