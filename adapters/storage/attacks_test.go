@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"database/sql"
 	"encoding/binary"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/store"
+	"bankingapi/application/subscriptions"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
 	"bankingapi/domain/trail"
 	"bankingapi/test/kit/testdb"
 )
@@ -354,6 +357,30 @@ func TestARepeatAfterAClockWasAheadIsNoFinding(t *testing.T) {
 			_, found := trailFindings(t, s)
 			require.Empty(t, found)
 			sealAll(t, s, &tree)
+		}
+	})
+}
+
+// A subscription that was changed while a clock was ahead is changed again when it is right.
+func TestAChangeAfterAClockWasAheadIsNoFinding(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		s.Trail.Writer.Use(trailKeys, idsIn(72*time.Hour))
+		_, err := s.Trail.Origin.Adopt(t.Context())
+		require.NoError(t, err)
+		m := subscriptions.NewManager(s.Subscriptions, rand.Reader)
+		_, _, err = m.Create(t.Context(), subscription.Subscription{Name: "partner"})
+		require.NoError(t, err)
+		var tree trail.Tree
+		sealAll(t, s, &tree)
+		s.Trail.Writer.Use(trailKeys, v7)
+		for _, state := range []subscription.State{subscription.Suspended, subscription.Active} {
+			require.NoError(t, m.SetState(t.Context(), "partner", state))
+			for range 2 {
+				_, found := trailFindings(t, s)
+				require.Empty(t, found)
+				sealAll(t, s, &tree)
+			}
 		}
 	})
 }

@@ -77,8 +77,7 @@ func New(inboxes Inboxes, o Options) (*Adder, error) {
 // second effect, and its outcome is Replayed. The errors are:
 //
 //   - fault.Invalid: the request breaks rules. The error has all faults.
-//   - fault.Forbidden: the header has other values than those defined for the
-//     caller.
+//   - fault.Forbidden: the header has other values than those defined for the caller.
 //   - fault.Conflict: the CallerId was already used for other content. The
 //     outcome has only the ID of the operation that has it.
 //   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.

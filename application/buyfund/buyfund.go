@@ -138,8 +138,7 @@ func (b *Buyer) settle(ctx context.Context, batch []group) error {
 // is the current outcome of the operation, Replayed. The errors are:
 //
 //   - fault.Invalid: the request breaks rules. The error has all faults.
-//   - fault.Forbidden: the header has other values than those defined for the
-//     caller.
+//   - fault.Forbidden: the header has other values than those defined for the caller.
 //   - fault.Conflict: the CallerId was already used for other content. The
 //     outcome has only the ID of the operation that has it.
 //   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.

@@ -151,8 +151,7 @@ func New[T any](limits Limits, weight func(T) int, run func(ctx context.Context,
 //     kind; or the wait that WithWait allows, or the deadline of a ctx that was not cancelled
 //     before, ended while the item's batch was running. In the last case the batch continues
 //     and still owns the item. The caller must not use the item again.
-//  6. any other error of run: for the whole batch if it blames the storage, and
-//     otherwise for this item alone.
+//  6. any other error of run: of the batch if it blames the storage, otherwise of this item.
 //
 // If run panics for this item alone, Do panics with a *Panic.
 func (q *Queue[T]) Do(ctx context.Context, item T) error {

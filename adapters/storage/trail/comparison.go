@@ -43,13 +43,13 @@ type pending struct {
 	// hasLeaf says that one came, isMatched that it is that of the row. isLate is that of
 	// postings.
 	hasLeaf, isMatched, isLate bool
-	// first is the first place of a leaf, own that of one that is the row's.
+	// first is the first place of a leaf, own that of one that is the row's. Of subscriptions and
+	// prices, which change, first is the place of the newest leaf.
 	first, own place
 }
 
-// place is where a batch is. The log has the order in which batches were written, nearly: a
-// clock that is ahead makes IDs that are not in this order. The time orders what is sealed
-// together.
+// place is where a batch is. The log has the order in which batches were written, nearly: a clock
+// that is ahead makes IDs that are not in this order. The time orders what is sealed together.
 type place struct {
 	position int64
 	time     time.Time
@@ -174,7 +174,11 @@ func (c *comparison) of(key leafKey) *pending {
 }
 
 // leaf compares a leaf with its row.
-func (c *comparison) leaf(e *trail.Entry, at place, isLate bool) {
+func (c *comparison) leaf(row *tables.TrailBatchRow, e *trail.Entry, isLate bool) {
+	at := place{isOpen, operation.ID(row.BatchID).Time()}
+	if row.Position.Valid {
+		at.position = row.Position.Int64
+	}
 	key := keyOf(e)
 	isDecision := e.Kind == trail.Decided || e.Kind == trail.Settled
 	p := c.pending[key]
@@ -184,15 +188,18 @@ func (c *comparison) leaf(e *trail.Entry, at place, isLate bool) {
 	}
 	p = c.of(key)
 	p.leaf, p.hasLeaf, p.isLate = e.Leaf, true, p.isLate || isLate
-	p.first.note(at)
 	switch isMatched := p.name != "" && p.row == e.Leaf; {
 	case isDecision:
 		c.decide(key, p)
-	case isMatched:
-		p.isMatched = true
-		p.own.note(at)
 	case e.Kind == trail.Changed || e.Kind == trail.Priced: // the newest one counts
-		p.isMatched = false
+		if at.position >= p.first.position {
+			p.first, p.isMatched = at, isMatched
+		}
+	default:
+		if p.first.note(at); isMatched {
+			p.isMatched = true
+			p.own.note(at)
+		}
 	}
 }
 
@@ -269,7 +276,7 @@ func (c *comparison) readBatch(row *tables.TrailBatchRow) {
 			isLate = false
 		}
 		if !isOfMany(e.Kind) {
-			c.leaf(e, place{}, isLate)
+			c.leaf(row, e, isLate)
 		}
 	}
 }
@@ -390,14 +397,10 @@ func (c *comparison) comparePart(own func(*trail.Entry) bool) error {
 		if err != nil {
 			return nil //nolint:nilerr // readBatch has found it
 		}
-		at := place{isOpen, operation.ID(row.BatchID).Time()}
-		if row.Position.Valid {
-			at.position = row.Position.Int64
-		}
 		for i := range b.Entries {
 			e := &b.Entries[i]
 			if e.Digest = c.entryDigest(row, e); own(e) {
-				c.leaf(e, at, false)
+				c.leaf(row, e, false)
 			}
 		}
 		return nil
