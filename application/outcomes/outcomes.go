@@ -88,9 +88,9 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 			return Page{}, err
 		}
 		if last > seen {
-			reading, stop := context.WithTimeout(ctx, readTimeout)
+			reading, end := context.WithTimeout(ctx, readTimeout)
 			found, err := f.source.Outcomes(reading, q.Subscription, after, q.Limit)
-			if stop(); err != nil {
+			if end(); err != nil {
 				return Page{}, err
 			}
 			if n := len(found); n > 0 {
