@@ -38,6 +38,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,9 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 		config.ConnectTimeout = connectTimeout
 	}
 	config.DialFunc = (&net.Dialer{Control: endInSilence}).DialContext
+	if slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != config.Host }) {
+		config.DialFunc = (&hosts{dial: config.DialFunc}).dialOne
+	}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = strings.TrimSpace("bankingapi " + o.TablePrefix)
 	}
