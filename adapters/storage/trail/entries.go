@@ -1,5 +1,5 @@
-// Package trail makes the leaves of rows, keeps the log of their batches, and compares both
-// for verify.
+// Package trail makes the leaves of rows, keeps the log of their batches, and compares rows and
+// log for verify.
 package trail
 
 import (
@@ -19,25 +19,25 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// trailWriter adds the leaves of a transaction to it, as one row. It reads
-// nothing, so that writers do not wait for each other.
+// trailWriter adds the leaves of a transaction to the transaction, as one row. It reads
+// nothing, so writers do not wait for each other.
 type trailWriter struct {
 	addBatch *batch.Statement[tables.TrailBatchRow]
-	// place, hash and advance are for sealing.
+	// place, hash and advance are used to seal.
 	place   *batch.Statement[tables.TrailBatchRow]
 	hash    *batch.Statement[tables.TrailHashRow]
 	advance *batch.Statement[tables.TrailLogRow]
-	// on is nil while no trail is kept. base is emptyLog until the log is followed.
-	on      atomic.Pointer[batchMaker]
+	// maker is nil while no trail is kept. base is emptyLog until the writer follows the log.
+	maker   atomic.Pointer[batchMaker]
 	base    atomic.Pointer[trail.Base]
 	buffers sync.Pool // of *[]byte, for leaves
 }
 
-// batchMaker has the arguments of Writer.Use.
+// batchMaker holds the arguments of trailLog.Use.
 type batchMaker struct {
 	keys   *trail.Keys
 	newID  func() operation.ID
-	mended atomic.Pointer[time.Time] // when lost hashes were written last; nil if never
+	mended atomic.Pointer[time.Time] // when lost hashes were last written again; nil if never
 }
 
 // emptyLog is the state of a log without batches.
@@ -45,35 +45,35 @@ var emptyLog = trail.Base{Root: new(trail.Tree).Root()}
 
 // Request writes the entries as one batch.
 func (w *trailWriter) Request(entries ...trail.Entry) batch.Request {
-	r := w.on.Load()
-	if r == nil || len(entries) == 0 {
+	maker := w.maker.Load()
+	if maker == nil || len(entries) == 0 {
 		return batch.Request{}
 	}
-	return w.addBatch.Request([]tables.TrailBatchRow{w.row(r, entries, false)})
+	return w.addBatch.Request([]tables.TrailBatchRow{w.row(maker, entries, false)})
 }
 
-// later writes the entries that work returns. The leaves of 256 sales take 0.6 ms, in which
-// the database runs the other statements.
-func (w *trailWriter) later(m *batchMaker, work func() []trail.Entry) batch.Request {
-	return w.addBatch.Later(func() tables.TrailBatchRow { return w.row(m, work(), false) })
+// later writes the entries that work returns. The leaves of 256 sales take 0.6 ms. The database
+// runs the other statements meanwhile.
+func (w *trailWriter) later(maker *batchMaker, work func() []trail.Entry) batch.Request {
+	return w.addBatch.Later(func() tables.TrailBatchRow { return w.row(maker, work(), false) })
 }
 
-// row is the batch of the entries. adopted says that their rows are older than the trail.
-func (w *trailWriter) row(m *batchMaker, entries []trail.Entry, adopted bool) tables.TrailBatchRow {
-	b := trail.Batch{ID: m.newID(), Entries: entries}
+// row returns the batch of the entries. adopted means that their rows are older than the trail.
+func (w *trailWriter) row(maker *batchMaker, entries []trail.Entry, adopted bool) tables.TrailBatchRow {
+	b := trail.Batch{ID: maker.newID(), Entries: entries}
 	encoded := trail.AppendEntries([]byte{}, entries)
-	from := trail.Provenance{Base: *w.base.Load(), IsAdopted: adopted, IsKeyed: true}
-	return tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: encoded, MAC: m.keys.MAC(b.Record(), encoded, from)}
+	provenance := trail.Provenance{Base: *w.base.Load(), IsAdopted: adopted, IsKeyed: true}
+	return tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: encoded, MAC: maker.keys.MAC(b.Record(), encoded, provenance)}
 }
 
-// buffer lends memory to do, which returns it, possibly grown.
+// buffer lends memory to do. do returns it, possibly grown.
 func (w *trailWriter) buffer(do func([]byte) []byte) {
 	b := w.buffers.Get().(*[]byte)
 	*b = do(*b)
 	w.buffers.Put(b)
 }
 
-// Writer makes the leaves of rows, and writes their entries.
+// Writer makes the leaves of rows and writes their entries.
 type Writer struct {
 	*tables.Database
 	*trailWriter
@@ -89,15 +89,15 @@ func NewWriter(d *tables.Database) Writer {
 	return Writer{d, w}
 }
 
-// Keys are those of Use; nil while no trail is kept.
+// Keys returns the keys that Use received, or nil while no trail is kept.
 func (w *trailWriter) Keys() *trail.Keys {
-	if r := w.on.Load(); r != nil {
-		return r.keys
+	if maker := w.maker.Load(); maker != nil {
+		return maker.keys
 	}
 	return nil
 }
 
-// BookRows are the rows that a settled book adds and settles.
+// BookRows has the rows that a settled book adds and settles.
 type BookRows struct {
 	Added, Answered []tables.OperationRow
 	Sold, Settled   []tables.SaleRow
@@ -107,54 +107,54 @@ type BookRows struct {
 	Reversed        []tables.ReversalRow
 }
 
-// BookEntryWrite writes the entries of the rows. Every row has one, except records that
-// change: the sales that change with them have it.
+// BookEntryWrite writes the entries of the rows. Every row has an entry, except records that
+// change: the sales that change with them have the entry.
 func (d Writer) BookEntryWrite(rows *BookRows) batch.Request {
 	n := len(rows.Added) + len(rows.Sold) + len(rows.Settled) + len(rows.Units) + len(rows.Money) + len(rows.Refused) + len(rows.Reversed)
-	r := d.on.Load()
-	if r == nil || n == 0 {
-		return batch.Request{} // without the memory of a closure
+	maker := d.maker.Load()
+	if maker == nil || n == 0 {
+		return batch.Request{} // do not allocate a closure
 	}
-	return d.later(r, func() []trail.Entry { return d.bookEntries(r.keys, rows) })
+	return d.later(maker, func() []trail.Entry { return d.bookEntries(maker.keys, rows) })
 }
 
-// bookEntries returns the entries of the operations in the rows. The sales of an
-// operation are consecutive. Its postings are found by its ID: due operations and
-// new ones are apart among the sales, and mixed among the postings.
+// bookEntries returns the entries of the operations in the rows. The sales of an operation are
+// consecutive. Its postings are looked up by its ID: due and new operations are separate in the
+// sales, but mixed in the postings.
 func (d Writer) bookEntries(keys *trail.Keys, rows *BookRows) (entries []trail.Entry) {
 	records := make(map[batch.UUID]*tables.OperationRow, len(rows.Added)+len(rows.Answered))
-	for _, all := range [][]tables.OperationRow{rows.Added, rows.Answered} {
-		for i := range all {
-			records[all[i].OperationID] = &all[i]
+	for _, group := range [][]tables.OperationRow{rows.Added, rows.Answered} {
+		for i := range group {
+			records[group[i].OperationID] = &group[i]
 		}
 	}
 	units, money := byOperation(rows.Units), byOperation(rows.Money)
 	entries = make([]trail.Entry, 0, len(rows.Sold)+len(rows.Settled)+len(rows.Refused))
 	d.buffer(func(buffer []byte) []byte {
-		add := func(kind trail.Kind, of *read.StoredOperation) {
-			l := d.DecisionLeaf(buffer, kind, of)
-			entries = append(entries, tables.EntryOf(kind, operation.ID(of.ID), l))
+		add := func(kind trail.Kind, stored *read.StoredOperation) {
+			l := d.DecisionLeaf(buffer, kind, stored)
+			entries = append(entries, tables.EntryOf(kind, operation.ID(stored.ID), l))
 			buffer = l.Memory()
 		}
-		ofSales := func(kind trail.Kind, sales []tables.SaleRow) {
+		addSales := func(kind trail.Kind, sales []tables.SaleRow) {
 			for len(sales) > 0 {
 				id := sales[0].OperationID
-				of := read.StoredOperation{ID: id, Record: records[id], Units: units[id], Money: money[id]}
-				of.Sales, sales = cut(sales, id, saleOperation)
+				stored := read.StoredOperation{ID: id, Record: records[id], Units: units[id], Money: money[id]}
+				stored.Sales, sales = cut(sales, id, saleOperation)
 				delete(units, id)
 				delete(money, id)
 				delete(records, id)
-				add(kind, &of)
+				add(kind, &stored)
 			}
 		}
-		ofSales(trail.Decided, rows.Sold)
-		ofSales(trail.Settled, rows.Settled)
+		addSales(trail.Decided, rows.Sold)
+		addSales(trail.Settled, rows.Settled)
 		asked := rows.RefusedSales
 		for i := range rows.Refused {
 			id := rows.Refused[i].OperationID
-			of := read.StoredOperation{ID: id, Record: records[id], Refusal: &rows.Refused[i]}
-			of.Asked, asked = cut(asked, id, saleOperation)
-			add(trail.Decided, &of)
+			stored := read.StoredOperation{ID: id, Record: records[id], Refusal: &rows.Refused[i]}
+			stored.Asked, asked = cut(asked, id, saleOperation)
+			add(trail.Decided, &stored)
 			delete(records, id)
 		}
 		for i := range rows.Added {
@@ -167,13 +167,13 @@ func (d Writer) bookEntries(keys *trail.Keys, rows *BookRows) (entries []trail.E
 	for i := range rows.Reversed {
 		entries = append(entries, d.Reversals.Leaves.Entry(&rows.Reversed[i]))
 	}
-	for id, own := range money { // a correction may post units, money or both
-		units[id] = append(units[id], own...)
+	for id, postings := range money { // a correction may post units, money or both
+		units[id] = append(units[id], postings...)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(units), tables.CompareIDs) {
-		own := units[id]
+		postings := units[id]
 		id := operation.ID(id)
-		entries = append(entries, tables.EntryOf(trail.Posted, id, d.Postings.Leaves.SumOf(keys, id, own)))
+		entries = append(entries, tables.EntryOf(trail.Posted, id, d.Postings.Leaves.SumOf(keys, id, postings)))
 	}
 	return entries
 }
@@ -181,10 +181,10 @@ func (d Writer) bookEntries(keys *trail.Keys, rows *BookRows) (entries []trail.E
 func saleOperation(r *tables.SaleRow) batch.UUID       { return r.OperationID }
 func postingOperation(r *tables.PostingRow) batch.UUID { return r.OperationID }
 
-// cut takes the rows of an operation from the beginning.
-func cut[R any](rows []R, id batch.UUID, of func(*R) batch.UUID) (own, others []R) {
+// cut splits off the rows of an operation from the beginning.
+func cut[R any](rows []R, id batch.UUID, operationOf func(*R) batch.UUID) (first, rest []R) {
 	n := 0
-	for n < len(rows) && of(&rows[n]) == id {
+	for n < len(rows) && operationOf(&rows[n]) == id {
 		n++
 	}
 	return rows[:n:n], rows[n:]
@@ -194,33 +194,33 @@ func cut[R any](rows []R, id batch.UUID, of func(*R) batch.UUID) (own, others []
 func byOperation(rows []tables.PostingRow) map[batch.UUID][]tables.PostingRow {
 	groups := make(map[batch.UUID][]tables.PostingRow, len(rows))
 	for len(rows) > 0 {
-		var own []tables.PostingRow
+		var group []tables.PostingRow
 		id := rows[0].OperationID
-		if own, rows = cut(rows, id, postingOperation); groups[id] != nil {
-			own = append(groups[id], own...)
+		if group, rows = cut(rows, id, postingOperation); groups[id] != nil {
+			group = append(groups[id], group...)
 		}
-		groups[id] = own
+		groups[id] = group
 	}
 	return groups
 }
 
-// DecisionLeaf encodes the decision.
-func (d Writer) DecisionLeaf(buffer []byte, kind trail.Kind, of *read.StoredOperation) trail.Leaf {
-	l := trail.NewLeaf(buffer, kind, operation.ID(of.ID))
-	if of.Twice { // no such leaf was written
+// DecisionLeaf encodes a decision.
+func (d Writer) DecisionLeaf(buffer []byte, kind trail.Kind, stored *read.StoredOperation) trail.Leaf {
+	l := trail.NewLeaf(buffer, kind, operation.ID(stored.ID))
+	if stored.Twice { // the service never writes such a leaf
 		l.BeginRow("twice")
 		l.EndRow()
 	}
-	if of.Record != nil {
-		tables.Encode(&l, "operations", d.Operations.Table, of.Record)
+	if stored.Record != nil {
+		tables.Encode(&l, "operations", d.Operations.Table, stored.Record)
 	}
-	if of.Refusal != nil {
-		tables.Encode(&l, "refusals", d.Refusals.Table, of.Refusal)
+	if stored.Refusal != nil {
+		tables.Encode(&l, "refusals", d.Refusals.Table, stored.Refusal)
 	}
-	encode(&l, "refused_sales", d.RefusedSales.Table, of.Asked)
-	encode(&l, "sales", d.Sales.Table, of.Sales)
-	encode(&l, "postings", d.Postings.Table, of.Units)
-	encode(&l, "postings", d.Postings.Table, of.Money)
+	encode(&l, "refused_sales", d.RefusedSales.Table, stored.Asked)
+	encode(&l, "sales", d.Sales.Table, stored.Sales)
+	encode(&l, "postings", d.Postings.Table, stored.Units)
+	encode(&l, "postings", d.Postings.Table, stored.Money)
 	return l
 }
 
@@ -230,7 +230,7 @@ func encode[R any](l *trail.Leaf, name string, t *batch.Table[R], rows []R) {
 	}
 }
 
-// NotificationLeaf encodes a notification. Its texts enter by a keyed hash of their digest.
+// NotificationLeaf encodes a notification, with a keyed hash of a digest instead of its texts.
 func (d Writer) NotificationLeaf(buffer []byte, keys *trail.Keys, row *tables.NotificationRow) trail.Leaf {
 	l := trail.NewLeaf(buffer, trail.Notified, operation.ID(row.OperationID))
 	l.BeginRow("notifications")
@@ -240,14 +240,14 @@ func (d Writer) NotificationLeaf(buffer []byte, keys *trail.Keys, row *tables.No
 	return l
 }
 
-// InboxEntryWrite writes the entries of accepted notifications and of the records of
-// their operations.
+// InboxEntryWrite writes the entries of accepted notifications, and of the records of their
+// operations.
 func (d Writer) InboxEntryWrite(records []tables.OperationRow, rows []tables.NotificationRow) batch.Request {
-	r := d.on.Load()
-	if r == nil || len(records)+len(rows) == 0 {
-		return batch.Request{} // without the memory of a closure
+	maker := d.maker.Load()
+	if maker == nil || len(records)+len(rows) == 0 {
+		return batch.Request{} // do not allocate a closure
 	}
-	return d.later(r, func() []trail.Entry { return d.inboxEntries(r.keys, records, rows) })
+	return d.later(maker, func() []trail.Entry { return d.inboxEntries(maker.keys, records, rows) })
 }
 
 func (d Writer) inboxEntries(keys *trail.Keys, records []tables.OperationRow, rows []tables.NotificationRow) []trail.Entry {
@@ -270,15 +270,15 @@ func (d Writer) inboxEntries(keys *trail.Keys, records []tables.OperationRow, ro
 	return entries
 }
 
-// entryDigest is the digest of an entry, keyed if that of its batch is not.
-func (d Writer) entryDigest(of *tables.TrailBatchRow, e *trail.Entry) trail.Hash {
-	if trail.HasKeyedDigests(of.MAC) || e.Kind != trail.Notified {
+// entryDigest returns the keyed digest of an entry. Older batches have digests without a key.
+func (d Writer) entryDigest(row *tables.TrailBatchRow, e *trail.Entry) trail.Hash {
+	if trail.HasKeyedDigests(row.MAC) || e.Kind != trail.Notified {
 		return e.Digest
 	}
 	return tables.ShortDigest(tables.ErasedDigests(d.MessagesKey())(e.Digest[:]))
 }
 
-// NewSum is the sum of an import. It is nil while no trail is kept.
+// NewSum returns an empty sum for an import, or nil while no trail is kept.
 func (w *trailWriter) NewSum() *trail.Sum {
 	if keys := w.Keys(); keys != nil {
 		return trail.NewSum(keys)
@@ -295,8 +295,8 @@ func (w *trailWriter) ImportEntryWrite(id operation.ID, sum *trail.Sum) []batch.
 	return batch.NonEmpty(w.Request(tables.EntryOf(trail.Posted, id, sum.Leaf(trail.Posted, id))))
 }
 
-// ActWrites writes the act that ctx carries, if it carries one, and the entries in
-// the trail of the act and of what it has changed. more is added to its details.
+// ActWrites writes the act that ctx carries, if any. It also writes the trail entries of the
+// act and of what the act has changed. more is added to the details of the act.
 func (d Writer) ActWrites(ctx context.Context, changed []trail.Entry, more ...string) []batch.Request {
 	var rows []tables.AuditRow
 	if act, ok := audit.From(ctx); ok {

@@ -19,57 +19,57 @@ import (
 	application "bankingapi/application/trail"
 )
 
-// Fill sets the ports of the trail, and that of verify.
-func Fill(s *store.Store, m Writer) {
-	log := trailLog{m}
+// Fill sets the ports of the trail, and the evidence port of verify.
+func Fill(s *store.Store, d Writer) {
+	log := trailLog{d}
 	s.Trail = &application.Ports{Writer: log, Log: log, Finder: log, Origin: log}
-	s.Backoffice.Evidence = evidence{m}
+	s.Backoffice.Evidence = evidence{d}
 }
 
-// evidence is backoffice.Evidence. The database joins and sums; what the rows
-// mean is for the rules of package backoffice to say.
+// evidence implements backoffice.Evidence. The database joins and sums. Package backoffice
+// decides what the rows mean.
 type evidence struct{ Writer }
 
-// Read is as backoffice.Evidence promises.
+// Read implements backoffice.Evidence.
 func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	if err := e.Ready(ctx); err != nil { // it also reads the key of messages
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	one := serial{cancel: cancel}
-	w.Position, w.Operation, w.Found = oneByOne(&one, w.Position), oneByOne(&one, w.Operation), oneByOne(&one, w.Found)
-	w.Batch, w.Head = oneByOne(&one, w.Batch), oneByOne(&one, w.Head)
-	err := e.Snapshots(ctx, func(all []*gorm.DB) error {
+	shared := serial{cancel: cancel}
+	w.Position, w.Operation, w.Found = oneByOne(&shared, w.Position), oneByOne(&shared, w.Operation), oneByOne(&shared, w.Found)
+	w.Batch, w.Head = oneByOne(&shared, w.Batch), oneByOne(&shared, w.Head)
+	err := e.Snapshots(ctx, func(transactions []*gorm.DB) error {
 		seen := operationSeen(&w)
 		parts := []func(*gorm.DB) error{
 			func(tx *gorm.DB) error {
-				return read.EachRange(e.Database, tx, func(of read.Range) error { return read.Operations(e.Database, tx, of, seen) })
+				return read.EachRange(e.Database, tx, func(ids read.Range) error { return read.Operations(e.Database, tx, ids, seen) })
 			},
-			func(tx *gorm.DB) error { return e.alone(tx, &w) },
+			func(tx *gorm.DB) error { return e.withoutOperation(tx, &w) },
 			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
 			func(tx *gorm.DB) error { return e.accounts(tx, &w) },
 		}
 		if w.Keys == nil {
-			return inParallel(ctx, cancel, all, parts)
+			return inParallel(ctx, cancel, transactions, parts)
 		}
-		head, err := e.trail(all[0])
+		head, err := e.trail(transactions[0])
 		if err != nil {
 			return err
 		}
-		if head.HasBegun { // the longest first
+		if head.HasBegun { // the longest part first
 			parts[0] = func(tx *gorm.DB) error { return newComparison(e.Writer, tx, &w).compareLog(&head, seen) }
 			parts = slices.Insert(parts, 1, func(tx *gorm.DB) error {
 				return newComparison(e.Writer, tx, &w).compareOthers(&head.Compared.Messages)
 			})
 		}
-		if err := inParallel(ctx, cancel, all, parts); err != nil {
+		if err := inParallel(ctx, cancel, transactions, parts); err != nil {
 			return err
 		}
 		return w.Head(&head)
 	})
-	if one.told != nil {
-		return one.told
+	if shared.firstErr != nil {
+		return shared.firstErr
 	}
 	return err
 }
@@ -81,14 +81,14 @@ func (e evidence) trail(tx *gorm.DB) (backoffice.HeadRow, error) {
 	if err != nil || head.HasBegun {
 		return head, err
 	}
-	// It has not begun, unless somebody has set it back.
+	// The log has not begun, unless a person has reset its state.
 	var placed []int64
 	err = tx.Table(e.TrailBatches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
 	head.HasBegun = len(placed) > 0
 	return head, err
 }
 
-// operationSeen hands over operations. It uses the memory of the one before.
+// operationSeen returns a function for the witness. It reuses the memory of the last operation.
 func operationSeen(w *backoffice.Witness) func(*read.StoredOperation) error {
 	var o backoffice.Operation
 	return func(rows *read.StoredOperation) error {
@@ -99,16 +99,16 @@ func operationSeen(w *backoffice.Witness) func(*read.StoredOperation) error {
 	}
 }
 
-// inParallel reads the parts with the transactions, each of which takes the next
-// one. The first error ends all.
-func inParallel(ctx context.Context, cancel context.CancelCauseFunc, all []*gorm.DB, parts []func(*gorm.DB) error) error {
+// inParallel runs the parts. Each transaction takes the next part when it is free. The first
+// error stops all of them.
+func inParallel(ctx context.Context, cancel context.CancelCauseFunc, transactions []*gorm.DB, parts []func(*gorm.DB) error) error {
 	waiting := make(chan func(*gorm.DB) error, len(parts))
 	for _, part := range parts {
 		waiting <- part
 	}
 	close(waiting)
 	var readers []func() error
-	for _, tx := range all {
+	for _, tx := range transactions {
 		readers = append(readers, tables.Aside(func() error {
 			for part := range waiting {
 				if err := part(tx); err != nil {
@@ -126,34 +126,35 @@ func inParallel(ctx context.Context, cancel context.CancelCauseFunc, all []*gorm
 	return cmp.Or(context.Cause(ctx), ended)
 }
 
-// serial lets the readers call a witness one at a time, until its first error, which ends
-// them. It keeps the identity of that error.
+// serial lets several readers call a witness one at a time. After the first error of the
+// witness it cancels the readers. It returns the same error value.
 type serial struct {
-	mu     sync.Mutex
-	told   error
-	cancel context.CancelCauseFunc
+	mu       sync.Mutex
+	firstErr error
+	cancel   context.CancelCauseFunc
 }
 
-// oneByOne is the witness for several readers.
+// oneByOne wraps a witness so that several readers can call it.
 func oneByOne[R any](s *serial, witness func(R) error) func(R) error {
 	return func(row R) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.told == nil {
-			if s.told = witness(row); s.told != nil {
-				s.cancel(s.told)
+		if s.firstErr == nil {
+			if s.firstErr = witness(row); s.firstErr != nil {
+				s.cancel(s.firstErr)
 			}
 		}
-		return s.told
+		return s.firstErr
 	}
 }
 
-// positions tells every row of the table, and every position that has postings of that leg
-// without one. It reads them into p and the fields of its key, which are in these columns.
+// positions passes every row of the table to the witness, and every position with postings of
+// this leg but no row. It reads them into p and the fields of its key, which are in these
+// columns.
 //
-// The sum of the postings is read as the sums of the halves of their quantities. A half is
-// 32 bits with a sign, for which low has 2^31 less: Postgres sums such integers in 64 bits,
-// and larger ones in 128, which takes twice as long.
+// The sum of the postings is read as two sums, of the upper and the lower halves of the
+// quantities. A half is a signed 32-bit integer: low is stored minus 2^31. Postgres sums such
+// integers in 64 bits. It sums larger integers in 128 bits, which takes twice as long.
 func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, table, columns, quantity string, leg int, p *backoffice.Position, key ...any) error {
 	rows, err := tx.Raw(fmt.Sprintf(`SELECT %[2]s, COALESCE(MAX(held), 0), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),
  CAST(SUM(high) AS bigint), CAST(SUM(low) AS bigint)
@@ -166,9 +167,9 @@ FROM (
 		return err
 	}
 	var high, low int64
-	into := append(key, &p.Quantity, &p.Exists, &p.Postings, &high, &low)
+	targets := append(key, &p.Quantity, &p.Exists, &p.Postings, &high, &low)
 	return batch.Each(rows, func() error {
-		if err := rows.Scan(into...); err != nil {
+		if err := rows.Scan(targets...); err != nil {
 			return err
 		}
 		// The sum is high * 2^32 + low + 2^31 for each posting. 2^32 is 4 * 10^9 + 294,967,296.
@@ -191,10 +192,10 @@ func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 		&p, &p.Account.CustomerNo, &p.Account.BranchCode, &p.Account.AccountSuffix, &p.Account.CurrencyCode)
 }
 
-// alone reads the rows that no range of operations has: postings of a wrong shape,
-// CallerIds of operations that took place and have no sales, postings of reversals that
+// withoutOperation reads the rows that no range of operations includes: postings of a wrong
+// shape, CallerIds of operations that took place but have no sales, postings of reversals that
 // do not exist, and outcomes.
-func (e evidence) alone(tx *gorm.DB, w *backoffice.Witness) error {
+func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 	seen := operationSeen(w)
 	return tables.InTurn(
 		func() error {
@@ -220,23 +221,23 @@ func (e evidence) alone(tx *gorm.DB, w *backoffice.Witness) error {
 	)
 }
 
-// longestRequest is longer than any request: a sale that was settled later was recorded first.
+// longestRequest exceeds any request. A sale that was settled later was recorded first.
 const longestRequest = time.Hour
 
-// outcomes compares the outcomes with what became of their operations. On the day of the
-// first one, a replica of an earlier version may have settled sales without outcomes.
+// outcomes compares the outcomes with the results of their operations. On the day of the first
+// outcome, a replica of an earlier version may have settled sales without writing outcomes.
 func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
-	var all struct {
+	var totals struct {
 		Count, Newest, Last int64
 		Since               batch.Instant
 	}
 	t := &e.Outcomes
 	err := tx.Raw(fmt.Sprintf("SELECT COUNT(*) AS count, COALESCE(MAX(number), 0) AS newest,"+
-		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last, MIN(ended_at) AS since FROM %s", e.OutcomeCounter.Name, t.Name)).Scan(&all).Error
-	if err == nil && (all.Newest != all.Last || all.Count != all.Last) {
-		err = w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(all.Last, all.Newest))))
+		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last, MIN(ended_at) AS since FROM %s", e.OutcomeCounter.Name, t.Name)).Scan(&totals).Error
+	if err == nil && (totals.Newest != totals.Last || totals.Count != totals.Last) {
+		err = w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(totals.Last, totals.Newest))))
 	}
-	if err != nil || all.Count == 0 {
+	if err != nil || totals.Count == 0 {
 		return err
 	}
 	untrue := tx.Joins("LEFT JOIN " + e.Sales.Name + " s ON s.operation_id = t.operation_id AND s.position = 0").
@@ -252,7 +253,7 @@ func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 	}
 	without := tx.Joins("LEFT JOIN "+t.Name+" o ON o.operation_id = t.operation_id AND o.reversed = 0").
 		Where("o.number IS NULL AND t.position = 0 AND t.state IN (2, 8) AND t.selected_date > t.received_at AND t.settled_at > ?",
-			e.Dialect.Bind(all.Since.Add(longestLate)))
+			e.Dialect.Bind(totals.Since.Add(longestLate)))
 	return tables.Each(without, e.Sales.Table, func(row *tables.SaleRow) error {
 		if row.SettledAt.Sub(row.ReceivedAt.Time) <= longestRequest {
 			return nil

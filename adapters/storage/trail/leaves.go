@@ -16,7 +16,7 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// kinds are all kinds of leaves but those of decisions.
+// kinds returns all kinds of leaves except decisions.
 func (d Writer) kinds() []tables.StoredKind {
 	return []tables.StoredKind{
 		d.Prices.Leaves.Stored(), d.Subscriptions.Leaves.Stored(), d.Audits.Leaves.Stored(), d.Reversals.Leaves.Stored(),
@@ -25,42 +25,42 @@ func (d Writer) kinds() []tables.StoredKind {
 	}
 }
 
-// isOfMany reports whether there are too many leaves of a kind to compare them at once.
+// isOfMany reports whether a kind has too many leaves to compare them all at once.
 func isOfMany(kind trail.Kind) bool { return kind == trail.Answered || kind == trail.Notified }
 
-// storedDecisionLeaf is the leaf of a decision. A sale that has a day was recorded first,
-// or was carried out at once because it was its day.
-func (d Writer) storedDecisionLeaf(of *read.StoredOperation) tables.StoredLeaf {
-	hash := func(kind trail.Kind, of *read.StoredOperation) (hash trail.Hash) {
+// storedDecisionLeaf returns the leaf of a decision. A sale that has a day was either recorded
+// first, or carried out at once because the request came on that day.
+func (d Writer) storedDecisionLeaf(stored *read.StoredOperation) tables.StoredLeaf {
+	hash := func(kind trail.Kind, stored *read.StoredOperation) (hash trail.Hash) {
 		d.buffer(func(buffer []byte) []byte {
-			l := d.DecisionLeaf(buffer, kind, of)
+			l := d.DecisionLeaf(buffer, kind, stored)
 			hash = l.Hash()
 			return l.Memory()
 		})
 		return hash
 	}
-	id := operation.ID(of.ID)
-	s := tables.StoredLeaf{Entry: trail.Entry{Kind: trail.Decided, ID: id, Leaf: hash(trail.Decided, of)}, Name: "operation " + id.String()}
-	if len(of.Sales) > 0 && of.Sales[0].SelectedDate != "" && of.Sales[0].State != int64(operation.Recorded) {
-		s.Recorded = &[2]trail.Hash{hash(trail.Decided, of.AsRecorded()), hash(trail.Settled, of)}
+	id := operation.ID(stored.ID)
+	s := tables.StoredLeaf{Entry: trail.Entry{Kind: trail.Decided, ID: id, Leaf: hash(trail.Decided, stored)}, Name: "operation " + id.String()}
+	if len(stored.Sales) > 0 && stored.Sales[0].SelectedDate != "" && stored.Sales[0].State != int64(operation.Recorded) {
+		s.Recorded = &[2]trail.Hash{hash(trail.Decided, stored.AsRecorded()), hash(trail.Settled, stored)}
 	}
 	return s
 }
 
 // eachNotification reads the leaves of notifications.
-func (d Writer) eachNotification(tx *gorm.DB, keys *trail.Keys, found func(tables.StoredLeaf) error) error {
+func (d Writer) eachNotification(tx *gorm.DB, keys *trail.Keys, visit func(tables.StoredLeaf) error) error {
 	var buffer []byte
 	erased := tables.ErasedDigests(d.MessagesKey())
 	return tables.Each(tx, d.Notifications.Table, func(row *tables.NotificationRow) error {
 		l := d.NotificationLeaf(buffer, keys, row)
 		hash := l.Hash()
-		if len(row.Leaf) == len(hash) { // it was erased
+		if len(row.Leaf) == len(hash) { // its personal data was erased
 			hash = trail.Hash(row.Leaf)
 		}
 		buffer = l.Memory()
 		n, err := row.Entry()
 		digest := n.Digest()
-		return found(tables.StoredLeaf{
+		return visit(tables.StoredLeaf{
 			Entry: trail.Entry{
 				Kind: trail.Notified, ID: operation.ID(row.OperationID), Digest: tables.ShortDigest(erased(row.Digest)), Leaf: hash,
 			},
@@ -78,11 +78,11 @@ func (d Writer) batchPage(tx *gorm.DB, after *batch.UUID) ([]tables.TrailBatchRo
 	return tables.RowsOf(tx.Order("t.batch_id").Limit(batchesRead), d.TrailBatches)
 }
 
-// batches reads the batches after an ID in pages, so that the caller can read more meanwhile.
+// batches reads the batches after an ID in pages. Between two pages the caller can run queries.
 func (d Writer) batches(tx *gorm.DB, after *batch.UUID) iter.Seq2[*tables.TrailBatchRow, error] {
-	tx = tx.Session(&gorm.Session{}) // each page narrows it anew
+	tx = tx.Session(&gorm.Session{}) // each page adds its own conditions
 	return func(yield func(*tables.TrailBatchRow, error) bool) {
-		for read := batchesRead; read == batchesRead; {
+		for count := batchesRead; count == batchesRead; {
 			page, err := d.batchPage(tx, after)
 			if err != nil {
 				yield(nil, err)
@@ -93,7 +93,7 @@ func (d Writer) batches(tx *gorm.DB, after *batch.UUID) iter.Seq2[*tables.TrailB
 					return
 				}
 			}
-			read = len(page)
+			count = len(page)
 		}
 	}
 }
@@ -110,16 +110,16 @@ func (d Writer) LogRow(tx *gorm.DB) (row tables.TrailLogRow, err error) {
 	return rows[0], nil
 }
 
-// roots are those of the log at the sizes that batches name.
+// roots has the root of the log for each size that batches name.
 type roots map[int64]trail.Hash
 
-// knownRoots has the root of the newest state that this service follows.
+// knownRoots returns the root of the newest state that this service follows.
 func (d Writer) knownRoots() roots {
 	base := d.base.Load()
 	return roots{base.Size: base.Root}
 }
 
-// has reports whether the log was in that state.
+// has reports whether the log was once in this state.
 func (d Writer) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
 	root, ok := known[base.Size]
 	if !ok {
@@ -137,7 +137,7 @@ func (d Writer) has(tx *gorm.DB, base trail.Base, known roots) (bool, error) {
 	return root == base.Root, nil
 }
 
-// errNoHash is also that of a hash with a wrong length.
+// errNoHash is also returned for a hash of the wrong length.
 const errNoHash = application.Flaw("a stored hash of the log is missing. The service writes it again at its start, and at most once an hour. Run `bankingapi verify`")
 
 // hashesIn reads stored hashes.
@@ -152,18 +152,18 @@ func (d Writer) hashesIn(tx *gorm.DB) trail.Hashes {
 		}
 		hashes := make([]trail.Hash, len(indexes))
 		for i, index := range indexes {
-			at := slices.IndexFunc(rows, func(r tables.TrailHashRow) bool { return r.HashIndex == index && len(r.Hash) == len(hashes[i]) })
-			if at < 0 {
+			match := slices.IndexFunc(rows, func(r tables.TrailHashRow) bool { return r.HashIndex == index && len(r.Hash) == len(hashes[i]) })
+			if match < 0 {
 				return nil, errNoHash
 			}
-			hashes[i] = trail.Hash(rows[at].Hash)
+			hashes[i] = trail.Hash(rows[match].Hash)
 		}
 		return hashes, nil
 	}
 }
 
-// leafKey is what a row and its leaf have in common. A notification is found by its
-// digest, also if it came again: keyOf leaves its ID out.
+// leafKey is the key that a row and its leaf share. A notification is identified by its digest,
+// because it may come again with another ID. So keyOf leaves the ID out.
 type leafKey struct {
 	kind   trail.Kind
 	id     operation.ID
@@ -177,5 +177,5 @@ func keyOf(e *trail.Entry) leafKey {
 	return leafKey{kind: e.Kind, id: e.ID}
 }
 
-// batchesRead is how many batches are read together.
+// batchesRead is the number of batches in a page.
 const batchesRead = 200

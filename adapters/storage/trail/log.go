@@ -20,18 +20,18 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// trailLog has the ports of package application/trail.
+// trailLog implements the ports of package application/trail.
 type trailLog struct{ Writer }
 
 func (t trailLog) Use(keys *trail.Keys, newID func() operation.ID) {
-	t.on.Store(&batchMaker{keys: keys, newID: newID})
+	t.maker.Store(&batchMaker{keys: keys, newID: newID})
 }
 
 func (t trailLog) Follow(base trail.Base) { t.base.Store(&base) }
 
 func (t trailLog) Clear(ctx context.Context) error { return t.Change(ctx, t.ClearLog) }
 
-// ClearLog removes all of the log.
+// ClearLog removes the whole log.
 func (d Writer) ClearLog(tx *gorm.DB) error {
 	d.base.Store(&emptyLog)
 	return tables.InTurn(
@@ -53,18 +53,18 @@ func (t trailLog) State(ctx context.Context) (application.State, error) {
 	return application.State{Size: row.Size, Checkpoint: row.Checkpoint}, t.Translate(err)
 }
 
-// IsOf asks the oldest batches only: it has little time, and with another key none is genuine.
-func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (is bool, err error) {
+// IsOf checks only the oldest batches: it has little time. With another key none is genuine.
+func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (isOf bool, err error) {
 	err = t.Snapshot(ctx, func(tx *gorm.DB) error {
 		page, err := t.batchPage(tx, nil)
-		is = len(page) == 0 || keys != nil && slices.ContainsFunc(page, func(row tables.TrailBatchRow) bool {
+		isOf = len(page) == 0 || keys != nil && slices.ContainsFunc(page, func(row tables.TrailBatchRow) bool {
 			b, err := row.Batch()
-			_, isOwn := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
-			return err == nil && isOwn
+			_, isGenuine := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
+			return err == nil && isGenuine
 		})
 		return err
 	})
-	return is, err
+	return isOf, err
 }
 
 // Seal locks the row of trail_logs.
@@ -102,26 +102,26 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 	return round, err
 }
 
-// mayMend reports whether to mend now: once an hour, because mend reads the whole log, and does
-// not help while something removes what it writes.
+// mayMend reports whether to mend now. It allows one attempt per hour: mend reads the whole
+// log, and it does not help while something removes what mend writes.
 func (t trailLog) mayMend() bool {
-	m, now := t.on.Load(), t.Now()
-	if last := m.mended.Load(); last != nil && now.Sub(*last).Abs() < time.Hour {
+	maker, now := t.maker.Load(), t.Now()
+	if last := maker.mended.Load(); last != nil && now.Sub(*last).Abs() < time.Hour {
 		return false
 	}
-	m.mended.Store(&now)
+	maker.mended.Store(&now)
 	return true
 }
 
-// mend writes hashes that are missing or others. They follow from the batches, and whoever
-// signs compares them with the newest checkpoint.
+// mend writes the hashes that are missing or wrong. It computes them from the batches. The
+// service compares them with the newest checkpoint before it signs the next one.
 func (t trailLog) mend(ctx context.Context) error {
 	var lost []tables.TrailHashRow
 	var tree trail.Tree
 	err := t.Snapshot(ctx, func(tx *gorm.DB) error {
 		c := newComparison(t.Writer, tx, &backoffice.Witness{
 			Keys:  t.Keys(),
-			Found: func(backoffice.Finding) error { return nil }, // for verify to say
+			Found: func(backoffice.Finding) error { return nil }, // verify reports findings
 			Batch: func(b *backoffice.BatchRow) error {
 				next := trail.StoredHashes(tree.Size())
 				for i, hash := range tree.Append(b.Record) {
@@ -143,15 +143,15 @@ func (t trailLog) mend(ctx context.Context) error {
 	return err
 }
 
-// withMark begins with a batch without leaves. Its base is the log before it.
+// withMark puts a batch without leaves before the rows. Its base is the log before it.
 func (t trailLog) withMark(ctx context.Context, tx *gorm.DB, size int64, rows []tables.TrailBatchRow, records [][]byte) ([]tables.TrailBatchRow, [][]byte, error) {
 	tree, err := trail.LoadTree(size, t.hashesIn(tx))
 	if err != nil {
 		return nil, nil, err
 	}
-	r := t.on.Load()
-	b := trail.Batch{ID: r.newID()}
-	mac := r.keys.MAC(b.Record(), nil, trail.Provenance{Base: trail.Base{Size: size, Root: tree.Root()}})
+	maker := t.maker.Load()
+	b := trail.Batch{ID: maker.newID()}
+	mac := maker.keys.MAC(b.Record(), nil, trail.Provenance{Base: trail.Base{Size: size, Root: tree.Root()}})
 	mark := []tables.TrailBatchRow{{BatchID: batch.UUID(b.ID), Entries: []byte{}, MAC: mac}}
 	err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request(mark))
 	return append(mark, rows...), append([][]byte{b.Record()}, records...), err
@@ -162,7 +162,7 @@ const mostLeftOut = 5
 
 // openBatches reads the next batches to be sealed, and their records.
 func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchRow, records [][]byte, round application.Round, err error) {
-	maker, roots := t.on.Load(), t.knownRoots()
+	maker, roots := t.maker.Load(), t.knownRoots()
 	if maker == nil {
 		return nil, nil, round, errors.New("no trail is kept")
 	}
@@ -170,11 +170,11 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchR
 		if err != nil {
 			return nil, nil, round, err
 		}
-		b, isOwn, err := t.genuine(tx, maker.keys, row, roots)
+		b, isGenuine, err := t.genuine(tx, maker.keys, row, roots)
 		switch {
 		case err != nil:
 			return nil, nil, round, err
-		case isOwn:
+		case isGenuine:
 			rows, records = append(rows, *row), append(records, b.Record())
 		default:
 			if round.Foreign++; round.Foreign <= mostLeftOut {
@@ -188,18 +188,18 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchR
 	return rows, records, round, nil
 }
 
-// genuine decodes a batch. It returns false if no service with these keys has made it for this
-// log.
-func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *tables.TrailBatchRow, known roots) (b trail.Batch, is bool, err error) {
+// genuine decodes a batch. It returns false unless a service with these keys made the batch for
+// this log.
+func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *tables.TrailBatchRow, known roots) (b trail.Batch, isGenuine bool, err error) {
 	if b, err = row.Batch(); err != nil {
-		return b, false, nil //nolint:nilerr // verify names it
+		return b, false, nil //nolint:nilerr // verify reports it
 	}
-	from, ok := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
-	if !ok || !from.IsBound || row.IsElsewhere(&from) {
-		return b, ok && !row.IsElsewhere(&from), nil
+	provenance, ok := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
+	if !ok || !provenance.IsBound || row.IsElsewhere(&provenance) {
+		return b, ok && !row.IsElsewhere(&provenance), nil
 	}
-	is, err = t.has(tx, from.Base, known)
-	return b, is, err
+	isGenuine, err = t.has(tx, provenance.Base, known)
+	return b, isGenuine, err
 }
 
 func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogRow, rows []tables.TrailBatchRow, added *application.Sealed) error {
@@ -220,9 +220,9 @@ func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, er
 	return hashes, t.Translate(err)
 }
 
-// Adopt writes all leaves in one transaction: of two replicas that begin the log, one does.
+// Adopt writes all leaves in one transaction: if two replicas begin the log, only one succeeds.
 func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
-	maker := t.on.Load()
+	maker := t.maker.Load()
 	head, err := t.LogRow(t.Reads.WithContext(ctx))
 	if err != nil || maker == nil || head.Begun != 0 {
 		return 0, t.Translate(err)
@@ -240,7 +240,7 @@ func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 	}
 	err = t.Change(ctx, func(tx *gorm.DB) error {
 		begins := tx.Exec("UPDATE " + t.TrailLogs.Name + " SET begun = 1 WHERE begun = 0")
-		adopted = begins.RowsAffected * int64(len(entries)) // none if another replica was faster
+		adopted = begins.RowsAffected * int64(len(entries)) // 0 if another replica was faster
 		err := begins.Error
 		for part := range slices.Chunk(entries[:adopted], tables.Chunk) {
 			if err == nil {
@@ -252,7 +252,7 @@ func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 	return adopted, err
 }
 
-// adopt returns the entries of all rows that have none.
+// adopt returns the entries of all rows that have no entry yet.
 func (t trailLog) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
 	known := make(map[leafKey]bool)
 	err = tables.Each(tx, t.TrailBatches, func(row *tables.TrailBatchRow) error {
@@ -269,12 +269,12 @@ func (t trailLog) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, e
 		return nil
 	}
 	if err == nil {
-		err = read.EachRange(t.Database, tx, func(w read.Range) error {
-			return read.Operations(t.Database, tx, w, func(of *read.StoredOperation) error {
-				if !of.IsDecided() {
+		err = read.EachRange(t.Database, tx, func(ids read.Range) error {
+			return read.Operations(t.Database, tx, ids, func(stored *read.StoredOperation) error {
+				if !stored.IsDecided() {
 					return nil
 				}
-				return add(t.storedDecisionLeaf(of))
+				return add(t.storedDecisionLeaf(stored))
 			})
 		})
 	}
@@ -288,14 +288,14 @@ func (t trailLog) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, e
 
 func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
 	erased := false
-	found, err := t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) (leaves []trail.Leaf, after batch.UUID, err error) {
+	leaf, err := t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) (leaves []trail.Leaf, after batch.UUID, err error) {
 		leaves, erased, err = t.contents(tx, batch.UUID(id), keys)
 		return leaves, batch.UUID(id), err
 	})
 	if errors.Is(err, application.ErrNotFound) && erased {
 		err = application.ErrErased
 	}
-	return found, err
+	return leaf, err
 }
 
 func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
@@ -311,48 +311,48 @@ func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Le
 	})
 }
 
-// find finds one of the leaves that read returns, in a batch that is newer than an ID.
-func (t trailLog) find(ctx context.Context, id operation.ID, read func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (found application.Leaf, err error) {
-	maker := t.on.Load()
+// find looks for one of the leaves that readLeaves returns, in batches newer than an ID.
+func (t trailLog) find(ctx context.Context, id operation.ID, readLeaves func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (leaf application.Leaf, err error) {
+	maker := t.maker.Load()
 	if maker == nil {
-		return found, application.ErrNotFound
+		return leaf, application.ErrNotFound
 	}
 	err = t.Snapshot(ctx, func(tx *gorm.DB) error {
-		contents, after, err := read(tx, maker.keys)
+		contents, after, err := readLeaves(tx, maker.keys)
 		if err != nil || len(contents) == 0 {
 			return err
 		}
-		found, err = t.inBatch(tx, id, after, contents, maker.keys)
+		leaf, err = t.inBatch(tx, id, after, contents, maker.keys)
 		return err
 	})
-	if err == nil && found.Content == nil {
+	if err == nil && leaf.Content == nil {
 		err = application.ErrNotFound
 	}
-	return found, err
+	return leaf, err
 }
 
-// contents are the leaves that the rows of an ID may have. erased says that messages of
-// it were erased.
+// contents returns the leaves that the rows of an ID may have. erased is true if messages of
+// the operation were erased.
 func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, erased bool, err error) {
 	add := func(l trail.Leaf) { leaves = append(leaves, l) }
-	own := read.Range{Only: &id}
-	err = read.Operations(t.Database, tx, own, func(of *read.StoredOperation) error {
-		misplaced, _ := of.WithoutPostings() // see comparison.isMisplaced
-		for _, of := range []*read.StoredOperation{of, misplaced} {
-			add(t.DecisionLeaf(nil, trail.Decided, of))
-			add(t.DecisionLeaf(nil, trail.Settled, of))
+	ids := read.Range{Only: &id}
+	err = read.Operations(t.Database, tx, ids, func(stored *read.StoredOperation) error {
+		misplaced, _ := stored.WithoutPostings() // see comparison.isMisplaced
+		for _, stored := range []*read.StoredOperation{stored, misplaced} {
+			add(t.DecisionLeaf(nil, trail.Decided, stored))
+			add(t.DecisionLeaf(nil, trail.Settled, stored))
 		}
-		add(t.Postings.Leaves.SumOf(keys, operation.ID(id), of.Others))
-		for i := range of.Notifications {
-			add(t.NotificationLeaf(nil, keys, &of.Notifications[i]))
-			erased = erased || of.Notifications[i].UserID == ""
+		add(t.Postings.Leaves.SumOf(keys, operation.ID(id), stored.Others))
+		for i := range stored.Notifications {
+			add(t.NotificationLeaf(nil, keys, &stored.Notifications[i]))
+			erased = erased || stored.Notifications[i].UserID == ""
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	answered, err := tables.RowsOf(own.Narrow(t.Database, tx), t.Operations.Table)
+	answered, err := tables.RowsOf(ids.Narrow(t.Database, tx), t.Operations.Table)
 	for i := range answered {
 		add(t.Operations.Leaves.Leaf(nil, &answered[i]))
 	}
@@ -366,33 +366,33 @@ func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves
 	return leaves, erased, err
 }
 
-// inBatch finds the batch of one of the leaves. A batch is made after the IDs
-// in it, and IDs grow with time.
-func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves []trail.Leaf, keys *trail.Keys) (found application.Leaf, err error) {
-	of := make(map[trail.Hash]*trail.Leaf, len(leaves))
+// inBatch finds the batch that has one of the leaves. A batch gets its ID after its entries get
+// theirs, and IDs grow with time.
+func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves []trail.Leaf, keys *trail.Keys) (leaf application.Leaf, err error) {
+	byHash := make(map[trail.Hash]*trail.Leaf, len(leaves))
 	for i := range leaves {
-		of[leaves[i].Hash()] = &leaves[i]
+		byHash[leaves[i].Hash()] = &leaves[i]
 	}
 	known := t.knownRoots()
 	for row, err := range t.batches(tx, &after) {
 		if err != nil {
-			return found, err
+			return leaf, err
 		}
 		if !bytes.Contains(row.Entries, id[:]) {
 			continue
 		}
-		b, isOwn, err := t.genuine(tx, keys, row, known)
+		b, isGenuine, err := t.genuine(tx, keys, row, known)
 		if err != nil {
-			return found, err
+			return leaf, err
 		}
-		at := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return isOwn && e.ID == id && of[e.Leaf] != nil })
-		if at >= 0 {
-			found = application.Leaf{Content: of[b.Entries[at].Leaf].Content(), Batch: b, Index: at, BatchIndex: -1}
+		index := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return isGenuine && e.ID == id && byHash[e.Leaf] != nil })
+		if index >= 0 {
+			leaf = application.Leaf{Content: byHash[b.Entries[index].Leaf].Content(), Batch: b, Index: index, BatchIndex: -1}
 			if row.Position.Valid {
-				found.BatchIndex = row.Position.Int64
+				leaf.BatchIndex = row.Position.Int64
 			}
-			return found, nil
+			return leaf, nil
 		}
 	}
-	return found, nil
+	return leaf, nil
 }
