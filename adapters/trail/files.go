@@ -16,8 +16,8 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// LoadNotary reads the signing key from a file. If create is true and there is
-// no file, it makes a key and the file, which only its owner may read.
+// LoadNotary reads the signing key from a file. If the file does not exist and create is true,
+// it makes a key and the file. Only the owner of the file may read it.
 func LoadNotary(file string, create bool) (*Notary, error) {
 	key, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) && create {
@@ -33,8 +33,7 @@ func LoadNotary(file string, create bool) (*Notary, error) {
 	return n, nil
 }
 
-// createKey makes the file complete or not at all: a replica that starts at the
-// same moment reads the same key.
+// createKey writes the whole file or none: a replica that starts now reads the same key.
 func createKey(file string) (*Notary, error) {
 	temporary, err := newKey(file, "")
 	if err != nil {
@@ -50,7 +49,7 @@ func createKey(file string) (*Notary, error) {
 	return LoadNotary(file, false)
 }
 
-// newKey makes a key with that name, or a name of its own, in a file beside the given one.
+// newKey makes a key in a file beside the given one. If name is empty, it makes up a name.
 func newKey(file, name string) (temporary string, err error) {
 	signing, _, err := GenerateKeys(cmp.Or(name, "bankingapi-"+strings.ToLower(rand.Text()[:8])))
 	if err != nil {
@@ -65,10 +64,10 @@ func newKey(file, name string) (temporary string, err error) {
 		return "", err
 	}
 	_, err = f.WriteString(signing + "\n")
-	return temporary, errors.Join(err, f.Sync(), f.Close()) // without the key, the book's trail is lost
+	return temporary, errors.Join(err, f.Sync(), f.Close()) // without the key, the trail of the book is lost
 }
 
-// replaceKey makes a new key. The old one, if there is one, gets its hash as the end of its name.
+// replaceKey makes a new key. It renames the old file, if any: its hash is added to the name.
 func replaceKey(file, name string, old *Notary) error {
 	temporary, err := newKey(file, name)
 	if err == nil && old != nil {
@@ -80,17 +79,16 @@ func replaceKey(file, name string, old *Notary) error {
 	return os.Rename(temporary, file)
 }
 
-// Checkpoints is a file of checkpoints, to which lines are only added. Logs with
-// different keys may share a file.
+// Checkpoints is an append-only file of checkpoints. Logs with different keys may share a file.
 type Checkpoints struct {
 	path      string
 	verifying string
 }
 
-// NewCheckpoints returns the file of a log whose checkpoints this key verifies.
+// NewCheckpoints returns the file of a log. verifyingKey verifies the checkpoints of this log.
 func NewCheckpoints(path, verifyingKey string) *Checkpoints { return &Checkpoints{path, verifyingKey} }
 
-// Append adds a checkpoint. It is on disk when Append returns.
+// Append adds a checkpoint. The checkpoint is on disk when Append returns.
 func (c *Checkpoints) Append(checkpoint string) error {
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
 		return err
@@ -99,51 +97,52 @@ func (c *Checkpoints) Append(checkpoint string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(checkpoint + "\n") // an empty line ends it
+	_, err = f.WriteString(checkpoint + "\n") // an empty line ends a checkpoint
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// The file is read from its end in blocks. Consecutive blocks overlap by more
-// than a checkpoint has.
+// The file is read from its end in blocks. Two consecutive blocks overlap by more than the
+// length of a checkpoint.
 const blockSize, overlap = 64 << 10, 4 << 10
 
-// Newest is the last checkpoint of this log in the file, and what it says. It is empty if
-// there is none. It skips what the key does not verify: other logs may share the file, also
-// the log that this book had with another key, and a crash may cut a line.
-func (c *Checkpoints) Newest() (checkpoint string, says Checkpoint, err error) {
+// Newest returns the last checkpoint of this log in the file, and its decoded content. It
+// returns "" if there is no such checkpoint. It skips everything that the key does not verify:
+// other logs may share the file, also an earlier log of this book with another key, and a crash
+// may cut a line.
+func (c *Checkpoints) Newest() (checkpoint string, content Checkpoint, err error) {
 	f, err := os.Open(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", says, nil
+		return "", content, nil
 	}
 	if err != nil {
-		return "", says, err
+		return "", content, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return "", says, err
+		return "", content, err
 	}
 	for end := info.Size(); ; end -= blockSize - overlap {
 		start := max(0, end-blockSize)
 		block := make([]byte, end-start)
 		if _, err := f.ReadAt(block, start); err != nil {
-			return "", says, err
+			return "", content, err
 		}
 		for _, checkpoint := range slices.Backward(splitCheckpoints(string(block))) {
-			if says, err := OpenCheckpoint(checkpoint, c.verifying); err == nil {
-				return checkpoint, says, nil
+			if content, err := OpenCheckpoint(checkpoint, c.verifying); err == nil {
+				return checkpoint, content, nil
 			}
 		}
 		if start == 0 {
-			return "", says, nil
+			return "", content, nil
 		}
 	}
 }
 
-// splitCheckpoints returns the checkpoints in the content of a file, signed or not by the right
-// key: a text, an empty line and a signature each. It accepts more empty lines and other ends of
-// lines, and skips what is no checkpoint.
-func splitCheckpoints(content string) (all []string) {
+// splitCheckpoints returns the checkpoints in the content of a file. It does not check their
+// signatures. A checkpoint is a text, an empty line and a signature. It accepts more empty
+// lines and other line ends, and skips everything that is not a checkpoint.
+func splitCheckpoints(content string) (checkpoints []string) {
 	var text []string
 	ended := false
 	for line := range strings.Lines(strings.TrimPrefix(content, "\ufeff")) {
@@ -152,7 +151,7 @@ func splitCheckpoints(content string) (all []string) {
 		case strings.HasPrefix(line, "— "):
 			signed := strings.Join(text, "\n") + "\n"
 			if _, err := parseCheckpoint(signed); err == nil {
-				all = append(all, signed+"\n"+line+"\n")
+				checkpoints = append(checkpoints, signed+"\n"+line+"\n")
 			}
 			text = nil
 		case line == "":
@@ -165,7 +164,7 @@ func splitCheckpoints(content string) (all []string) {
 		}
 		ended = false
 	}
-	return all
+	return checkpoints
 }
 
 // CheckCheckpoints returns an error if the content of a file has no checkpoint of any log.
@@ -176,24 +175,24 @@ func CheckCheckpoints(content string) error {
 	return nil
 }
 
-// compare lets a check compare the log with the checkpoints in the content of a file.
+// compare adds the checkpoints in the content of a file to a check of the log.
 func (n *Notary) compare(c *backoffice.TrailCheck, name, content string) {
-	of, all := backoffice.Earlier{Name: name}, splitCheckpoints(content)
-	for _, checkpoint := range all {
+	earlier, checkpoints := backoffice.Earlier{Name: name}, splitCheckpoints(content)
+	for _, checkpoint := range checkpoints {
 		if base, err := n.Open(checkpoint); err == nil {
-			of.Checkpoints = append(of.Checkpoints, base)
+			earlier.Checkpoints = append(earlier.Checkpoints, base)
 		} else {
-			of.Problem = err.Error()
+			earlier.Problem = err.Error()
 		}
 	}
-	if own := len(of.Checkpoints); own > 0 && own < len(all) {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %d of %d checkpoints are not of this log, and were skipped: %s", name, len(all)-own, len(all), of.Problem))
-		of.Problem = ""
+	if matching := len(earlier.Checkpoints); matching > 0 && matching < len(checkpoints) {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %d of %d checkpoints are not of this log, and were skipped: %s", name, len(checkpoints)-matching, len(checkpoints), earlier.Problem))
+		earlier.Problem = ""
 	}
-	c.Earlier = append(c.Earlier, of)
+	c.Earlier = append(c.Earlier, earlier)
 }
 
-// Extends returns nil if the state has everything of the newest checkpoint in the file.
+// Extends returns nil if the log in this state extends the newest checkpoint in the file.
 func (c *Checkpoints) Extends(state application.State, hashes trail.Hashes) error {
 	newest, older, err := c.Newest()
 	if err != nil || newest == "" {

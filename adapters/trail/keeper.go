@@ -20,36 +20,36 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Options say where the files of a trail are.
+// Options configure a Keeper.
 type Options struct {
-	// Ports are those of the storage. None means that it can keep no trail.
+	// Ports are the ports of the storage. application.None means that it cannot keep a trail.
 	Ports *application.Ports
-	// Wanted is false if nobody wants a trail.
+	// Wanted is false if the operator has disabled the trail.
 	Wanted bool
 	// NewID makes the IDs of batches.
 	NewID func() operation.ID
 	// Ready returns an error while the storage cannot be used.
 	Ready func(ctx context.Context) error
-	// KeyFile has the signing key. If it is empty and the book is a file of its own,
-	// the key is beside it, and is made for an empty log.
+	// KeyFile has the signing key. If it is empty and the book is a file, the key is in a file
+	// beside the book. The keeper makes this key if the log is empty.
 	KeyFile string
-	// Folder is the data folder. Book is the name of the book's file in it without
-	// its ending; empty if the book is no file.
+	// Folder is the data folder. Book is the name of the book's file in this folder, without
+	// the extension. It is empty if the book is not a file.
 	Folder, Book string
-	// AsItIs makes no key.
+	// AsItIs prevents the keeper from making a key.
 	AsItIs bool
 }
 
-// Keeper keeps the trail of a service, or says why it keeps none. It is safe for
-// concurrent use.
+// Keeper keeps the trail of a service, or says why it keeps none. It is safe for concurrent
+// use.
 type Keeper struct {
 	o       Options
 	current atomic.Pointer[kept]
-	// trouble is why the last Round did not seal.
+	// trouble is the error of the last Round. It is nil if the round succeeded.
 	trouble atomic.Pointer[error]
 }
 
-// missing is the error of a trail that cannot be kept: why, and what to do.
+// missing is the error of a trail that cannot be kept. It says why, and what to do.
 type missing string
 
 func (m missing) Error() string { return string(m) }
@@ -57,7 +57,7 @@ func (m missing) Error() string { return string(m) }
 // startTimeout bounds how long Load waits for the log.
 const startTimeout = 3 * time.Second
 
-// NoKey is why no trail is kept where no key was given.
+// NoKey is the reason why no trail is kept if no key was configured.
 const NoKey = "There is no trail, because trail.key_file is empty. Make a key with `bankingapi trail keygen`, give its file to" +
 	" every replica as trail.key_file, or set trail.enabled to false."
 
@@ -67,20 +67,20 @@ const (
 	otherKey = "The key of %s is not that of the log of this book. Set trail.key_file to the file with the key of" +
 		" this log (trail.key beside the original book), begin another log with `bankingapi trail rekey`, or set trail.enabled to false."
 	noKeyYet = "The trail has not begun: the service makes its key."
-	off      = "this service keeps no trail: see trail.enabled"
+	notKept  = "this service keeps no trail: see trail.enabled"
 )
 
-// New returns a Keeper that keeps no trail before Load. It opens no file and asks the
-// storage nothing.
+// New returns a Keeper. It keeps no trail before Load. New opens no file and does not call the
+// storage.
 func New(o Options) *Keeper {
 	k := &Keeper{o: o}
 	k.current.Store(new(kept))
 	return k
 }
 
-// Load reads the key, or makes it, and lets the storage write leaves from its next
-// transaction on. It is called once, before the first transaction. It writes no leaves with
-// another key than that of the log: they would look forged. Missing says what is missing.
+// Load reads the key or makes it. From the next transaction on, the storage writes leaves. Call
+// it once, before the first transaction. If the key is not the key of the log, no leaves are
+// written: they would look forged. Missing returns what is missing.
 func (k *Keeper) Load() error {
 	err := k.Reload(k.o.KeyFile)
 	if why, ok := errors.AsType[missing](err); ok {
@@ -90,10 +90,10 @@ func (k *Keeper) Load() error {
 	return err
 }
 
-// Reload reads the key again; keyFile is as in Options. A service that kept no trail,
-// because the key was missing, keeps one from now on. It returns an error if the key is
-// missing, or if the file has not the key of the log: then the service goes on with the
-// key that it has. It does nothing if the trail is switched off.
+// Reload reads the key again. keyFile is Options.KeyFile. A service that kept no trail because
+// the key was missing keeps one from now on. It returns an error if the key is missing, or if
+// the file has another key than the log: then the service continues with its current key. It
+// does nothing if the trail is disabled.
 func (k *Keeper) Reload(keyFile string) error {
 	if !k.IsWanted() {
 		return nil
@@ -102,59 +102,59 @@ func (k *Keeper) Reload(keyFile string) error {
 	if err != nil || k.Missing() == nil {
 		return err
 	}
-	now := k.use(notary, keyFile)
+	current := k.use(notary, keyFile)
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	now.mu.Lock()
-	defer now.mu.Unlock()
-	_ = now.follow(ctx) // a storage that does not answer yet is followed by the first round
+	current.mu.Lock()
+	defer current.mu.Unlock()
+	_ = current.follow(ctx) // if the storage does not answer yet, the first round follows the log
 	return nil
 }
 
-// use keeps the trail with a key.
+// use starts to keep the trail with a key.
 func (k *Keeper) use(notary *Notary, keyFile string) *kept {
 	checkpoints := NewCheckpoints(k.o.file("checkpoints"), notary.VerifyingKey())
-	now := &kept{ports: k.o.Ports, notary: notary, keyFile: k.keyFile(keyFile), checkpoints: checkpoints}
-	k.current.Store(now)
+	current := &kept{ports: k.o.Ports, notary: notary, keyFile: k.keyFile(keyFile), checkpoints: checkpoints}
+	k.current.Store(current)
 	k.o.Ports.Writer.Use(notary.Keys(), k.o.NewID)
-	return now
+	return current
 }
 
-// keyFile is the file with the key, if the settings name that one or none.
+// keyFile returns the file with the key. named is the file in the settings, or empty.
 func (k *Keeper) keyFile(named string) string { return cmp.Or(named, k.o.file("key")) }
 
-// load loads the key of the log, and makes one for a log that is empty. The error is
-// missing if there is none.
+// load loads the key of the log. It makes a key for an empty log. It returns an error of type
+// missing if there is no key.
 func (k *Keeper) load(named string) (*Notary, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	_, err := os.Stat(k.keyFile(named))
-	isMade := named == "" && k.o.Book != ""
-	if named == "" && (!isMade || errors.Is(err, fs.ErrNotExist)) {
+	canCreate := named == "" && k.o.Book != ""
+	if named == "" && (!canCreate || errors.Is(err, fs.ErrNotExist)) {
 		switch isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil); {
 		case err == nil && !isEmpty: // a book without tables has no log yet
 			return nil, missing(lostKey)
-		case !isMade:
+		case !canCreate:
 			return nil, missing(NoKey)
 		case k.o.AsItIs:
 			return nil, missing(noKeyYet)
 		}
 	}
-	notary, err := LoadNotary(k.keyFile(named), isMade)
+	notary, err := LoadNotary(k.keyFile(named), canCreate)
 	if err != nil {
 		return nil, err
 	}
-	// A storage that does not answer yet has the key that it had before: if not,
-	// nothing is sealed, and verify says so.
-	if own, err := k.o.Ports.Log.IsOf(ctx, notary.Keys()); err == nil && !own {
+	// If the storage does not answer yet, assume that it has the same key as before. If it has
+	// another key, nothing is sealed, and verify reports that.
+	if isOurs, err := k.o.Ports.Log.IsOf(ctx, notary.Keys()); err == nil && !isOurs {
 		return nil, missing(fmt.Sprintf(otherKey, k.keyFile(named)))
 	}
 	return notary, nil
 }
 
-// file is a file of the trail in the data folder. Two books in one folder have
-// different logs, so that a book whose name is not the default one gives its name
-// to these files: other.db has other.trail.key.
+// file returns the name of a file of the trail in the data folder. Two books in one folder have
+// different logs. So a book with another name than the default puts its name before these
+// files: other.db has other.trail.key.
 func (o *Options) file(kind string) string {
 	name := "trail." + kind
 	if o.Book != "" && o.Book != "bankingapi" {
@@ -163,22 +163,22 @@ func (o *Options) file(kind string) string {
 	return filepath.Join(o.Folder, name)
 }
 
-// Missing returns why no trail is kept, or nil if one is.
+// Missing returns why no trail is kept, or nil if the trail is kept.
 func (k *Keeper) Missing() error {
-	switch now := k.current.Load(); {
-	case now.notary != nil:
+	switch current := k.current.Load(); {
+	case current.notary != nil:
 		return nil
-	case now.missing != "":
-		return now.missing
+	case current.missing != "":
+		return current.missing
 	}
-	return errors.New(off)
+	return errors.New(notKept)
 }
 
-// IsWanted reports whether a trail is kept, or would be if nothing was missing.
+// IsWanted reports whether a trail is kept, or would be kept if nothing was missing.
 func (k *Keeper) IsWanted() bool { return k.o.Wanted && k.o.Ports != application.None }
 
-// Problem says what is wrong with the trail: why none is kept, or why it is not
-// sealed. It is empty if nothing is. What a database says is not in it: it names hosts.
+// Problem says what is wrong with the trail: why it is not kept, or why it is not sealed. It is
+// empty if there is no problem. It leaves out errors of the database, because they name hosts.
 func (k *Keeper) Problem() string {
 	trouble := k.trouble.Load()
 	if trouble == nil {
@@ -201,28 +201,28 @@ func (k *Keeper) Problem() string {
 // beginTimeout bounds how long Begin waits.
 const beginTimeout = 2 * time.Second
 
-// Begin seals the first round before there are requests: the batches of a service that runs on a
-// copy of the book are genuine in its own log only. If it fails, Round tries again.
+// Begin seals the first round before requests arrive. Then, if a service runs on a copy of the
+// book, its batches are genuine only in its own log. If Begin fails, Round tries again.
 func (k *Keeper) Begin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
 	defer cancel()
 	_ = k.seal(ctx, true)
 }
 
-// seal signs everything up to now, if a trail is kept. Without mark, foreign batches are no
-// error.
+// seal signs everything up to now, if a trail is kept. Without mark, it ignores foreign
+// batches.
 func (k *Keeper) seal(ctx context.Context, mark bool) error {
-	now := k.current.Load()
-	if now.notary == nil {
+	current := k.current.Load()
+	if current.notary == nil {
 		return nil
 	}
 	if err := k.o.Ready(ctx); err != nil {
 		return err
 	}
-	return now.seal(ctx, mark)
+	return current.seal(ctx, mark)
 }
 
-// Round seals, if a trail is kept. It returns only an error that the last round did not have.
+// Round seals, if a trail is kept. It does not return an error that the last round had too.
 func (k *Keeper) Round(ctx context.Context) error {
 	err := fault.Explain(k.seal(ctx, true))
 	if err == nil {
@@ -230,22 +230,22 @@ func (k *Keeper) Round(ctx context.Context) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // a round that was cut short is no failure
+		return nil //nolint:nilerr // ignore a round that was cancelled
 	}
-	if before := k.trouble.Swap(&err); before != nil && (*before).Error() == err.Error() {
+	if previous := k.trouble.Swap(&err); previous != nil && (*previous).Error() == err.Error() {
 		return nil
 	}
 	return err
 }
 
-// KeyFile is the file with the signing key. It is empty if no trail is kept. A
-// copy of the book needs the same key.
+// KeyFile returns the file with the signing key, or "" if no trail is kept. A copy of the book
+// needs the same key.
 func (k *Keeper) KeyFile() string {
 	return k.current.Load().keyFile
 }
 
-// VerifyingKey is the public key that verifies checkpoints, proofs and receipts. It is
-// empty if no trail is kept.
+// VerifyingKey returns the public key for checkpoints, proofs and receipts, or "" without a
+// trail.
 func (k *Keeper) VerifyingKey() string {
 	if notary := k.current.Load().notary; notary != nil {
 		return notary.VerifyingKey()
@@ -253,7 +253,7 @@ func (k *Keeper) VerifyingKey() string {
 	return ""
 }
 
-// Secret returns a key for another purpose. Every service with the key of the log has the same.
+// Secret derives a key for another purpose. All services with the key of the log get the same.
 func (k *Keeper) Secret(purpose string) []byte {
 	mac := hmac.New(sha256.New, k.current.Load().notary.secret)
 	mac.Write([]byte(purpose))
@@ -272,34 +272,34 @@ func (k *Keeper) Checkpoint(ctx context.Context) (string, error) {
 	return state.Checkpoint, err
 }
 
-// Ahead returns the file of checkpoints if its newest one is of a longer log, as after a
-// backup was restored. Otherwise it returns "".
+// Ahead returns the file of checkpoints if its newest one is from a longer log, for example
+// after a backup was restored. Otherwise it returns "".
 func (k *Keeper) Ahead(ctx context.Context) (file string, err error) {
-	now := k.current.Load()
-	if now.notary == nil {
+	current := k.current.Load()
+	if current.notary == nil {
 		return "", nil
 	}
-	newest, known, err := now.checkpoints.Newest()
+	newest, known, err := current.checkpoints.Newest()
 	if err != nil || newest == "" {
 		return "", err
 	}
 	if log, err := k.o.Ports.Log.State(ctx); err != nil || log.Size >= known.Size {
 		return "", err
 	}
-	return now.checkpoints.path, nil
+	return current.checkpoints.path, nil
 }
 
-// Prove returns a file that proves an operation, import or act, and the reversal of an operation.
-// CheckFile checks it, also on another machine.
+// Prove returns a file that proves an operation, import or act, and the reversal of an
+// operation. CheckFile can check the file on any machine.
 func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err error) {
 	if err := k.seal(ctx, false); err != nil {
 		return nil, err
 	}
 	find := k.o.Ports.Finder
-	for _, leaf := range []func(context.Context, operation.ID) (application.Leaf, error){find.Leaf, find.Reversal} {
-		found, err := leaf(ctx, id)
+	for _, lookup := range []func(context.Context, operation.ID) (application.Leaf, error){find.Leaf, find.Reversal} {
+		leaf, err := lookup(ctx, id)
 		if errors.Is(err, application.ErrNotFound) && file != nil {
-			break // it was not reversed
+			break // the operation was not reversed
 		}
 		if err != nil {
 			return nil, err
@@ -308,8 +308,8 @@ func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err e
 		if err != nil {
 			return nil, err
 		}
-		now := k.current.Load()
-		proof, err := now.notary.Prove(&found, state, now.hashes(ctx))
+		current := k.current.Load()
+		proof, err := current.notary.Prove(&leaf, state, current.hashes(ctx))
 		if err != nil {
 			return nil, err
 		}
@@ -318,12 +318,12 @@ func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err e
 	return file, nil
 }
 
-// receiptTimeout bounds how long an answer waits for its receipt.
+// receiptTimeout bounds how long a response waits for its receipt.
 const receiptTimeout = time.Second
 
-// Receipts returns what makes the value of the header Receipt, or nil if no trail
-// is wanted. The value is empty while no trail is kept, if the operation has no leaf,
-// or if there is an error, which failed is told: the operation is done all the same.
+// Receipts returns a function that makes the value of the header Receipt, or nil if no trail is
+// wanted. The value is empty while no trail is kept, and if the operation has no leaf. After an
+// error it calls failed and the value is empty. The operation is done in any case.
 func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context, operation.ID) string {
 	if !k.IsWanted() {
 		return nil
@@ -347,13 +347,13 @@ func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context
 	}
 }
 
-// Rekey begins another log, which takes over all rows as they are. It uses the key in the file of
-// trail.key_file, unless that is the key of the present log: then it makes one with that name, and
-// keeps the old key beside it. An empty name is made up. Stop all other replicas first.
+// Rekey begins another log, which adopts all existing rows. It uses the key in trail.key_file.
+// If that is the key of the current log, it makes a new key with this name and keeps the old
+// key beside it. If name is empty, it makes up a name. Stop all other replicas first.
 func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	keyFile := k.keyFile(k.o.KeyFile)
 	_, err := os.Stat(keyFile)
-	isThere := err == nil
+	exists := err == nil
 	switch {
 	case !k.IsWanted():
 		return k.Missing()
@@ -363,7 +363,7 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	if err := k.o.Ready(ctx); err != nil {
 		return err
 	}
-	if old := k.current.Load().notary; !isThere || old != nil {
+	if old := k.current.Load().notary; !exists || old != nil {
 		if err := replaceKey(keyFile, name, old); err != nil {
 			return err
 		}
@@ -379,15 +379,15 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	return k.seal(ctx, false)
 }
 
-// Check is Office.CheckTrail of package backoffice.
+// Check implements Office.CheckTrail of package backoffice.
 func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.TrailCheck, err error) {
 	for _, content := range against {
 		if err := CheckCheckpoints(content); err != nil {
 			return c, fault.Wrap(fault.Invalid, err, "A file of earlier checkpoints has")
 		}
 	}
-	now := k.current.Load()
-	if now.notary == nil {
+	current := k.current.Load()
+	if current.notary == nil {
 		if c.Reason = k.Missing().Error(); len(against) > 0 {
 			return c, k.Missing()
 		}
@@ -395,20 +395,20 @@ func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.Trai
 		if k.o.Ports != application.None {
 			isEmpty, err = k.o.Ports.Log.IsOf(ctx, nil)
 		}
-		c.IsClosed, c.IsProblem = !isEmpty, !isEmpty && now.missing != ""
+		c.IsClosed, c.IsProblem = !isEmpty, !isEmpty && current.missing != ""
 		return c, err
 	}
-	c.Keys, c.PublicKey, c.Open = now.notary.Keys(), k.VerifyingKey(), now.notary.Open
+	c.Keys, c.PublicKey, c.Open = current.notary.Keys(), k.VerifyingKey(), current.notary.Open
 	for i, content := range against {
-		now.notary.compare(&c, fmt.Sprintf("file %d of --against", i+1), content)
+		current.notary.compare(&c, fmt.Sprintf("file %d of --against", i+1), content)
 	}
-	switch newest, _, err := now.checkpoints.Newest(); {
+	switch newest, _, err := current.checkpoints.Newest(); {
 	case err != nil:
 		c.Warnings = append(c.Warnings, "The log was not compared with its newest checkpoint outside the database: "+err.Error())
 	case newest != "":
-		now.notary.compare(&c, now.checkpoints.path, newest)
+		current.notary.compare(&c, current.checkpoints.path, newest)
 	case len(against) == 0:
-		c.Warnings = append(c.Warnings, "The log was compared with no checkpoint outside the database: "+now.checkpoints.path+" has none.")
+		c.Warnings = append(c.Warnings, "The log was compared with no checkpoint outside the database: "+current.checkpoints.path+" has none.")
 	}
 	return c, nil
 }

@@ -1,9 +1,9 @@
-// Package trail keeps the log of the trail: a Merkle tree over the batches of
-// package domain/trail, and signed checkpoints of it. README.md describes the
-// format, and check.py checks proofs without this package.
+// Package trail keeps the log of the trail: a Merkle tree over the batches of package
+// domain/trail, and signed checkpoints of the tree. README.md describes the format, and
+// check.py checks proofs without this package.
 //
-// The tree is that of golang.org/x/mod/sumdb/tlog, the signed checkpoints are those of the C2SP
-// specifications tlog-checkpoint and signed-note. So other tools can check them too.
+// The tree has the format of golang.org/x/mod/sumdb/tlog. The signed checkpoints follow the
+// C2SP specifications tlog-checkpoint and signed-note. So other tools can check them too.
 package trail
 
 import (
@@ -29,7 +29,7 @@ type Checkpoint struct {
 	trail.Base
 }
 
-// text is the form that is signed (C2SP tlog-checkpoint).
+// text returns the form that is signed (C2SP tlog-checkpoint).
 func (c *Checkpoint) text() string {
 	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, c.Root)
 }
@@ -57,7 +57,7 @@ func GenerateKeys(name string) (signing, verifying string, err error) {
 	return note.GenerateKey(rand.Reader, name)
 }
 
-// Notary signs. It is safe for concurrent use.
+// Notary signs checkpoints and receipts. It is safe for concurrent use.
 type Notary struct {
 	signer    note.Signer
 	secret    []byte
@@ -87,10 +87,10 @@ func verifyingKey(signing string) (string, error) {
 	return note.NewEd25519VerifierKey(name, public)
 }
 
-// VerifyingKey is the key that verifies what the Notary signs. It is public.
+// VerifyingKey returns the key that verifies the signatures of the Notary. It is public.
 func (n *Notary) VerifyingKey() string { return n.verifying }
 
-// Keys are the keys with which leaves are written.
+// Keys returns the keys that are used to write leaves.
 func (n *Notary) Keys() *trail.Keys { return trail.NewKeys(n.secret) }
 
 func (n *Notary) sign(text string) (string, error) {
@@ -98,8 +98,8 @@ func (n *Notary) sign(text string) (string, error) {
 	return string(signed), err
 }
 
-// Append appends records to a log in that state. It returns an error if the state is not
-// one that this notary has signed, or if the hashes do not belong to it.
+// Append appends records to a log in this state. It returns an error unless this notary has
+// signed the state, or if the hashes do not belong to the state.
 func (n *Notary) Append(state application.State, records [][]byte, hashes trail.Hashes) (sealed application.Sealed, err error) {
 	tree, err := trail.LoadTree(state.Size, hashes)
 	if err != nil {
@@ -122,7 +122,7 @@ func (n *Notary) Append(state application.State, records [][]byte, hashes trail.
 	return sealed, err
 }
 
-// Open returns what a checkpoint says that this notary has signed.
+// Open returns the content of a checkpoint that this notary has signed.
 func (n *Notary) Open(checkpoint string) (trail.Base, error) {
 	c, err := OpenCheckpoint(checkpoint, n.verifying)
 	return c.Base, err
@@ -150,8 +150,8 @@ func open(signed, verifyingKey string) (text, name string, err error) {
 	if err != nil || len(opened.Sigs) != 1 {
 		return "", "", errors.New("the signature is not of this key")
 	}
-	// One text of one key has one form: what is not needed to verify it could be
-	// changed unnoticed.
+	// A text must have only one signed form for each key. Otherwise parts that are not verified
+	// could be changed without being noticed.
 	signature, err := base64.StdEncoding.Strict().DecodeString(opened.Sigs[0].Base64)
 	if err != nil || signed != fmt.Sprintf("%s\n— %s %s\n", opened.Text, verifier.Name(), base64.StdEncoding.EncodeToString(signature)) {
 		return "", "", errors.New("the note has more than a text and the signature of this key")

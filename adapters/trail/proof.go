@@ -24,20 +24,20 @@ import (
 // ProofFormat is the first member of a proof.
 const ProofFormat = "bankingapi proof 1"
 
-// Proof proves that a leaf is in the log. It is complete: it can be checked
-// with the verifying key and without the database. A Receipt is a Proof without
-// the log: Record is signed alone, because no checkpoint has it yet.
+// Proof proves that a leaf is in the log. It is complete: the verifying key is enough to check
+// it, without the database. A Receipt is a Proof without the log: it signs only Record, because
+// no checkpoint has the batch yet.
 type Proof struct {
 	Format string `json:"format"`
 	// Leaf is the content of the leaf, in base64 like all binary members.
 	Leaf []byte `json:"leaf"`
-	// Index is the place of the leaf among the Leaves of its batch, and Path
-	// leads from it to the root of the batch.
+	// Index is the index of the leaf in its batch, Leaves the number of leaves in the batch.
+	// Path leads from the leaf to the root of the batch.
 	Index  int64        `json:"index"`
 	Leaves int64        `json:"leaves"`
 	Path   []trail.Hash `json:"path"`
-	// Record is the batch in the log, Position its place, and LogPath leads from
-	// it to the root of the checkpoint.
+	// Record is the batch in the log, and Position its position. LogPath leads from the batch
+	// to the root of the checkpoint.
 	Record   []byte       `json:"record"`
 	Position int64        `json:"position"`
 	LogPath  []trail.Hash `json:"logPath"`
@@ -60,7 +60,7 @@ func (p *Proof) Marshal() ([]byte, error) {
 
 var errNoProof = errors.New("not a proof of the trail")
 
-// ParseProof reads a proof as Marshal writes it, and in no other form. It does not check it.
+// ParseProof reads a proof. It accepts only the form that Marshal writes. It does not check it.
 func ParseProof(file []byte) (*Proof, error) {
 	p := new(Proof)
 	err := json.Unmarshal(file, p, json.RejectUnknownMembers(true))
@@ -70,8 +70,8 @@ func ParseProof(file []byte) (*Proof, error) {
 	return p, nil
 }
 
-// Check verifies a proof with the verifying key. It returns the content of the
-// leaf and the checkpoint that has it.
+// Check verifies a proof with the verifying key. It returns the content of the leaf and the
+// checkpoint whose log has the leaf.
 func (p *Proof) Check(verifyingKey string) (trail.Decoded, Checkpoint, error) {
 	checkpoint, err := OpenCheckpoint(p.Checkpoint, verifyingKey)
 	if err != nil {
@@ -105,8 +105,8 @@ func (p *Proof) checkBatch() (trail.Decoded, error) {
 	return leaf, nil
 }
 
-// CheckExtends verifies that the log of newer has the log of older as its
-// beginning. stored reads the stored hashes of newer.
+// CheckExtends verifies that the log of newer begins with the log of older. stored reads the
+// stored hashes of newer.
 func CheckExtends(older, newer Checkpoint, stored tlog.HashReader) error {
 	switch {
 	case older.Origin != newer.Origin:
@@ -131,8 +131,8 @@ func receiptText(name string, record []byte) string {
 	return name + " receipt\n" + hex.EncodeToString(record) + "\n"
 }
 
-// Receipt proves that a leaf is in a batch which the service has committed. If
-// no later checkpoint has the batch, the receipt proves the omission.
+// Receipt proves that a leaf is in a batch that the service has committed. If no later
+// checkpoint has the batch, the receipt proves that the batch was left out.
 func (n *Notary) Receipt(l *application.Leaf) (p *Proof, err error) {
 	p = newProof(l)
 	p.Position = -1
@@ -152,7 +152,7 @@ func (p *Proof) CheckReceipt(verifyingKey string) (trail.Decoded, error) {
 	return p.checkBatch()
 }
 
-// Prove returns the file of a proof that a leaf is in the log of this state.
+// Prove returns the file of a proof that a leaf is in the log in this state.
 func (n *Notary) Prove(l *application.Leaf, state application.State, hashes tlog.HashReader) ([]byte, error) {
 	if l.BatchIndex < 0 || l.BatchIndex >= state.Size {
 		return nil, errors.New("the leaf is not in a checkpoint yet: try again")
@@ -169,12 +169,12 @@ func (n *Notary) Prove(l *application.Leaf, state application.State, hashes tlog
 	return p.Marshal()
 }
 
-// longestReceipt is the most bytes of a header Receipt. Some clients refuse an
-// answer with more than 16 KiB of headers.
+// longestReceipt is the maximum length of a header Receipt in bytes. Some clients reject a
+// response with more than 16 KiB of headers.
 const longestReceipt = 12 << 10
 
-// ReceiptHeader is the receipt of a leaf in one line: the base64 of its file.
-// It is empty if it would be too long for a header: trail prove has no limit.
+// ReceiptHeader returns the receipt of a leaf in one line: the base64 of its file. It returns
+// "" if the receipt is too long for a header. The command trail prove has no limit.
 func (n *Notary) ReceiptHeader(l *application.Leaf) (string, error) {
 	p, err := n.Receipt(l)
 	if err != nil {
@@ -188,16 +188,15 @@ func (n *Notary) ReceiptHeader(l *application.Leaf) (string, error) {
 	return header, nil
 }
 
-// CheckFile verifies a receipt, or a file of proofs, which are one line each, with the
-// verifying key. It returns what is proved, a line for each fact,
-// and at the end a sentence that says what it rests on.
+// CheckFile verifies a receipt, or a file with one proof per line, with the verifying key. It
+// returns the proved facts, one per line, and at the end a sentence that says what proves them.
 func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
 	header := strings.TrimSpace(string(file))
 	if name, value, found := strings.Cut(header, ":"); found && strings.EqualFold(name, "Receipt") {
 		header = strings.TrimSpace(value)
 	}
 	if decoded, err := base64.StdEncoding.Strict().DecodeString(header); err == nil {
-		file = decoded // the header of an answer
+		file = decoded // the header of a response
 	}
 	var verdicts []string
 	for line := range bytes.Lines(file) {
@@ -245,15 +244,15 @@ func checkProof(line []byte, verifyingKey string) (facts []string, verdict strin
 	return facts, verdict, nil
 }
 
-// readable is the value of a field as people write it. A value that is not as the service writes it
-// stays as it is.
+// readable formats the value of a field for people. It does not change a value that the service
+// never writes.
 func readable(row *trail.Row, f trail.Field) string {
 	n, err := strconv.ParseInt(f.Value, 10, 64)
 	if err != nil {
 		return f.Value
 	}
 	currency, isMoney := money.ParseCurrency(row.Value("currency_code"))
-	switch strings.TrimPrefix(row.Table, "refused_") + "." + f.Column { // of refused_sales, as of sales
+	switch strings.TrimPrefix(row.Table, "refused_") + "." + f.Column { // refused_sales like sales
 	case "postings.quantity", "sales.proceeds", "sales.control_total":
 		if isMoney {
 			return money.New(n, currency).String()

@@ -10,8 +10,8 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// kept is a trail that is kept with a key, or the reason why there is none. It seals the
-// batches of a storage. Any number of replicas may have one.
+// kept is a trail that is kept with a key, or the reason why no trail is kept. It seals the
+// batches of a storage. Several replicas may do so.
 type kept struct {
 	ports       *application.Ports
 	notary      *Notary // nil if no trail is kept
@@ -19,16 +19,16 @@ type kept struct {
 	checkpoints *Checkpoints
 	missing     missing // why no trail is kept
 
-	mu            sync.Mutex // held while a round runs
+	mu            sync.Mutex // locked while a round runs
 	begun, marked bool
 	followed      string // the checkpoint that the writer follows
-	bound         bool   // the writer follows a checkpoint that has this service's mark
+	bound         bool   // the writer follows a checkpoint with this service's mark
 }
 
 // atOnce is how many batches are sealed in one transaction.
 const atOnce = 500
 
-// foreignError says that batches were left out when everything else was sealed.
+// foreignError is returned if foreign batches were left out and everything else was sealed.
 type foreignError struct{ application.Round }
 
 func (e *foreignError) Error() string {
@@ -43,9 +43,9 @@ func (e *foreignError) Error() string {
 		" Run `bankingapi verify`", e.Foreign, strings.Join(names, ", "))
 }
 
-// seal seals everything that is not sealed yet. The first call of a process also
-// adopts what is older than the trail, and the first one with mark marks the log. With
-// mark, the error is a *foreignError if all but foreign batches were sealed.
+// seal seals everything that is not sealed yet. The first call of a process also adopts the
+// rows that are older than the trail. The first call with mark marks the log. With mark, the
+// error is a *foreignError if everything except foreign batches was sealed.
 func (k *kept) seal(ctx context.Context, mark bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,8 +71,8 @@ func (k *kept) seal(ctx context.Context, mark bool) error {
 			}
 		}
 		if round.Sealed < atOnce {
-			// Newer checkpoints are not followed. A failover may lose them, and the batches
-			// that name them would seem to be those of another log.
+			// The writer does not follow newer checkpoints. A failover may lose them, and then
+			// the batches that name them would look like batches of another log.
 			if !k.bound {
 				if err := k.follow(ctx); err != nil {
 					return err
@@ -87,8 +87,8 @@ func (k *kept) seal(ctx context.Context, mark bool) error {
 	}
 }
 
-// begin adopts what is older than the trail. A log that has lost what a checkpoint
-// has takes no rows over: their leaves would make them genuine.
+// begin adopts the rows that are older than the trail. If the log has lost batches that a
+// checkpoint has, it adopts no rows: their leaves would make them genuine.
 func (k *kept) begin(ctx context.Context) error {
 	if k.begun {
 		return nil
@@ -109,7 +109,7 @@ func (k *kept) hashes(ctx context.Context) trail.Hashes {
 	return func(indexes []int64) ([]trail.Hash, error) { return k.ports.Log.Hashes(ctx, indexes) }
 }
 
-// follow tells the writer how far the log has come: other replicas seal it too.
+// follow tells the writer the current state of the log. Other replicas seal the log too.
 func (k *kept) follow(ctx context.Context) error {
 	state, err := k.ports.Log.State(ctx)
 	if err != nil || state.Checkpoint == k.followed {
