@@ -15,14 +15,14 @@ import (
 type Entry struct {
 	Kind Kind
 	ID   operation.ID
-	// Digest is that of the notification if the kind is Notified, and zero
-	// otherwise. It is keyed if the MAC of the batch says so. A notification that is equal
-	// to a stored one is not stored again; its digest leads to the stored one.
+	// Digest is the digest of a notification, if the kind is Notified, and zero otherwise. It
+	// is keyed if the MAC of the batch says so. A notification that is equal to a stored one is
+	// not stored again; its digest leads to the stored one.
 	Digest Hash
 	Leaf   Hash
 }
 
-// Batch is all leaves of one commit, in the order of their arrival.
+// Batch has all leaves of one commit, in the order of their arrival.
 type Batch struct {
 	ID      operation.ID // a UUID of version 7 that the writer made
 	Entries []Entry
@@ -42,7 +42,7 @@ func root(entries []Entry) Hash {
 	return tlog.NodeHash(root(entries[:left]), root(entries[left:]))
 }
 
-// Path leads from the leaf at that index to the root.
+// Path returns the path from the leaf at this index to the root.
 func (b *Batch) Path(index int) []Hash {
 	var tree Tree
 	var stored []Hash
@@ -50,20 +50,19 @@ func (b *Batch) Path(index int) []Hash {
 		stored = append(stored, tree.add(b.Entries[i].Leaf)...)
 	}
 	path, _ := tlog.ProveRecord(tree.size, int64(index), Hashes(func(indexes []int64) ([]Hash, error) {
-		found := make([]Hash, len(indexes))
-		for i, at := range indexes {
-			found[i] = stored[at]
+		hashes := make([]Hash, len(indexes))
+		for i, n := range indexes {
+			hashes[i] = stored[n]
 		}
-		return found, nil
+		return hashes, nil
 	}))
 	return path
 }
 
-// recordFormat is the beginning of every record.
+// recordFormat is the prefix of every record.
 const recordFormat = "bankingapi batch 1\n"
 
-// Record returns the record of the batch in the log: its ID, the number of its
-// leaves and its root.
+// Record returns the record of the batch in the log: the ID, the number of leaves and the root.
 func (b *Batch) Record() []byte {
 	record := append([]byte(recordFormat), b.ID[:]...)
 	record = binary.BigEndian.AppendUint32(record, uint32(len(b.Entries))) //nolint:gosec // a batch has some thousand leaves
@@ -71,8 +70,8 @@ func (b *Batch) Record() []byte {
 	return append(record, root[:]...)
 }
 
-// AppendEntries encodes the entries: kind, ID, digest if the kind is Notified,
-// leaf. The order is that of the leaves.
+// AppendEntries encodes the entries in the order of the leaves. Each entry has its kind, ID,
+// digest (only if the kind is Notified) and leaf.
 func AppendEntries(b []byte, entries []Entry) []byte {
 	b = slices.Grow(b, len(entries)*(1+len(Entry{}.ID)+len(Hash{})))
 	for i := range entries {
@@ -87,7 +86,7 @@ func AppendEntries(b []byte, entries []Entry) []byte {
 	return b
 }
 
-// ParseEntries reads what AppendEntries wrote. The error is ErrFormat.
+// ParseEntries decodes the output of AppendEntries. The error is ErrFormat.
 func ParseEntries(b []byte) ([]Entry, error) {
 	var entries []Entry
 	for len(b) > 0 {

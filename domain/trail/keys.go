@@ -8,9 +8,9 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Keys are what a writer of the trail needs. They are derived from the signing
-// key, so that a person who can write the database, and nothing else, can
-// neither make a batch nor test guesses of a text. Make them with NewKeys.
+// Keys are the secrets that a writer of the trail needs. They are derived from the signing key.
+// So a person who can write to the database, but does not have the key, can neither make a
+// batch nor test guesses of a text. Make them with NewKeys.
 type Keys struct{ texts, batches, unbound, rows []byte }
 
 // NewKeys derives the keys from a secret.
@@ -27,25 +27,25 @@ func derive(secret []byte, purpose string) []byte {
 	return keyedHash(secret, nil, []byte(purpose))
 }
 
-// Text is the keyed hash that stands for a text in a leaf.
+// Text returns the keyed hash that replaces a text in a leaf.
 func (k *Keys) Text(text []byte) []byte {
 	return keyedHash(k.texts, nil, text)
 }
 
-// Provenance says who wrote a batch: a service with these keys, when the log was at Base.
+// Provenance says who wrote a batch: a service with these keys, when the log was in state Base.
 type Provenance struct {
-	// Base is a state of the log that the writer has seen. That of a service has the
-	// service's own mark. It binds the batch to this log: a copy of the book that goes
-	// on by itself has another log.
+	// Base is a state of the log that the writer has seen. The Base of a service contains the
+	// service's own mark. It binds the batch to this log: a copy of the book that continues
+	// separately has another log.
 	Base      Base
-	IsBound   bool // false for the batches of versions with a schema up to 9, which have no Base
+	IsBound   bool // false for batches of versions with a schema up to 9, which have no Base
 	IsAdopted bool // the rows are older than the trail
-	// IsKeyed says that the digests of the entries are keyed hashes. Those of versions with a
-	// schema up to 11 are not.
+	// IsKeyed: the digests of the entries are keyed hashes. Versions with a schema up to 11
+	// wrote hashes without a key.
 	IsKeyed bool
 }
 
-// Base is a state of the log: how many batches it has, and their root.
+// Base is a state of the log: the number of its batches, and the root of its tree.
 type Base struct {
 	Size int64
 	Root Hash
@@ -59,11 +59,11 @@ const (
 	keyed    = 2
 )
 
-// HasKeyedDigests is the IsKeyed of a MAC. It does not check who made the MAC.
+// HasKeyedDigests returns the IsKeyed flag of a MAC. It does not check who made the MAC.
 func HasKeyedDigests(mac []byte) bool { return len(mac) > baseSize && mac[0]&keyed != 0 }
 
-// MAC returns the message authentication code of a batch: of its record, and of its entries as
-// AppendEntries encodes them. The record has the leaves only.
+// MAC returns the message authentication code of a batch. It covers the record, which depends
+// on the leaves only, and the entries as AppendEntries encodes them.
 func (k *Keys) MAC(record, entries []byte, p Provenance) []byte {
 	mac := make([]byte, 1, baseSize+sha256.Size)
 	if p.IsAdopted {
@@ -77,40 +77,40 @@ func (k *Keys) MAC(record, entries []byte, p Provenance) []byte {
 	return keyedHash(k.batches, mac, mac, record, entries)
 }
 
-// OpenMAC returns what the MAC of a batch says. It returns false if no service with
+// OpenMAC returns the provenance from the MAC of a batch. It returns false if no service with
 // these keys made the batch.
 func (k *Keys) OpenMAC(record, entries, mac []byte) (p Provenance, ok bool) {
-	if len(mac) != baseSize+sha256.Size { // the first versions authenticated the record alone
+	if len(mac) != baseSize+sha256.Size { // the first versions authenticated only the record
 		return p, hmac.Equal(keyedHash(k.unbound, nil, record, entries), mac) || hmac.Equal(keyedHash(k.unbound, nil, record), mac)
 	}
 	base := mac[:baseSize]
 	p.IsBound, p.IsAdopted, p.IsKeyed = true, base[0]&adopted != 0, base[0]&keyed != 0
-	p.Base.Size = int64(binary.BigEndian.Uint64(base[1:])) //nolint:gosec // as it was written
+	p.Base.Size = int64(binary.BigEndian.Uint64(base[1:])) //nolint:gosec // MAC wrote the size
 	copy(p.Base.Root[:], base[1+8:])
 	return p, hmac.Equal(keyedHash(k.batches, nil, base, record, entries), mac[baseSize:])
 }
 
 // keyedHash appends the keyed hash of the parts.
-func keyedHash(key, to []byte, parts ...[]byte) []byte {
+func keyedHash(key, dst []byte, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, part := range parts {
 		h.Write(part)
 	}
-	return h.Sum(to)
+	return h.Sum(dst)
 }
 
-// PriceID is the ID of the entry of a price.
-func PriceID(id int64) (of operation.ID) {
-	binary.BigEndian.PutUint64(of[8:], uint64(id)) //nolint:gosec // the bytes of the number
-	return of
+// PriceID returns the ID of the entry of a price.
+func PriceID(id int64) (entryID operation.ID) {
+	binary.BigEndian.PutUint64(entryID[8:], uint64(id)) //nolint:gosec // the bytes of the number
+	return entryID
 }
 
-// ParsePriceID returns the price of an entry.
+// ParsePriceID returns the ID of the price from the ID of its entry.
 func ParsePriceID(id operation.ID) int64 {
 	return int64(binary.BigEndian.Uint64(id[8:])) //nolint:gosec // as above
 }
 
-// NameID is the ID of the entry of a named row.
+// NameID returns the ID of the entry of a row that is identified by a name.
 func NameID(name string) operation.ID {
 	sum := sha256.Sum256([]byte(name))
 	return operation.ID(sum[:16])

@@ -1,8 +1,9 @@
-// Package trail defines what the trail proves: each event is a Leaf, and the
-// leaves of one commit are the entries of a Batch.
+// Package trail defines what the trail proves: each event is a Leaf, and the leaves of one
+// commit are the entries of a Batch.
 //
-// The trail is a log that only grows. With a signed checkpoint one can prove that
-// a leaf is in the log, and that a later checkpoint extends an earlier one. Package adapters/trail keeps the log and describes its format.
+// The trail is a log that only grows. A signed checkpoint proves that a leaf is in the log, and
+// that a later checkpoint extends an earlier one. Package adapters/trail keeps the log and
+// describes its format.
 package trail
 
 import (
@@ -19,23 +20,23 @@ import (
 // Kind says what a leaf is about.
 type Kind uint8
 
-// The kinds. Numbers and names are stored: they never change.
+// The kinds. Numbers and names are stored: never change them.
 const (
-	Decided  Kind = 1  // a BuyFundFromCustomer as it was answered first
-	Settled  Kind = 2  // a recorded BuyFundFromCustomer on its day
+	Decided  Kind = 1  // the first answer to a BuyFundFromCustomer
+	Settled  Kind = 2  // the settlement of a recorded BuyFundFromCustomer on its day
 	Notified Kind = 3  // one notification of an AddPushNotificationResponse
 	Act      Kind = 4  // an act of administration
 	Posted   Kind = 5  // all postings of an import or a correction
-	Priced   Kind = 6  // a price that was imported
-	Changed  Kind = 7  // a subscription as a change left it
-	Answered Kind = 8  // what a CallerId answers for an operation without sales
-	Reversed Kind = 9  // that an operation was reversed
-	Erased   Kind = 10 // all notifications whose personal data one act erased, as they are since
+	Priced   Kind = 6  // an imported price
+	Changed  Kind = 7  // a subscription after a change
+	Answered Kind = 8  // the answer for the CallerId of an operation without sales
+	Reversed Kind = 9  // the reversal of an operation
+	Erased   Kind = 10 // all notifications whose personal data one act erased, in their new state
 )
 
 var kindNames = [...]string{"", "decided", "settled", "notified", "act", "posted", "priced", "changed", "answered", "reversed", "erased"}
 
-// String is the name of the kind in leaves, or empty for an unknown one.
+// String returns the name of the kind in leaves, or "" for an unknown kind.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -46,18 +47,17 @@ func (k Kind) String() string {
 // Format is the first text of every leaf. Another encoding gets another number.
 const Format = "bankingapi leaf 1"
 
-// Leaf encodes the stored rows of one operation in the one way that has a hash.
-// Its content is a sequence of texts, each after its length as a uvarint:
+// Leaf encodes the stored rows of one operation. The same rows always have the same hash. The
+// content is a sequence of texts. Each text follows its length as a uvarint:
 //
 //	Format, the kind's name, the operation's ID,
 //	then for each row: its table, name and value of each column, an empty text
 //
-// A column whose value is empty is left out. So a column that is added later
-// leaves the hashes of earlier rows as they are. Make a Leaf with NewLeaf.
+// A column with an empty value is left out. So a column that is added later does not change the
+// hashes of earlier rows. Make a Leaf with NewLeaf.
 type Leaf struct{ content []byte }
 
-// NewLeaf returns the leaf of an operation without rows. It appends to the
-// memory of buffer, which may be nil.
+// NewLeaf returns the leaf of an operation without rows. It reuses buffer, which may be nil.
 func NewLeaf(buffer []byte, kind Kind, id operation.ID) Leaf {
 	l := Leaf{append(buffer[:0], 0)} // the prefix of a leaf in RFC 6962
 	l.text(Format)
@@ -77,7 +77,7 @@ func (l *Leaf) Text(column, value string) {
 	}
 }
 
-// Int adds a column with a number, also if it is 0.
+// Int adds a column with a number, even if the number is 0.
 func (l *Leaf) Int(column string, value int64) {
 	l.text(column)
 	var digits [20]byte
@@ -95,12 +95,12 @@ func (l *Leaf) Bytes(column string, value []byte) {
 	}
 }
 
-// Time adds a column with a time in microseconds, as times are stored, unless it is the
-// zero time: 2026-11-20T09:30:00.000000Z.
+// Time adds a column with a time in microseconds, as times are stored:
+// 2026-11-20T09:30:00.000000Z. It adds no column for the zero time.
 func (l *Leaf) Time(column string, value time.Time) {
 	if !value.IsZero() {
 		l.text(column)
-		// No layout with six decimals is as quick as RFC3339, which has none.
+		// No layout with six decimals is as fast as RFC3339, which has no decimals.
 		var buffer [32]byte
 		text := value.UTC().AppendFormat(buffer[:0], time.RFC3339)
 		end := len(text) - 1
@@ -113,13 +113,13 @@ func (l *Leaf) Time(column string, value time.Time) {
 // EndRow ends the row.
 func (l *Leaf) EndRow() { l.text("") }
 
-// Hash is the hash of the leaf.
+// Hash returns the hash of the leaf.
 func (l *Leaf) Hash() Hash { return sha256.Sum256(l.content) }
 
-// Content is the encoded leaf, without the prefix that enters the hash only.
+// Content returns the encoded leaf, without the prefix that only the hash includes.
 func (l *Leaf) Content() []byte { return l.content[1:] }
 
-// Memory is the memory of the leaf, for the next NewLeaf.
+// Memory returns the memory of the leaf, for the next NewLeaf.
 func (l *Leaf) Memory() []byte { return l.content }
 
 func (l *Leaf) text(s string) {
@@ -127,9 +127,9 @@ func (l *Leaf) text(s string) {
 	l.content = append(l.content, s...)
 }
 
-// length appends a uvarint. Nearly all lengths have one byte. An append in place
-// stores no pointer: the result of AppendUvarint does, and the garbage collector
-// then took a fifth of the time of a leaf.
+// length appends a uvarint. Almost all lengths have one byte. This append stores no pointer.
+// With AppendUvarint it stores one, and the garbage collector then took a fifth of the time of
+// a leaf.
 func (l *Leaf) length(n int) {
 	if n < 0x80 {
 		l.content = append(l.content, byte(n)) //nolint:gosec // at most 127
@@ -144,7 +144,7 @@ type Row struct {
 	Fields []Field
 }
 
-// Value is the value of a column. It is empty if the row has no such column.
+// Value returns the value of a column, or "" if the row has no such column.
 func (r *Row) Value(column string) string {
 	for _, f := range r.Fields {
 		if f.Column == column {
@@ -157,7 +157,7 @@ func (r *Row) Value(column string) string {
 // Field is a column of a Row, as text.
 type Field struct{ Column, Value string }
 
-// Decoded is the content of a leaf, to be read by people.
+// Decoded is the content of a leaf, for people to read.
 type Decoded struct {
 	Kind string
 	ID   operation.ID
@@ -190,7 +190,7 @@ func Decode(content []byte) (d Decoded, err error) {
 	return d, nil
 }
 
-// reader reads texts. After content that is too short, rest is nil.
+// reader reads texts. If the content is too short, it sets rest to nil.
 type reader struct{ rest []byte }
 
 func (r *reader) text() string {

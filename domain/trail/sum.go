@@ -10,9 +10,9 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Sum is the hash of a number of rows, in any order, which may be too many for
-// one leaf: the sum of their keyed hashes. It says nothing without the key: then
-// rows with the same sum could be found. Make one with NewSum.
+// Sum is the hash of any number of rows, in any order. It is used if the rows may be too many
+// for one leaf. It is the sum of their keyed hashes: without a key, a person could find other
+// rows with the same sum. Make one with NewSum.
 type Sum struct {
 	row     Leaf
 	mac     hash.Hash
@@ -23,7 +23,7 @@ type Sum struct {
 // NewSum returns the sum of no rows.
 func NewSum(keys *Keys) *Sum { return &Sum{mac: hmac.New(sha256.New, keys.rows)} }
 
-// Row adds a row; encode hands over its columns.
+// Row adds a row. encode adds the columns of the row to the leaf.
 func (s *Sum) Row(table string, encode func(*Leaf)) {
 	s.row.content = s.row.content[:0]
 	s.row.BeginRow(table)
@@ -40,10 +40,10 @@ func (s *Sum) Row(table string, encode func(*Leaf)) {
 	s.counted++
 }
 
-// Rows is the number of rows.
+// Rows returns the number of rows.
 func (s *Sum) Rows() int64 { return s.counted }
 
-// Leaf is the leaf that has the sum.
+// Leaf returns a leaf with the number of rows and their sum.
 func (s *Sum) Leaf(kind Kind, id operation.ID) Leaf {
 	l := NewLeaf(nil, kind, id)
 	l.BeginRow("rows")
