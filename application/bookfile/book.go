@@ -12,21 +12,21 @@ import (
 	"bankingapi/application/backoffice"
 )
 
-// Options are how to import a file.
+// Options control the import of a file.
 type Options struct {
 	backoffice.ImportOptions
 	// Name is the name of the file, for the audit.
 	Name string
-	// Phase is told what begins: reading, checking, writing, committing. lines is
-	// how many lines the phase has; 0 if that is not known, or if it does not go
-	// line by line. It may be nil.
+	// Phase is called at the start of each phase: reading, checking, writing, committing. lines
+	// is the number of lines of the phase. It is 0 if the number is not known, or if the phase
+	// does not process single lines. Phase may be nil.
 	Phase func(name string, lines int64)
 }
 
-// Import reads a file of prices, holdings, accounts or the calendar and imports it, all lines
-// or none. Two equal lines of one price count as unchanged. The error wraps
-// *backoffice.Faults if lines break rules, also if a price exists with other values. The
-// audit keeps the import as an act of the person in ctx.
+// Import reads a file of prices, holdings, accounts or the calendar and imports all of its
+// lines or none. If two lines of one price are equal, the second counts as unchanged. The error
+// wraps *backoffice.Faults if lines break rules, also if a price exists with other values. The
+// audit records the import as an act of the person in ctx.
 func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Reader, o Options) (imported backoffice.Imported, err error) {
 	ctx, o.ID = office.Acts.Begin(ctx, "import."+kind, o.Name, ""), office.Acts.NewID()
 	if o.Phase == nil {
@@ -60,7 +60,7 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write backo
 		return imported, err
 	}
 	defer func() { err = errors.Join(err, file.close()) }()
-	lines := func(yield func(int64, T) error) error { // called again after a lost race
+	lines := func(yield func(int64, T) error) error { // called again after a conflict
 		o.Phase("writing", file.count)
 		for e, err := range file.values(nil) {
 			if err == nil {
@@ -81,22 +81,22 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write backo
 	return imported, err
 }
 
-// Query narrows an Export. The zero value takes everything. What makes no sense for a
-// kind is left aside.
+// Query filters an Export. The zero value selects all rows. Export ignores filters that do not
+// apply to a kind.
 type Query struct {
 	backoffice.Query
-	// Follow goes on with the sales, notifications or outcomes that come, until the context
-	// ends, which is no error then. Flush is called after each part; it may be nil. Rows, if it
-	// is not nil, counts the rows that were written.
+	// Follow continues with new sales, notifications or outcomes until the context ends. This
+	// end is not an error. Flush is called after each part and may be nil. Rows, if it is not
+	// nil, counts the written rows.
 	Follow bool
 	Flush  func() error
 	Rows   *int64
 }
 
-// Export writes rows of that kind to w: prices, holdings, accounts, calendar, sales,
-// postings, notifications, operations, outcomes or audit, in the format csv, ndjson or
-// spreadsheet. It stops at the first error. progress may be nil.
-func Export(ctx context.Context, from *backoffice.Office, kind, format string, q Query, w io.Writer, progress func(rows int64)) error {
+// Export writes the rows of a kind to w. The kinds are prices, holdings, accounts, calendar,
+// sales, postings, notifications, operations, outcomes and audit. The formats are csv, ndjson,
+// spreadsheet and excel. Export stops at the first error. progress may be nil.
+func Export(ctx context.Context, source *backoffice.Office, kind, format string, q Query, w io.Writer, progress func(rows int64)) error {
 	f := Format(format)
 	if f != CSV && f != NDJSON && f != Spreadsheet && f != Excel {
 		return fmt.Errorf("there is no format %q: it is csv, ndjson, spreadsheet or excel", format)
@@ -104,8 +104,8 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	if progress == nil {
 		progress = func(int64) {}
 	}
-	filter, office, style := q.Query, *from, Style{Format: f, Zone: from.Zone, Rows: q.Rows}
-	filter.Zone = from.Zone
+	filter, office, style := q.Query, *source, Style{Format: f, Zone: source.Zone, Rows: q.Rows}
+	filter.Zone = source.Zone
 	if q.Follow {
 		if kind != "sales" && kind != "notifications" && kind != "outcomes" {
 			return fmt.Errorf("%s cannot be followed: sales, notifications and outcomes can", kind)
@@ -114,7 +114,7 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 		if kind == "outcomes" {
 			return Write(w, style, outcomeColumns, countRows(q, follower.EachOutcome(ctx, filter.Subscription, 0), progress))
 		}
-		if err := from.CheckClock(ctx); err != nil {
+		if err := source.CheckClock(ctx); err != nil {
 			return err
 		}
 		office.Reader = follower
@@ -144,8 +144,8 @@ func Export(ctx context.Context, from *backoffice.Office, kind, format string, q
 	return unknownKind(kind, "prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "audit")
 }
 
-// countRows tells progress every thousandth row, and the number of all rows at the end. Rows
-// that do not wait for new ones are read ahead.
+// countRows calls progress after every 1000 rows, and with the number of all rows at the end.
+// It reads ahead, unless the query follows new rows.
 func countRows[T any](q Query, rows iter.Seq2[T, error], progress func(rows int64)) iter.Seq2[T, error] {
 	if !q.Follow {
 		rows = ahead(rows)
@@ -164,15 +164,14 @@ func countRows[T any](q Query, rows iter.Seq2[T, error], progress func(rows int6
 	}
 }
 
-// ahead reads the next rows while the caller writes the ones before: two cores share the
-// work of an export.
+// ahead reads rows while the caller writes earlier ones, so two cores share the work.
 func ahead[T any](rows iter.Seq2[T, error]) iter.Seq2[T, error] {
 	type row struct {
 		value T
 		err   error
 	}
 	return func(yield func(T, error) bool) {
-		next, unwanted := make(chan row, 100), make(chan struct{})
+		next, done := make(chan row, 100), make(chan struct{})
 		var panicked any
 		go func() {
 			defer close(next)
@@ -180,14 +179,14 @@ func ahead[T any](rows iter.Seq2[T, error]) iter.Seq2[T, error] {
 			for value, err := range rows {
 				select {
 				case next <- row{value, err}:
-				case <-unwanted:
+				case <-done:
 					return
 				}
 			}
 		}()
 		defer func() {
-			close(unwanted)
-			for range next { // until nothing is read any more
+			close(done)
+			for range next { // wait until the reader has stopped
 				continue
 			}
 			if panicked != nil {

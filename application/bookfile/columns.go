@@ -33,7 +33,7 @@ var closedDayColumns = []Column[fund.ClosedDay]{
 }
 
 var holdingColumns = []Column[fund.Holding]{
-	{"CustomerNo", func(h *fund.Holding) Value { return Integer(h.Key.CustomerNo).of(Customer) }},
+	{"CustomerNo", func(h *fund.Holding) Value { return Integer(h.Key.CustomerNo).marked(Customer) }},
 	{"IMKBCode", func(h *fund.Holding) Value { return Text(h.Key.IMKBCode) }},
 	{"HolderCorporationName", func(h *fund.Holding) Value { return Text(h.Key.HolderCorporationName) }},
 	{"Units", func(h *fund.Holding) Value { return number(h.Units.String()) }},
@@ -41,14 +41,14 @@ var holdingColumns = []Column[fund.Holding]{
 
 var accountColumns = []Column[fund.Account]{
 	{"BranchCode", func(a *fund.Account) Value { return Integer(a.Key.BranchCode) }},
-	{"CustomerNo", func(a *fund.Account) Value { return Integer(a.Key.CustomerNo).of(Customer) }},
-	{"AccountSuffix", func(a *fund.Account) Value { return Integer(a.Key.AccountSuffix).of(Suffix) }},
+	{"CustomerNo", func(a *fund.Account) Value { return Integer(a.Key.CustomerNo).marked(Customer) }},
+	{"AccountSuffix", func(a *fund.Account) Value { return Integer(a.Key.AccountSuffix).marked(Suffix) }},
 	{"CurrencyCode", func(a *fund.Account) Value { return Text(a.Key.Currency.Code()) }},
 	{"Balance", func(a *fund.Account) Value { return number(a.Balance.String()) }},
 }
 
-// envelopeColumns returns the columns of the operation that brought a row. second comes after its ID.
-func envelopeColumns[T any](of func(*T) *operation.Envelope, second Column[T]) []Column[T] {
+// envelopeColumns returns the columns of a row's operation, with second after the ID.
+func envelopeColumns[T any](envelopeOf func(*T) *operation.Envelope, second Column[T]) []Column[T] {
 	return slices.Insert(ColumnsOf([]Column[operation.Envelope]{
 		{"OperationId", func(e *operation.Envelope) Value { return Text(e.ID.String()) }},
 		{"Subscription", func(e *operation.Envelope) Value { return Text(e.Subscription) }},
@@ -58,7 +58,7 @@ func envelopeColumns[T any](of func(*T) *operation.Envelope, second Column[T]) [
 		{"CallerId", func(e *operation.Envelope) Value { return Text(e.Header.CallerID) }},
 		{"ChannelSessionId", func(e *operation.Envelope) Value { return Text(e.Header.ChannelSessionID) }},
 		{"ChannelRequestId", func(e *operation.Envelope) Value { return Text(e.Header.ChannelRequestID) }},
-	}, of), 1, second)
+	}, envelopeOf), 1, second)
 }
 
 // Sales are the columns of sales.
@@ -66,24 +66,24 @@ var Sales = slices.Concat(
 	envelopeColumns(func(s *fund.SaleEntry) *operation.Envelope { return &s.Envelope },
 		Column[fund.SaleEntry]{"Position", func(s *fund.SaleEntry) Value { return Integer(int64(s.Index)) }}),
 	[]Column[fund.SaleEntry]{
-		{"CustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Holding.CustomerNo).of(Customer) }},
+		{"CustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Holding.CustomerNo).marked(Customer) }},
 		{"TransactionType", func(*fund.SaleEntry) Value { return Integer(fund.SaleTransaction) }},
 		{"FundAmount", func(s *fund.SaleEntry) Value { return number(s.Terms.Units.String()) }},
 		{"BranchCode", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Account.BranchCode) }},
-		{"AccountCustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Account.CustomerNo).of(Customer) }},
-		{"AccountSuffix", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Account.AccountSuffix).of(Suffix) }},
+		{"AccountCustomerNo", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Account.CustomerNo).marked(Customer) }},
+		{"AccountSuffix", func(s *fund.SaleEntry) Value { return Integer(s.Terms.Account.AccountSuffix).marked(Suffix) }},
 		{"CurrencyCode", func(s *fund.SaleEntry) Value { return Text(s.Terms.Account.Currency.Code()) }},
 		{"IMKBCode", func(s *fund.SaleEntry) Value { return Text(s.Terms.Holding.IMKBCode) }},
 		{"HolderCorporationName", func(s *fund.SaleEntry) Value { return Text(s.Terms.Holding.HolderCorporationName) }},
 		{"PriceID", func(s *fund.SaleEntry) Value { return Integer(s.Terms.PriceID) }},
-		{"Amount", func(s *fund.SaleEntry) Value { // 0 and none are the same to the bank
-			return only(s.Terms.ControlTotal != 0, money.New(s.Terms.ControlTotal, s.Terms.Account.Currency).String())
+		{"Amount", func(s *fund.SaleEntry) Value { // the bank treats 0 like a missing amount
+			return maybe(s.Terms.ControlTotal != 0, money.New(s.Terms.ControlTotal, s.Terms.Account.Currency).String())
 		}},
 		{"SelectedTransactionDate", func(s *fund.SaleEntry) Value { return Text(s.Terms.SelectedDay.String()) }},
 		{"State", func(s *fund.SaleEntry) Value { return Integer(int64(s.State)) }},
-		{"SettledPriceID", func(s *fund.SaleEntry) Value { return only(isSettled(s), strconv.FormatInt(s.PriceID, 10)) }},
-		{"Price", func(s *fund.SaleEntry) Value { return only(isSettled(s), s.PerUnit.String()) }},
-		{"Proceeds", func(s *fund.SaleEntry) Value { return only(isSettled(s), s.Proceeds.String()) }},
+		{"SettledPriceID", func(s *fund.SaleEntry) Value { return maybe(isSettled(s), strconv.FormatInt(s.PriceID, 10)) }},
+		{"Price", func(s *fund.SaleEntry) Value { return maybe(isSettled(s), s.PerUnit.String()) }},
+		{"Proceeds", func(s *fund.SaleEntry) Value { return maybe(isSettled(s), s.Proceeds.String()) }},
 		{"Refusal", func(s *fund.SaleEntry) Value { return Text(s.Refusal) }},
 		{"ReceivedAt", func(s *fund.SaleEntry) Value { return Instant(s.ReceivedAt) }},
 		{"SettledAt", func(s *fund.SaleEntry) Value { return Instant(s.SettledAt) }},
@@ -93,15 +93,15 @@ var Sales = slices.Concat(
 
 func isSettled(s *fund.SaleEntry) bool { return s.State == operation.Completed }
 
-// only is a number that some rows do not have.
-func only(has bool, n string) Value {
-	if !has {
+// maybe returns a number, or a missing value if the number does not exist.
+func maybe(exists bool, n string) Value {
+	if !exists {
 		return number("")
 	}
 	return number(n)
 }
 
-// side is one side of a posting.
+// side is the customer's or the bank's side of a posting.
 type side struct {
 	fund.PostingEntry
 	bank bool
@@ -133,16 +133,16 @@ var postingColumns = []Column[side]{
 		}
 		return Text("customer")
 	}},
-	{"CustomerNo", func(s *side) Value { return only(!s.bank, strconv.FormatInt(s.CustomerNo(), 10)).of(Customer) }},
+	{"CustomerNo", func(s *side) Value { return maybe(!s.bank, strconv.FormatInt(s.CustomerNo(), 10)).marked(Customer) }},
 	{"IMKBCode", func(s *side) Value { return Text(s.Holding.IMKBCode) }},
 	{"HolderCorporationName", func(s *side) Value { return Text(s.Holding.HolderCorporationName) }},
-	{"BranchCode", func(s *side) Value { return only(s.hasAccount(), strconv.FormatInt(s.Account.BranchCode, 10)) }},
+	{"BranchCode", func(s *side) Value { return maybe(s.hasAccount(), strconv.FormatInt(s.Account.BranchCode, 10)) }},
 	{"AccountSuffix", func(s *side) Value {
-		return only(s.hasAccount(), strconv.FormatInt(s.Account.AccountSuffix, 10)).of(Suffix)
+		return maybe(s.hasAccount(), strconv.FormatInt(s.Account.AccountSuffix, 10)).marked(Suffix)
 	}},
 	{"CurrencyCode", func(s *side) Value { return Text(s.Account.Currency.Code()) }},
-	{"Units", func(s *side) Value { return only(!s.IsMoney(), s.Format(s.Quantity)) }},
-	{"Amount", func(s *side) Value { return only(s.IsMoney(), s.Format(s.Quantity)) }},
+	{"Units", func(s *side) Value { return maybe(!s.IsMoney(), s.Format(s.Quantity)) }},
+	{"Amount", func(s *side) Value { return maybe(s.IsMoney(), s.Format(s.Quantity)) }},
 	{"PostedAt", func(s *side) Value { return Instant(s.PostedAt) }},
 }
 
@@ -162,26 +162,26 @@ var Notifications = slices.Concat(
 	},
 )
 
-// memberColumns are the columns of a notification's record. The first files ended
-// with TranData and ReceivedAt, so newer members follow them.
-func memberColumns() (all []Column[push.Entry]) {
+// memberColumns returns the columns of a notification's record. The first version ended with
+// TranData and ReceivedAt, so newer members come after them.
+func memberColumns() (columns []Column[push.Entry]) {
 	personal := map[push.Kind]Personal{push.User: User, push.Message: Message}
 	for _, m := range push.Members {
 		valueOf, named := Text, personal[m.Kind]
 		if m.Kind == push.Number {
 			valueOf = number
 		}
-		all = append(all, Column[push.Entry]{m.Name, func(n *push.Entry) Value { return valueOf(m.Value(&n.Values)).of(named) }})
+		columns = append(columns, Column[push.Entry]{m.Name, func(n *push.Entry) Value { return valueOf(m.Value(&n.Values)).marked(named) }})
 		if m.Name == "SendDate" {
-			all = append(all,
-				Column[push.Entry]{"TranData", func(n *push.Entry) Value { return number(tranData(n.Values.TranData)).of(Message) }},
+			columns = append(columns,
+				Column[push.Entry]{"TranData", func(n *push.Entry) Value { return number(tranData(n.Values.TranData)).marked(Message) }},
 				Column[push.Entry]{"ReceivedAt", func(n *push.Entry) Value { return Instant(n.ReceivedAt) }})
 		}
 	}
-	return all
+	return columns
 }
 
-// tranData is TranData as JSON, with the names of the requests.
+// tranData returns TranData as JSON, with the field names of the requests.
 func tranData(items []push.TranDataItem) string {
 	b := []byte{'['}
 	for i, item := range items {
@@ -208,15 +208,15 @@ var outcomeColumns = []Column[fund.Ended]{
 	{"At", func(e *fund.Ended) Value { return Instant(e.At) }},
 }
 
-// codes are the codes of faults, each once.
+// codes returns the codes of faults, each code once.
 func codes(faults []fault.Fault) string {
-	var all []string
+	var list []string
 	for _, f := range faults {
-		if !slices.Contains(all, f.Code) {
-			all = append(all, f.Code)
+		if !slices.Contains(list, f.Code) {
+			list = append(list, f.Code)
 		}
 	}
-	return strings.Join(all, " ")
+	return strings.Join(list, " ")
 }
 
 var decisionColumns = slices.Concat(
@@ -240,7 +240,7 @@ var Requests = []Column[summary.Answered]{
 	{"Route", func(a *summary.Answered) Value { return Text(a.Route) }},
 	{"Operation", func(a *summary.Answered) Value { return Text(a.Operation) }},
 	{"Status", func(a *summary.Answered) Value { return Integer(int64(a.Status)) }},
-	{"State", func(a *summary.Answered) Value { return only(a.State != 0, strconv.FormatUint(uint64(a.State), 10)) }},
+	{"State", func(a *summary.Answered) Value { return maybe(a.State != 0, strconv.FormatUint(uint64(a.State), 10)) }},
 	{"Replayed", func(a *summary.Answered) Value { return boolean(a.Replayed) }},
 	{"Codes", func(a *summary.Answered) Value { return Text(strings.Join(a.Codes, " ")) }},
 	{"CallerId", func(a *summary.Answered) Value { return Text(a.CallerID) }},
@@ -258,40 +258,43 @@ var Acts = []Column[audit.Act]{
 	{"SystemUser", func(a *audit.Act) Value { return Text(a.SystemUser) }},
 	{"Origin", func(a *audit.Act) Value { return Text(a.Origin) }},
 	{"Action", func(a *audit.Act) Value { return Text(a.Action) }},
-	{"Object", func(a *audit.Act) Value {
-		return Text(a.Object).of(map[bool]Personal{true: Message}[a.NamesCustomer()])
-	}},
+	{"Object", func(a *audit.Act) Value { return aboutCustomer(a.Object, a.NamesCustomer()) }},
 	{"Reason", func(a *audit.Act) Value { return Text(a.Reason) }},
-	{"Details", func(a *audit.Act) Value {
-		return Text(a.Details).of(map[bool]Personal{true: Message}[a.ShowsCustomer()])
-	}},
+	{"Details", func(a *audit.Act) Value { return aboutCustomer(a.Details, a.ShowsCustomer()) }},
 }
 
-// ColumnsOf are the columns of what part returns.
-func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (all []Column[T]) {
-	for _, c := range columns {
-		all = append(all, Column[T]{c.Name, func(row *T) Value { return c.Value(part(row)) }})
+func aboutCustomer(text string, is bool) Value {
+	if is {
+		return MessageText(text)
 	}
-	return all
+	return Text(text)
 }
 
-// Refusals are the columns of operations that were refused at once: those of all
-// operations, and where in the request each fault is.
+// ColumnsOf returns columns that read a part of a row. part returns this part.
+func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (result []Column[T]) {
+	for _, c := range columns {
+		result = append(result, Column[T]{c.Name, func(row *T) Value { return c.Value(part(row)) }})
+	}
+	return result
+}
+
+// Refusals are the columns of operations that were refused at once: the columns of all
+// operations, and the place of each fault in the request.
 var Refusals = append(slices.Clip(decisionColumns), Column[operation.Decision]{"Pointers", func(d *operation.Decision) Value {
 	return each(d.Faults, func(f fault.Fault) string { return f.Pointer })
 }})
 
-// each is a text of each fault, with a space between two.
-func each(faults []fault.Fault, of func(fault.Fault) string) Value {
-	var all []string
+// each joins a text of each fault with spaces.
+func each(faults []fault.Fault, text func(fault.Fault) string) Value {
+	var texts []string
 	for _, f := range faults {
-		all = append(all, of(f))
+		texts = append(texts, text(f))
 	}
-	return Text(strings.Join(all, " "))
+	return Text(strings.Join(texts, " "))
 }
 
-// Statement are the columns of a customer's statement: those of the customer's side
-// of a posting, and the quantity after it.
+// Statement are the columns of a customer's statement: the columns of postings on the
+// customer's side, and the quantity after each posting.
 var Statement = append(
 	ColumnsOf(postingColumns, func(l *backoffice.Line) *side { return &side{l.PostingEntry, false} }),
 	Column[backoffice.Line]{"After", func(l *backoffice.Line) Value { return number(l.Format(l.After)) }})

@@ -1,32 +1,33 @@
-// Package bookfile reads and writes the files of the bank's book: CSV in, CSV and NDJSON out.
+// Package bookfile reads the bank's book from CSV files and writes it as CSV and NDJSON.
 //
 // # Reading
 //
-// A file is CSV (RFC 4180, UTF-8, with or without a byte order mark, lines
-// ending in LF or CRLF) whose first line names the columns, in any order:
+// A file is CSV (RFC 4180, UTF-8, with or without a byte order mark, lines ending in LF or
+// CRLF). Its first line names the columns, in any order:
 //
 //	prices    PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom
 //	holdings  CustomerNo,IMKBCode,HolderCorporationName,Units
 //	accounts  BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance
 //	calendar  Day,Reason
 //
-// Numbers have the syntax of JSON. Texts are not changed. The whole file is
-// checked before the first line is passed on, and every fault is reported with
-// its line and column. Lines are passed on in the order of their keys, so that
-// all writers lock rows in the same order. Memory does not grow with the file.
+// Numbers have the syntax of JSON. Texts are not changed. The whole file is checked before the
+// first line is passed on. Every error is reported with its line and column. Lines are passed
+// on in the order of their keys, so that all writers lock rows in the same order. Memory does
+// not grow with the file.
 //
 // # Writing
 //
-// What Import reads is written with the same columns. The other files have the field names of
-// the requests. AccountCustomerNo is DestinationAccount.CustomerNo; Position counts from 0
-// within the operation, or is the line of the import; Refusal is the code of a refused sale.
+// Files that Import reads are written with the same columns. The other files have the field
+// names of the requests. AccountCustomerNo is DestinationAccount.CustomerNo. Position counts
+// from 0 within the operation, or is the line of the import. Refusal is the code of a refused
+// sale.
 //
 // A posting is two rows, one for the customer and one for the bank, so that the columns Units
-// and Amount sum to zero for each fund and currency. The bank's side has no customer and no
+// and Amount sum to zero for each fund and currency. The row of the bank has no customer and no
 // account. Kind is sale, opening, adjustment or reversal.
 //
 // Quantities are exact in both formats: units and prices without trailing zeros, money with the
-// decimals of its currency. Times are RFC 3339 in UTC with six decimals; for Excel they are
-// those of the bank's time zone, to the second. A missing value is empty in CSV. In NDJSON a
-// missing number or time is null, and a missing text is "". TranData is JSON in both.
+// decimals of its currency. Times are RFC 3339 in UTC with six decimals. For Excel they are in
+// the time zone of the bank, to the second. A missing value is empty in CSV. In NDJSON a
+// missing number or time is null, and a missing text is "". TranData is JSON in both formats.
 package bookfile

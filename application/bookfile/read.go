@@ -19,15 +19,15 @@ import (
 // kind describes the lines of a file.
 type kind[T any] struct {
 	columns []string
-	// newValue makes a value of the columns of a line.
+	// newValue makes a value from a line.
 	newValue func(*line) (T, []fault.Fault)
 	// compare orders values by their keys.
 	compare func(a, b T) int
-	// same reports whether a second line of one key says the same, and is left
-	// out; nil when a key may be there only once.
+	// same reports whether a second line with the same key has the same values. Such a line is
+	// left out. same is nil if a key must be unique.
 	same func(a, b T) bool
-	// again is the rule that a second line of one key breaks.
-	again string
+	// duplicate is the error text for a second line with the same key.
+	duplicate string
 }
 
 var prices = kind[fund.Price]{
@@ -38,9 +38,9 @@ var prices = kind[fund.Price]{
 			Price: l.number(3), CurrencyCode: l.text(4), ValidFrom: l.text(5),
 		})
 	},
-	compare: func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) },
-	same:    func(a, b fund.Price) bool { return a == b },
-	again:   "Another price of this PriceID is on line %d.",
+	compare:   func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) },
+	same:      func(a, b fund.Price) bool { return a == b },
+	duplicate: "Another price of this PriceID is on line %d.",
 }
 
 var holdings = kind[fund.Holding]{
@@ -50,8 +50,8 @@ var holdings = kind[fund.Holding]{
 			CustomerNo: l.number(0), IMKBCode: l.text(1), HolderCorporationName: l.text(2), Units: l.number(3),
 		})
 	},
-	compare: func(a, b fund.Holding) int { return a.Key.Compare(b.Key) },
-	again:   "The same holding is on line %d.",
+	compare:   func(a, b fund.Holding) int { return a.Key.Compare(b.Key) },
+	duplicate: "The same holding is on line %d.",
 }
 
 var accounts = kind[fund.Account]{
@@ -62,18 +62,18 @@ var accounts = kind[fund.Account]{
 		}
 		return fund.NewAccount(fields, l.number(4))
 	},
-	compare: func(a, b fund.Account) int { return a.Key.Compare(b.Key) },
-	again:   "The same account is on line %d.",
+	compare:   func(a, b fund.Account) int { return a.Key.Compare(b.Key) },
+	duplicate: "The same account is on line %d.",
 }
 
 var calendar = kind[fund.ClosedDay]{
-	columns:  names(closedDayColumns),
-	newValue: func(l *line) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(l.text(0), l.text(1)) },
-	compare:  func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) },
-	again:    "The same day is on line %d.",
+	columns:   names(closedDayColumns),
+	newValue:  func(l *line) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(l.text(0), l.text(1)) },
+	compare:   func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) },
+	duplicate: "The same day is on line %d.",
 }
 
-// read reads a file to its end. It calls checking when all lines were read; it may be nil.
+// read reads a file to its end. Then it calls checking, which may be nil.
 func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *sorted[T], err error) {
 	file := newRecords(r)
 	faults := new(backoffice.Faults)
@@ -88,15 +88,15 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) 
 		}
 	}()
 	for {
-		found, err := file.next()
+		rec, err := file.next()
 		if err = cmp.Or(ctx.Err(), err); errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		if value, ok := k.parse(&found, order, faults); ok {
-			if err := content.add(&found, value); err != nil {
+		if value, ok := k.parse(&rec, order, faults); ok {
+			if err := content.add(&rec, value); err != nil {
 				return nil, err
 			}
 		}
@@ -113,64 +113,64 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) 
 	return content, nil
 }
 
-// inOrder are the faults in the order of the file.
+// inOrder sorts the faults by line.
 func inOrder(faults *backoffice.Faults) error {
 	slices.SortStableFunc(faults.List, func(a, b backoffice.Fault) int { return cmp.Compare(a.Line, b.Line) })
 	return faults
 }
 
-// badHeader returns the error of a file whose first line is not that of its kind.
+// badHeader returns the error of a file whose first line is wrong.
 func badHeader(line int64, rule string) error {
 	faults := new(backoffice.Faults)
 	faults.Add(line, "", rule)
 	return faults
 }
 
-// header reads the line of column names and returns where each of the columns is in the file.
+// header reads the line of column names. It returns the index of each column in the file.
 func header(file *records, columns []string) ([]int, error) {
 	faults := new(backoffice.Faults)
 	expected := strings.Join(columns, ",")
-	found, err := file.next()
+	rec, err := file.next()
 	if errors.Is(err, io.EOF) {
 		return nil, badHeader(1, "The file is empty; the first line must be "+expected+".")
 	}
 	if err != nil {
 		return nil, err
 	}
-	if found.broken != "" {
-		return nil, badHeader(found.line, string(found.broken))
+	if rec.broken != "" {
+		return nil, badHeader(rec.line, string(rec.broken))
 	}
 	set := func(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
 	for name, others := range map[string][]string{"prices": prices.columns, "holdings": holdings.columns, "accounts": accounts.columns, "calendar": calendar.columns} {
-		if set(columns) != set(others) && set(found.fields) == set(others) {
-			return nil, badHeader(found.line, "This is a file of "+name+".")
+		if set(columns) != set(others) && set(rec.fields) == set(others) {
+			return nil, badHeader(rec.line, "This is a file of "+name+".")
 		}
 	}
 	order := make([]int, len(columns))
 	for i, name := range columns {
-		order[i] = slices.Index(found.fields, name)
+		order[i] = slices.Index(rec.fields, name)
 	}
-	for place, name := range found.fields {
+	for place, name := range rec.fields {
 		switch {
 		case !slices.Contains(columns, name):
-			faults.Add(found.line, "", fmt.Sprintf("Column %d has an unknown name; the first line must be %s.", place+1, expected))
-		case slices.Contains(found.fields[:place], name):
-			faults.Add(found.line, name, "The column is there twice.")
+			faults.Add(rec.line, "", fmt.Sprintf("Column %d has an unknown name; the first line must be %s.", place+1, expected))
+		case slices.Contains(rec.fields[:place], name):
+			faults.Add(rec.line, name, "The column is there twice.")
 		}
 	}
-	if !slices.ContainsFunc(order, func(place int) bool { return place >= 0 }) { // another separator, another file
+	if !slices.ContainsFunc(order, func(place int) bool { return place >= 0 }) { // wrong separator or wrong file
 		rule := "The first line must be " + expected + "."
-		switch first := strings.Join(found.fields, ","); {
+		switch first := strings.Join(rec.fields, ","); {
 		case strings.HasPrefix(first, "\xff\xfe"), strings.HasPrefix(first, "\xfe\xff"):
 			rule += " The file is UTF-16: save it as CSV UTF-8."
 		case strings.ContainsAny(first, ";\t"):
 			rule += " The values are separated by semicolons or tabs: save the file with commas."
 		}
-		return nil, badHeader(found.line, rule)
+		return nil, badHeader(rec.line, rule)
 	}
 	for i, place := range order {
 		if place < 0 {
-			faults.Add(found.line, columns[i], "The column is missing.")
+			faults.Add(rec.line, columns[i], "The column is missing.")
 		}
 	}
 	if faults.Lines > 0 {
@@ -179,8 +179,7 @@ func header(file *records, columns []string) ([]int, error) {
 	return order, nil
 }
 
-// parse checks one record; ok is false when it has faults. order says where each column
-// is in the record.
+// parse checks one record. ok is false if it has faults. order has the index of each column.
 func (k *kind[T]) parse(r *record, order []int, faults *backoffice.Faults) (value T, ok bool) {
 	switch {
 	case r.broken != "":
@@ -193,7 +192,7 @@ func (k *kind[T]) parse(r *record, order []int, faults *backoffice.Faults) (valu
 	l := line{columns: k.columns, order: order, fields: r.fields}
 	value, broken := k.newValue(&l)
 	l.List = append(l.List, broken...)
-	for _, column := range k.columns { // one for each
+	for _, column := range k.columns { // report one fault per column
 		if i := slices.IndexFunc(l.List, func(f fault.Fault) bool { return f.Pointer == "/"+column }); i >= 0 {
 			faults.Add(r.line, column, l.List[i].Detail)
 		}
@@ -201,12 +200,12 @@ func (k *kind[T]) parse(r *record, order []int, faults *backoffice.Faults) (valu
 	return value, len(l.List) == 0
 }
 
-// line is a record whose fields are taken by column. order says where each column is.
+// line gives access to the fields of a record by column. order has the index of each column.
 type line struct {
 	columns    []string
 	order      []int
 	fields     []string
-	fault.List // of fields that are not even what they should be
+	fault.List // faults of fields with a wrong syntax
 }
 
 func (l *line) text(column int) string {
@@ -223,7 +222,7 @@ func (l *line) text(column int) string {
 func (l *line) number(column int) decimal.Decimal {
 	text := l.fields[l.order[column]]
 	if text == "" {
-		return decimal.Decimal{} // absent: the domain knows whether it may be
+		return decimal.Decimal{} // missing: the domain decides whether it is optional
 	}
 	d, err := decimal.Parse(text)
 	if err != nil {

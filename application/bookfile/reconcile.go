@@ -15,35 +15,35 @@ type Comparison struct {
 	Equal, Different, MissingHere, MissingThere int64
 }
 
-// IsEqual reports whether the file and the book say the same.
+// IsEqual reports whether the file and the book have the same positions.
 func (c Comparison) IsEqual() bool { return c.Different+c.MissingHere+c.MissingThere == 0 }
 
-// String counts in words.
+// String returns the numbers with words.
 func (c Comparison) String() string {
 	return fmt.Sprintf("%d equal, %d different, %d missing here, %d missing there", c.Equal, c.Different, c.MissingHere, c.MissingThere)
 }
 
-// Reconcile compares a file of holdings or accounts, with the columns of Import, with
-// the book as it is at one moment. It writes each position that differs, is
-// missing here (in the book) or is missing there (in the file), in the format csv or
-// ndjson. It changes nothing. The error is *backoffice.Faults if lines break rules.
-func Reconcile(ctx context.Context, with *backoffice.Office, kind, format string, r io.Reader, w io.Writer) (c Comparison, err error) {
+// Reconcile compares a file of holdings or accounts, with the columns of Import, with a
+// snapshot of the book. It writes each position that is different, missing here (in the book)
+// or missing there (in the file). The format is csv or ndjson. It changes nothing. The error is
+// *backoffice.Faults if lines break rules.
+func Reconcile(ctx context.Context, office *backoffice.Office, kind, format string, r io.Reader, w io.Writer) (c Comparison, err error) {
 	f := Format(format)
 	if f != CSV && f != NDJSON {
 		return c, fmt.Errorf("there is no format %q: it is csv or ndjson", format)
 	}
 	switch kind {
 	case "holdings":
-		err = reconcile(ctx, r, &holdings, with.Reader.Holdings(ctx, backoffice.Query{}), w, f, holdingColumns, &c)
+		err = reconcile(ctx, r, &holdings, office.Reader.Holdings(ctx, backoffice.Query{}), w, f, holdingColumns, &c)
 	case "accounts":
-		err = reconcile(ctx, r, &accounts, with.Reader.Accounts(ctx, backoffice.Query{}), w, f, accountColumns, &c)
+		err = reconcile(ctx, r, &accounts, office.Reader.Accounts(ctx, backoffice.Query{}), w, f, accountColumns, &c)
 	default:
 		return c, unknownKind(kind, "holdings", "accounts")
 	}
 	return c, err
 }
 
-// reconcile takes columns whose last one is the quantity. The book is the first of a pair.
+// reconcile expects the quantity in the last column. In a pair, a is the book and b the file.
 func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows iter.Seq2[T, error], w io.Writer, f Format, columns []Column[T], c *Comparison) (err error) {
 	file, err := read(ctx, r, k, nil)
 	if err != nil {
@@ -51,19 +51,19 @@ func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows 
 	}
 	defer func() { err = errors.Join(err, file.close()) }()
 	last := len(columns) - 1
-	found := ColumnsOf(columns[:last], func(d *pair[T]) *T {
+	resultColumns := ColumnsOf(columns[:last], func(d *pair[T]) *T {
 		if d.hasA {
 			return &d.a
 		}
 		return &d.b
 	})
-	quantity := func(has bool, of *T) Value {
-		if !has {
+	quantity := func(exists bool, row *T) Value {
+		if !exists {
 			return number("")
 		}
-		return columns[last].Value(of)
+		return columns[last].Value(row)
 	}
-	found = append(found,
+	resultColumns = append(resultColumns,
 		Column[pair[T]]{"Result", func(d *pair[T]) Value {
 			switch {
 			case !d.hasA:
@@ -76,7 +76,7 @@ func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows 
 		Column[pair[T]]{"There", func(d *pair[T]) Value { return quantity(d.hasB, &d.b) }},
 		Column[pair[T]]{"Here", func(d *pair[T]) Value { return quantity(d.hasA, &d.a) }},
 	)
-	there := func(yield func(T, error) bool) {
+	lines := func(yield func(T, error) bool) {
 		for e, err := range file.values(nil) {
 			if err != nil {
 				e = new(entry[T])
@@ -86,10 +86,10 @@ func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows 
 			}
 		}
 	}
-	return Write(w, Style{Format: f}, found, differences(walk(rows, there, k.compare), c))
+	return Write(w, Style{Format: f}, resultColumns, differences(walk(rows, lines, k.compare), c))
 }
 
-// differences counts the pairs, and yields those that are not equal.
+// differences counts all pairs, and yields the pairs that are not equal.
 func differences[T comparable](pairs iter.Seq2[pair[T], error], c *Comparison) iter.Seq2[pair[T], error] {
 	return func(yield func(pair[T], error) bool) {
 		for p, err := range pairs {

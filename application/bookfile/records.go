@@ -8,41 +8,41 @@ import (
 	"strings"
 )
 
-// recordLimit is the longest record in bytes. No row of the book comes near
-// it; it bounds what a quote that is never closed can take in.
+// recordLimit is the maximum length of a record in bytes. All rows of the book are much
+// shorter. It limits how much a quote that is never closed can include.
 const recordLimit = 1 << 16
 
 // record is one row of a CSV file.
 type record struct {
-	line   int64 // on which it begins, from 1
+	line   int64 // number of its first line, from 1
 	fields []string
-	broken badRecord // then there are no fields
+	broken badRecord // if set, fields is empty
 }
 
-// badRecord is the rule of CSV that a record breaks.
+// badRecord is the CSV rule that a record breaks.
 type badRecord string
 
 func (b badRecord) Error() string { return string(b) }
 
-// records reads the records of a CSV file. Unlike encoding/csv it keeps line ends inside quotes
-// as they are, goes on after a bad line, and bounds the length of a record.
+// records reads the records of a CSV file. Unlike encoding/csv it does not change line ends
+// inside quotes, continues after a bad line, and limits the length of a record.
 type records struct {
 	r    *bufio.Reader
 	line int64  // the number of the current line
-	end  string // how it ends
-	size int    // of the lines of the record so far
+	end  string // its line end
+	size int    // length of the record so far
 }
 
 func newRecords(r io.Reader) *records {
 	buffered := bufio.NewReaderSize(r, 2*recordLimit)
-	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // Excel writes it
+	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // Excel writes this byte order mark
 		_, _ = buffered.Discard(3)
 	}
 	return &records{r: buffered}
 }
 
-// next returns the next record that is not an empty line; the error is io.EOF
-// after the last one.
+// next returns the next record that is not an empty line. The error is io.EOF after the last
+// record.
 func (c *records) next() (r record, err error) {
 	text := ""
 	for text == "" && err == nil {
@@ -64,7 +64,7 @@ func (c *records) next() (r record, err error) {
 	return r, err
 }
 
-// readLine reads a line without its end.
+// readLine reads a line without its line end.
 func (c *records) readLine() (string, error) {
 	c.line++
 	read, err := c.r.ReadSlice('\n')
@@ -85,15 +85,15 @@ func (c *records) readLine() (string, error) {
 	return text, nil
 }
 
-// field takes a field from the beginning of a text, and from the lines after it if there
-// are line ends inside its quotes. rest begins with a comma or is empty.
+// field splits the first field from a text. If the field has line ends inside quotes, it reads
+// more lines. rest begins with a comma or is empty.
 func (c *records) field(text string) (field, rest string, err error) {
 	if !strings.HasPrefix(text, `"`) {
 		field, _, _ = strings.Cut(text, ",")
-		switch at := strings.IndexAny(field, "\"\r"); {
-		case at < 0:
+		switch i := strings.IndexAny(field, "\"\r"); {
+		case i < 0:
 			return field, text[len(field):], nil
-		case field[at] == '"':
+		case field[i] == '"':
 			return "", "", badRecord("A quote stands inside a value that has none around it.")
 		}
 		return "", "", badRecord("A line break inside a value needs quotes around it.")
@@ -110,7 +110,7 @@ func (c *records) field(text string) (field, rest string, err error) {
 			if err != nil {
 				return "", "", err
 			}
-		case strings.HasPrefix(after, `"`): // it was doubled
+		case strings.HasPrefix(after, `"`): // a doubled quote
 			field += `"`
 			text = after[1:]
 		case after == "" || after[0] == ',':

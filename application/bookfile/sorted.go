@@ -16,33 +16,32 @@ import (
 )
 
 const (
-	// runLength is how many lines are sorted in memory; a longer file is
-	// merged from runs of that length.
+	// runLength is how many lines are sorted in memory. A longer file is merged from sorted
+	// runs of this length.
 	runLength = 1 << 14
 	// mergeMemory is shared by the buffers of all runs of a merge.
 	mergeMemory = 4 << 20
 )
 
-// sorted is the content of a checked file, in the order of its keys. What does
-// not fit in memory is in a temporary file that only this process can reach.
+// sorted is the content of a checked file, in the order of its keys. Lines that do not fit in
+// memory are in a temporary file that only this process can access.
 //
-// The sorting is done here and not by a table of the database: while a file is
-// read from a slow pipe no transaction is open, so that sales go on, and an
-// import that is killed leaves no rows behind.
+// The sorting is not done in a table of the database. So no transaction is open while a file is
+// read from a slow pipe, and sales continue. An import that is killed leaves no rows behind.
 type sorted[T any] struct {
 	kind  *kind[T]
-	order []int       // where each column is in the file
-	run   []*entry[T] // the lines that are not in file
+	order []int       // index of each column in the file
+	run   []*entry[T] // lines that are not in the temporary file
 	file  *os.File
-	runs  []int64 // where each run begins in file, and where the last one ends
-	count int64   // of all lines, those that say the same counted each
-	// last is the value of the last line. unordered says that the key of a line was
-	// not greater than that of the line before.
+	runs  []int64 // offset of each run in file, and the end of the last one
+	count int64   // number of all lines, including repeated equal lines
+	// last is the value of the last line. unordered: the key of some line was not greater than
+	// the key of the line before.
 	last      T
 	unordered bool
 }
 
-// entry is one record. A run in the file has Line and Fields, which make the value again.
+// entry is one record. The temporary file has only Line and Fields. The value is parsed again.
 type entry[T any] struct {
 	Line   int64
 	Fields []string
@@ -73,8 +72,9 @@ func (s *sorted[T]) add(r *record, value T) error {
 	return s.spill()
 }
 
-// finish looks for keys that occur twice: the later line is at fault. A file in the
-// order of its keys has none, and the search takes as long as reading the file.
+// finish reports keys that occur twice, at the later line. If the lines came in the order of
+// their keys, no key occurs twice. Then it skips the search, which takes as long as reading the
+// file.
 func (s *sorted[T]) finish(ctx context.Context, faults *backoffice.Faults) error {
 	slices.SortFunc(s.run, s.compare)
 	if !s.unordered {
@@ -99,7 +99,7 @@ func (s *sorted[T]) spill() error {
 			return err
 		}
 		s.file, s.runs = file, []int64{0}
-		_ = os.Remove(file.Name()) // if the system allows it, a crash leaves nothing behind
+		_ = os.Remove(file.Name()) // if the system allows this, a crash leaves no file behind
 	}
 	slices.SortFunc(s.run, s.compare)
 	w := bufio.NewWriterSize(s.file, 1<<16)
@@ -119,9 +119,9 @@ func (s *sorted[T]) spill() error {
 	return err
 }
 
-// values yields each value with the line it is on, in the order of the keys, each key
-// once. It may be called again. faults gets the other lines of a key, unless they say
-// the same; it may be nil.
+// values yields each value with its line, in the order of the keys, each key once. It may be
+// called more than once. Other lines with the same key are added to faults, unless they have
+// the same values. faults may be nil.
 func (s *sorted[T]) values(faults *backoffice.Faults) iter.Seq2[*entry[T], error] {
 	return func(yield func(*entry[T], error) bool) {
 		var last *entry[T]
@@ -134,13 +134,13 @@ func (s *sorted[T]) values(faults *backoffice.Faults) iter.Seq2[*entry[T], error
 			case s.kind.same != nil && s.kind.same(last.value, e.value):
 				last = e
 			case faults != nil:
-				faults.Add(e.Line, "", fmt.Sprintf(s.kind.again, last.Line))
+				faults.Add(e.Line, "", fmt.Sprintf(s.kind.duplicate, last.Line))
 			}
 		}
 	}
 }
 
-// entries yields every line, in the order of the keys.
+// entries yields all lines, in the order of the keys.
 func (s *sorted[T]) entries() iter.Seq2[*entry[T], error] {
 	runs := []iter.Seq2[*entry[T], error]{func(yield func(*entry[T], error) bool) {
 		for _, e := range s.run {
@@ -157,10 +157,10 @@ func (s *sorted[T]) entries() iter.Seq2[*entry[T], error] {
 
 var errDamaged = errors.New("the temporary file of the import is damaged")
 
-func (s *sorted[T]) read(from, to int64) iter.Seq2[*entry[T], error] {
+func (s *sorted[T]) read(start, end int64) iter.Seq2[*entry[T], error] {
 	return func(yield func(*entry[T], error) bool) {
 		buffer := max(mergeMemory/len(s.runs), 1<<12)
-		run := gob.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(s.file, from, to-from), buffer))
+		run := gob.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(s.file, start, end-start), buffer))
 		for {
 			e := new(entry[T])
 			err := run.Decode(e)
@@ -181,13 +181,13 @@ func (s *sorted[T]) read(from, to int64) iter.Seq2[*entry[T], error] {
 	}
 }
 
-// merge yields what all sequences yield, in their order.
-func merge[T any](all []iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[T, error] {
-	if len(all) == 1 {
-		return all[0]
+// merge yields the values of all sequences, in their order.
+func merge[T any](sequences []iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[T, error] {
+	if len(sequences) == 1 {
+		return sequences[0]
 	}
-	half := len(all) / 2
-	pairs := walk(merge(all[:half], compare), merge(all[half:], compare), compare)
+	half := len(sequences) / 2
+	pairs := walk(merge(sequences[:half], compare), merge(sequences[half:], compare), compare)
 	return func(yield func(T, error) bool) {
 		for p, err := range pairs {
 			if (p.hasA || err != nil) && !yield(p.a, err) || p.hasB && !yield(p.b, nil) {
@@ -197,13 +197,13 @@ func merge[T any](all []iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2
 	}
 }
 
-// pair is what two sequences have of one key.
+// pair has the values of two sequences for one key.
 type pair[T any] struct {
 	a, b       T
 	hasA, hasB bool
 }
 
-// walk goes through two sequences side by side. Both have the order of compare.
+// walk iterates over two sequences in parallel. Both must be sorted by compare.
 func walk[T any](a, b iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[pair[T], error] {
 	return func(yield func(pair[T], error) bool) {
 		next, stop := iter.Pull2(b)

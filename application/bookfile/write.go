@@ -10,24 +10,24 @@ import (
 	"unicode/utf8"
 )
 
-// Format is how rows are written.
+// Format is the format of a file.
 type Format string
 
 // The formats.
 const (
 	CSV    Format = "csv"
-	NDJSON Format = "ndjson" // one JSON object a line
-	// Spreadsheet is CSV in which a text that a spreadsheet may run as a formula
-	// begins with an apostrophe. Import does not read it back as it was.
+	NDJSON Format = "ndjson" // one JSON object per line
+	// Spreadsheet is CSV in which a text starts with an apostrophe if a spreadsheet may run it
+	// as a formula. Import does not remove this apostrophe.
 	Spreadsheet Format = "spreadsheet"
-	// Excel is Spreadsheet for an Excel whose decimal sign is a comma, as in Turkey: with
-	// semicolons, a byte order mark, and times of Style.Zone to the second. The name of a column
-	// says which zone that is.
+	// Excel is Spreadsheet for a version of Excel that uses a decimal comma, as in Turkey. It
+	// has semicolons, a byte order mark, and times in Style.Zone to the second. The name of a
+	// column with times includes the zone.
 	Excel Format = "excel"
 )
 
-// Style is how rows are written. Without a Zone, times for Excel are in UTC. Without a Mask,
-// values that name somebody are written in full. Rows, if it is not nil, counts the rows.
+// Style controls how rows are written. Without a Zone, times for Excel are in UTC. Without a
+// Mask, personal values are written in full. Rows, if it is not nil, counts the rows.
 type Style struct {
 	Format
 	Zone *time.Location
@@ -41,46 +41,46 @@ type Column[T any] struct {
 	Value func(*T) Value
 }
 
-// Value is a value of a row. Both formats have the same text and only differ in
-// its quotes. Make one with Text, MessageText, Integer or Instant.
+// Value is a value of a row. Its text is the same in both formats, only the quotes differ. Make
+// one with Text, MessageText, Integer or Instant.
 type Value struct {
 	text     string
-	raw      bool // a number or other JSON; without text it is null
+	raw      bool // a number or other JSON. An empty text is null
 	personal Personal
-	instant  bool // text is that of at, in UTC
-	at       time.Time
+	instant  bool // text is the field time, in UTC
+	time     time.Time
 }
 
-// Personal says whom a value names. Some readers may not see such values in full.
+// Personal is the kind of a personal value. Some readers must not see such values in full.
 type Personal uint8
 
-// The values that name somebody.
+// The kinds of personal values.
 const (
 	Customer Personal = iota + 1 // the number of a customer
 	Suffix                       // the suffix of an account
 	User                         // the code of a user
-	Message                      // a text that may name anybody
+	Message                      // a text that may name a person
 )
 
-// Mask returns what a reader may see of a text that names somebody.
-type Mask func(of Personal, text string) string
+// Mask returns the part of a personal text that a reader may see.
+type Mask func(kind Personal, text string) string
 
 // Text is a value that is a text.
 func Text(s string) Value { return Value{text: s} }
 
-// MessageText is a text that may name somebody.
-func MessageText(s string) Value { return Text(s).of(Message) }
+// MessageText is a text that may name a person.
+func MessageText(s string) Value { return Text(s).marked(Message) }
 
-// of says that the value names somebody.
-func (v Value) of(p Personal) Value {
-	v.personal = p
+// marked returns the value, marked as personal.
+func (v Value) marked(kind Personal) Value {
+	v.personal = kind
 	return v
 }
 
 // number is a number or other JSON.
 func number(s string) Value { return Value{text: s, raw: true} }
 
-// Integer is a number.
+// Integer is an integer.
 func Integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
 
 func boolean(b bool) Value { return number(strconv.FormatBool(b)) }
@@ -90,14 +90,15 @@ func Instant(t time.Time) Value {
 	if t.IsZero() {
 		return Value{raw: true, instant: true}
 	}
-	// The layout of RFC 3339 is several times as fast as others. A nanosecond keeps the zeros.
+	// The RFC 3339 layouts are several times faster than others. The nanosecond keeps the
+	// zeros.
 	var buffer [40]byte
 	b := t.UTC().Truncate(time.Microsecond).Add(time.Nanosecond).AppendFormat(buffer[:0], time.RFC3339Nano)
-	return Value{text: string(b[:len(b)-4]) + "Z", instant: true, at: t}
+	return Value{text: string(b[:len(b)-4]) + "Z", instant: true, time: t}
 }
 
-// Write writes rows as they come. It stops at the first error of the rows or of w, which it
-// returns. It does not buffer more than a row where w does not.
+// Write writes each row when it arrives. It stops at the first error of the rows or of w, and
+// returns it. Write itself buffers at most one row.
 func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, error]) error {
 	if s.Mask != nil {
 		columns = maskColumns(columns, s.Mask)
@@ -105,24 +106,24 @@ func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, e
 	if s.Zone == nil {
 		s.Zone = time.UTC
 	}
-	appendRow, headed := appendNDJSON[T], s.Format == NDJSON
-	head := func(names []string) error {
-		headed = true
+	appendRow, hasHeader := appendNDJSON[T], s.Format == NDJSON
+	writeHeader := func(names []string) error {
+		hasHeader = true
 		_, err := io.WriteString(w, s.header(names))
 		return err
 	}
-	if !headed {
+	if !hasHeader {
 		appendRow = func(b []byte, columns []Column[T], row *T) []byte { return appendCSV(b, columns, row, s) }
 	}
 	if s.Format == CSV || s.Format == Spreadsheet {
-		if err := head(names(columns)); err != nil {
+		if err := writeHeader(names(columns)); err != nil {
 			return err
 		}
 	}
 	var b []byte
 	for row, err := range rows {
-		if err == nil && !headed { // the first row says which columns have times
-			err = head(zoneNames(columns, &row, s.Zone))
+		if err == nil && !hasHeader { // the first row tells which columns have times
+			err = writeHeader(zoneNames(columns, &row, s.Zone))
 		}
 		if err == nil {
 			b = appendRow(b[:0], columns, &row)
@@ -135,8 +136,8 @@ func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, e
 			*s.Rows++
 		}
 	}
-	if !headed {
-		return head(names(columns))
+	if !hasHeader {
+		return writeHeader(names(columns))
 	}
 	return nil
 }
@@ -148,28 +149,28 @@ func (s Style) header(names []string) string {
 	return strings.Join(names, ",") + "\n"
 }
 
-func names[T any](columns []Column[T]) (all []string) {
+func names[T any](columns []Column[T]) (list []string) {
 	for _, c := range columns {
-		all = append(all, c.Name)
+		list = append(list, c.Name)
 	}
-	return all
+	return list
 }
 
-// zoneNames returns the names of columns, with the zone of those that have times.
+// zoneNames returns the names of columns. Names of columns with times include the zone.
 func zoneNames[T any](columns []Column[T], row *T, zone *time.Location) []string {
-	all := names(columns)
+	headers := names(columns)
 	for i, c := range columns {
 		if c.Value(row).instant {
-			all[i] += " (" + zone.String() + ")"
+			headers[i] += " (" + zone.String() + ")"
 		}
 	}
-	return all
+	return headers
 }
 
-// maskColumns returns the columns as a reader may see them. What is masked is a text.
-func maskColumns[T any](columns []Column[T], mask Mask) (all []Column[T]) {
+// maskColumns returns columns that mask personal values. A masked value is a text.
+func maskColumns[T any](columns []Column[T], mask Mask) (masked []Column[T]) {
 	for _, c := range columns {
-		all = append(all, Column[T]{c.Name, func(row *T) Value {
+		masked = append(masked, Column[T]{c.Name, func(row *T) Value {
 			v := c.Value(row)
 			if v.personal != 0 && v.text != "" {
 				v = Text(mask(v.personal, v.text))
@@ -177,7 +178,7 @@ func maskColumns[T any](columns []Column[T], mask Mask) (all []Column[T]) {
 			return v
 		}})
 	}
-	return all
+	return masked
 }
 
 func appendCSV[T any](b []byte, columns []Column[T], row *T, s Style) []byte {
@@ -189,9 +190,9 @@ func appendCSV[T any](b []byte, columns []Column[T], row *T, s Style) []byte {
 		v := c.Value(row)
 		switch {
 		case s.Format == CSV:
-		case excel && !v.at.IsZero():
-			v.text = v.at.In(s.Zone).Format(time.DateTime)
-		case !v.raw && strings.IndexAny(v.text, "=+-@\t\r\n") == 0: // a formula; some skip white space before it
+		case excel && !v.time.IsZero():
+			v.text = v.time.In(s.Zone).Format(time.DateTime)
+		case !v.raw && strings.IndexAny(v.text, "=+-@\t\r\n") == 0: // a formula; some programs skip leading white space
 			v.text = "'" + v.text
 		case excel && v.raw && !strings.HasPrefix(v.text, "["):
 			v.text = strings.Replace(v.text, ".", ",", 1)
@@ -202,7 +203,7 @@ func appendCSV[T any](b []byte, columns []Column[T], row *T, s Style) []byte {
 	return b
 }
 
-// appendField quotes what needs it, and spaces at the ends, which some readers cut off.
+// appendField quotes a value if necessary, also for spaces at its ends: some readers cut them.
 func appendField(b []byte, v string, separator byte) []byte {
 	for i := range len(v) {
 		isEnd := i == 0 || i == len(v)-1
@@ -232,14 +233,14 @@ func appendNDJSON[T any](b []byte, columns []Column[T], row *T) []byte {
 	return append(b, '}', '\n')
 }
 
-// appendQuoted appends a JSON string. Storage has valid UTF-8 only; anything else is replaced.
+// appendQuoted appends a JSON string. Invalid UTF-8, which the storage never has, is replaced.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, r := range s {
 		if r >= ' ' && r != '"' && r != '\\' {
 			b = utf8.AppendRune(b, r)
-		} else if at := strings.IndexRune("\b\f\n\r\t\"\\", r); at >= 0 {
-			b = append(b, '\\', `bfnrt"\`[at])
+		} else if i := strings.IndexRune("\b\f\n\r\t\"\\", r); i >= 0 {
+			b = append(b, '\\', `bfnrt"\`[i])
 		} else {
 			b = fmt.Appendf(b, "\\u%04x", r)
 		}
