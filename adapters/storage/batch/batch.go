@@ -1,13 +1,13 @@
 // Package batch writes and reads many rows in one statement, in transactions that are retried
-// when they lose a race. It knows tables and rows, and nothing of a bank.
+// after a conflict. It knows tables and rows, but nothing about banks.
 //
-// A row is declared once: as a struct that is a model of gorm. A Table takes its columns, their
+// A row is declared once: as a struct that is a gorm model. A Table takes its columns, their
 // order and their types from gorm's parsed schema, and makes statements and arrays from them.
-// The batches do not go through gorm itself, because gorm sends one argument for each value and
-// one statement for each round trip. A batch sends one array for each column, and all
-// statements of a transaction at once.
+// The batches do not use gorm itself, because gorm sends one argument for each value and one
+// statement for each round trip. A batch sends one array for each column, and all statements of
+// a transaction at once.
 //
-// What differs between databases is a Dialect.
+// A Dialect contains the differences between databases.
 package batch
 
 import (
@@ -17,31 +17,31 @@ import (
 )
 
 // Dialect adapts this package to a database. Insert, Update, Delete and Find return the SQL of
-// a Request. Each Session of the dialect knows how to send it with its rows.
+// a Request. A Session of the dialect sends this SQL together with the rows.
 type Dialect interface {
 	// Insert adds rows with these columns.
 	Insert(table string, columns []Column, conflict Conflict) string
 	// Update finds rows by their keys and sets their other columns.
 	Update(table string, columns []Column) string
-	// Delete removes the rows with these keys for which a condition holds, unless it is
-	// empty. In the condition, {name} is the value of a column of the argument.
+	// Delete removes the rows with these keys that satisfy a condition. An empty condition is
+	// always satisfied. In the condition, {name} is the value of a column of the argument.
 	Delete(table string, columns []Column, condition string) string
 	// Find looks up one row for each key, in the order of the keys.
 	Find(l *Lookup) string
 	// Bind converts a value of a row into an argument of a gorm query.
 	Bind(value any) any
-	// Classify says what a native error means.
+	// Classify returns the kind of a native error.
 	Classify(err error) Failure
 	// Begin starts a transaction.
 	Begin(ctx context.Context) (Session, error)
 	// Within returns a Session inside a transaction that the caller ends.
 	Within(tx Tx) Session
-	// Prepare lists the statements that begin a transaction of this purpose. A
-	// Session of Begin needs none for a batch.
+	// Prepare returns the statements that begin a transaction of this purpose. A Session from
+	// Begin needs no such statement for a batch.
 	Prepare(p Purpose) []string
 }
 
-// Tx is a transaction that its owner ends: a *sql.Tx, or what stands for one.
+// Tx is a transaction that its owner ends: a *sql.Tx or an equivalent.
 type Tx interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 	ExecContext(ctx context.Context, query string, arguments ...any) (sql.Result, error)
@@ -58,50 +58,49 @@ const (
 	Change Purpose = iota
 	// Import is a long transaction in a Session.
 	Import
-	// Snapshot is a long transaction that only reads, through gorm. All its
-	// statements see the same state.
+	// Snapshot is a long transaction that only reads, through gorm. All its statements see the
+	// same state.
 	Snapshot
 )
 
-// Session is one transaction on one connection. It is used by one goroutine,
-// and ends with Rollback, also after Commit.
+// Session is one transaction on one connection. Only one goroutine may use it. The caller must
+// call Rollback at the end, also after Commit.
 type Session interface {
 	// Exchange sends the requests, in one round trip if the database can.
 	Exchange(ctx context.Context, requests ...Request) error
-	// Commit sends the requests together with the commit. No Exchange may
-	// follow. It returns when everything that the transaction wrote is durable,
-	// and everything that a request which Decides has found. If ctx ends during the
-	// commit, the commit goes on, and the error is one of Interrupted.
+	// Commit sends the requests together with the commit. After it, no Exchange is allowed. It
+	// returns when all writes of the transaction are durable, and all rows that a request with
+	// Decides has found. If ctx ends during the commit, the commit continues and the error has
+	// the kind Interrupted.
 	Commit(ctx context.Context, requests ...Request) error
-	// Rollback undoes what was not committed and returns the connection.
+	// Rollback undoes uncommitted changes and returns the connection.
 	Rollback()
 }
 
 // Request is one statement for many rows.
 type Request struct {
-	// Name says what it does, for traces. It contains no values.
+	// Name describes the request in traces. It contains no values.
 	Name string
 	SQL  string
-	// Rows are its arguments. The SQL runs once for all rows, or once for each
-	// of them, as the dialect does it.
+	// Rows are the arguments. The dialect runs the SQL once for all rows, or once for each row.
 	Rows Rows
-	// Found receives each row that a lookup finds; nil for other statements.
+	// Found receives each row that a lookup finds. It is nil for other statements.
 	Found func(Scan) error
-	// Decides says that a row which exists decides an answer: one that the lookup
-	// finds, or one that the insert leaves as it is. The transaction that wrote
-	// the row may still wait for a standby, so the commit must wait for it too.
+	// Decides: an existing row decides an answer. It is a row that the lookup finds, or that
+	// the insert does not change. The transaction that wrote this row may still wait for a
+	// standby, so the commit must wait for it too.
 	Decides bool
-	// Races says that another transaction may add a row with the same key at the same
-	// moment. An insert that finds such a row has lost a race.
+	// Races: another transaction may add a row with the same key at the same moment. An insert
+	// that finds such a row has lost a race.
 	Races bool
-	// Writes says that the statement writes each of its rows, or has failed.
+	// Writes: the statement writes each of its rows, or fails.
 	Writes bool
 }
 
-// Scan reads a row into variables and returns the index of the key for which it was found.
+// Scan reads a row into variables. It returns the index of the key that the row belongs to.
 type Scan func(into ...any) (key int, err error)
 
-// NonEmpty leaves out the requests without rows.
+// NonEmpty returns the requests that have rows.
 func NonEmpty(requests ...Request) []Request {
 	n := 0
 	for _, r := range requests {
@@ -113,28 +112,27 @@ func NonEmpty(requests ...Request) []Request {
 	return requests[:n]
 }
 
-// Conflict says what an insert does with a row whose key exists. Its zero value
-// is an error of the database.
+// Conflict says what an insert does if a key exists. By default the database returns an error.
 type Conflict struct {
 	Keys []string
-	// Set are the columns that the existing row takes from the new one. Without
-	// them the existing row stays as it is.
+	// Set are the columns of the existing row that get the new values. If Set is empty, the
+	// existing row does not change.
 	Set []string
 }
 
-// Lookup describes a query that finds at most one row for each key.
+// Lookup is a query that finds at most one row for each key.
 type Lookup struct {
 	Table  string
 	Select []Column
 	Where  []Condition
-	// And is a further condition on the table t in SQL, in which {name} is the value of a
-	// column of Where. Order picks one of several rows. Both may be empty.
+	// And is an additional condition in SQL on the table t. In it, {name} is the value of a
+	// column of Where. Order selects one of several rows. Both may be empty.
 	And, Order string
 	Lock       Lock
 }
 
-// Condition compares a column of the table with the same column of the key. Without an
-// Operator the column is only for Lookup.And.
+// Condition compares a column of the table with the same column of the key. A column without an
+// Operator is only used in Lookup.And.
 type Condition struct {
 	Column
 	Operator string
@@ -146,38 +144,38 @@ type Lock uint8
 // The locks.
 const (
 	NoLock Lock = iota
-	// ForUpdate waits for rows that others have locked.
+	// ForUpdate waits for rows that other transactions have locked.
 	ForUpdate
-	// SkipLocked does not find rows that others have locked.
+	// SkipLocked ignores rows that other transactions have locked.
 	SkipLocked
 )
 
-// Failure classifies an error of a database for the caller.
+// Failure tells the caller the kind of a database error.
 type Failure uint8
 
 // The failures.
 const (
-	// Unknown is an error that a retry does not repair.
+	// Unknown is an error that a retry does not fix.
 	Unknown Failure = iota
-	// LostRace means that the transaction was undone in favour of another one. A
-	// retry may well succeed.
+	// LostRace: the database rolled the transaction back because of a conflict. A retry may
+	// succeed.
 	LostRace
-	// Unreachable means no connection, no space or no time. Nothing was committed.
+	// Unreachable: no connection, no disk space or a timeout. Nothing was committed.
 	Unreachable
-	// Interrupted means that the connection was lost during the commit.
+	// Interrupted: the connection was lost during the commit.
 	Interrupted
-	// Broken means that the connection was lost, or was found lost, and that
-	// nothing was committed. A retry on another connection may well succeed.
+	// Broken: the connection was lost, or was already lost before. Nothing was committed. A
+	// retry on another connection may succeed.
 	Broken
-	// Fallback means that the transaction does its work in another way when it is run
-	// again. The cause says what the error means otherwise.
+	// Fallback: the transaction will work in a different way when it runs again. The cause has
+	// the kind of the error if it does not run again.
 	Fallback
-	// Refused means that the work has ended its transaction for a reason of its own, which
-	// is the cause. Retry returns the cause as it is.
+	// Refused: the work ended its transaction for its own reason, which is the cause. Retry
+	// returns this cause unchanged.
 	Refused
 )
 
-// FailureError is an error that says what it means, whatever its cause is.
+// FailureError is an error of a known kind, independent of its cause.
 type FailureError struct {
 	Failure
 	Cause error
@@ -188,7 +186,7 @@ func (e FailureError) Error() string { return e.Cause.Error() }
 // Unwrap returns the cause.
 func (e FailureError) Unwrap() error { return e.Cause }
 
-// SQL is the clause ON CONFLICT as SQLite and Postgres have it.
+// SQL returns the clause ON CONFLICT for SQLite and Postgres.
 func (c *Conflict) SQL() string {
 	if len(c.Keys) == 0 {
 		return ""
@@ -204,7 +202,7 @@ func (c *Conflict) SQL() string {
 	return " ON CONFLICT (" + keys + ") DO UPDATE SET " + strings.Join(set, ", ")
 }
 
-// Rest is what follows the conditions on the columns: And and Order.
+// Rest returns the SQL after the conditions on the columns: And and Order.
 func (l *Lookup) Rest() (sql string) {
 	if l.And != "" {
 		sql = " AND " + l.And
@@ -215,11 +213,11 @@ func (l *Lookup) Rest() (sql string) {
 	return sql
 }
 
-// Each calls found for every row, and closes rows.
-func Each(rows *sql.Rows, found func() error) error {
+// Each calls visit for every row, and closes rows.
+func Each(rows *sql.Rows, visit func() error) error {
 	defer rows.Close()
 	for rows.Next() {
-		if err := found(); err != nil {
+		if err := visit(); err != nil {
 			return err
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"unsafe"
 )
 
-// Kind is what a column holds. Each kind has one Go type, so that the values of
-// a column travel as one array.
+// Kind is the type of the values in a column. Each kind has one Go type, so that the values of
+// a column can be sent as one array.
 type Kind uint8
 
-// The kinds, with the type of a field and of an array.
+// The kinds, with the type of a struct field and the type of an array.
 const (
 	Integer     Kind = iota // int64, []int64
 	NullInteger             // sql.NullInt64, []*int64
@@ -22,7 +22,7 @@ const (
 	Time                    // Instant, []*time.Time; nil is NULL
 )
 
-// kinds finds the kind of a field by its type.
+// kinds maps the type of a struct field to its kind.
 var kinds = map[reflect.Type]Kind{
 	reflect.TypeFor[int64]():         Integer,
 	reflect.TypeFor[sql.NullInt64](): NullInteger,
@@ -37,16 +37,16 @@ var kinds = map[reflect.Type]Kind{
 type Column struct {
 	Name string
 	Kind Kind
-	// Key says that it belongs to the primary key.
+	// Key: the column belongs to the primary key.
 	Key bool
-	// Nullable says that it may be NULL.
+	// Nullable: the column may be NULL.
 	Nullable bool
-	// Sparse says that its default in the schema means the same as an empty
-	// value. An insert leaves it out if it is empty in all rows.
+	// Sparse: the default in the schema means the same as an empty value. An insert leaves the
+	// column out if it is empty in all rows.
 	Sparse bool
 
-	index  []int   // of the field in a row, for package reflect
-	offset uintptr // of the field in a row
+	index  []int   // index of the field in a row, for package reflect
+	offset uintptr // offset of the field in a row
 }
 
 // Rows are the arguments of a Request: some columns of many rows.
@@ -55,36 +55,36 @@ type Rows struct {
 	size    uintptr
 	count   int
 	columns []Column
-	// late fills the rows. It is nil if they are known.
+	// late fills the rows. It is nil if the rows are already filled.
 	late func()
 }
 
 func newRows[R any](rows []R, columns []Column) Rows {
-	var one R
-	return Rows{unsafe.Pointer(unsafe.SliceData(rows)), unsafe.Sizeof(one), len(rows), columns, nil} //nolint:gosec // the offsets are those of R
+	var zero R
+	return Rows{unsafe.Pointer(unsafe.SliceData(rows)), unsafe.Sizeof(zero), len(rows), columns, nil} //nolint:gosec // the offsets are those of R
 }
 
-// at is the field of a column in row i. The column's Kind says of which type it
-// is. By reflection the arrays of a batch took three times as long.
-func at[F any](r *Rows, c *Column, i int) *F {
+// field returns the field of a column in row i. Its type depends on the Kind of the column.
+// With reflection the arrays of a batch took three times as long.
+func field[F any](r *Rows, c *Column, i int) *F {
 	return (*F)(unsafe.Add(r.first, uintptr(i)*r.size+c.offset))
 }
 
-// Width is the number of arguments of a row.
+// Width returns the number of arguments of a row.
 func (r *Rows) Width() int { return len(r.columns) }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (r *Rows) Len() int { return r.count }
 
-// IsLate reports whether the rows are worked out when they are needed (see
-// Statement.Later). Arrays and Append then take their time.
+// IsLate reports whether the rows are computed when they are needed (see Statement.Later). Then
+// Arrays and Append take that time.
 func (r *Rows) IsLate() bool { return r.late != nil }
 
-// Start works out late rows in another goroutine. It does nothing for other rows.
+// Start computes late rows in another goroutine. It does nothing for other rows.
 func (r *Rows) Start() {
 	if r.late != nil {
 		go func() {
-			defer func() { _ = recover() }() // whoever needs the rows panics too
+			defer func() { _ = recover() }() // the goroutine that needs the rows panics too
 			r.late()
 		}()
 	}
@@ -96,8 +96,8 @@ func (r *Rows) wait() {
 	}
 }
 
-// Arrays returns one array for each column. The arrays share the memory of the
-// rows, which must not change until the request is sent.
+// Arrays returns one array for each column. The arrays share the memory of the rows. The rows
+// must not change until the request is sent.
 func (r *Rows) Arrays() []any {
 	r.wait()
 	arrays := make([]any, len(r.columns))
@@ -137,13 +137,13 @@ func (r *Rows) array(c *Column) any {
 func collect[F, T any](r *Rows, c *Column, value func(*F) T) []T {
 	values := make([]T, r.count)
 	for i := range values {
-		values[i] = value(at[F](r, c, i))
+		values[i] = value(field[F](r, c, i))
 	}
 	return values
 }
 
-// Append appends the values of row i to values: nil for NULL, else an int64, a
-// string, a []byte, a [16]byte or a time.Time.
+// Append appends the values of row i to values: nil for NULL, otherwise an int64, string,
+// []byte, [16]byte or time.Time.
 func (r *Rows) Append(values []any, i int) []any {
 	r.wait()
 	for k := range r.columns {
@@ -155,28 +155,28 @@ func (r *Rows) Append(values []any, i int) []any {
 func (r *Rows) value(c *Column, i int) any {
 	switch c.Kind {
 	case Integer:
-		return *at[int64](r, c, i)
+		return *field[int64](r, c, i)
 	case NullInteger:
-		if n := at[sql.NullInt64](r, c, i); n.Valid {
+		if n := field[sql.NullInt64](r, c, i); n.Valid {
 			return n.Int64
 		}
 		return nil
 	case Bytes:
-		return *at[[]byte](r, c, i)
+		return *field[[]byte](r, c, i)
 	case Identifier:
-		return [16]byte(*at[UUID](r, c, i))
+		return [16]byte(*field[UUID](r, c, i))
 	case Date:
-		if d := *at[Day](r, c, i); d != "" {
+		if d := *field[Day](r, c, i); d != "" {
 			return string(d)
 		}
 		return nil
 	case Time:
-		if t := at[Instant](r, c, i); !t.IsZero() {
+		if t := field[Instant](r, c, i); !t.IsZero() {
 			return t.Time
 		}
 		return nil
 	default:
-		return *at[string](r, c, i)
+		return *field[string](r, c, i)
 	}
 }
 
@@ -186,17 +186,17 @@ func (r *Rows) isEmpty(c *Column) bool {
 		var empty bool
 		switch c.Kind {
 		case Integer:
-			empty = *at[int64](r, c, i) == 0
+			empty = *field[int64](r, c, i) == 0
 		case NullInteger:
-			empty = *at[sql.NullInt64](r, c, i) == sql.NullInt64{}
+			empty = *field[sql.NullInt64](r, c, i) == sql.NullInt64{}
 		case Bytes:
-			empty = *at[[]byte](r, c, i) == nil
+			empty = *field[[]byte](r, c, i) == nil
 		case Identifier:
-			empty = *at[UUID](r, c, i) == UUID{}
+			empty = *field[UUID](r, c, i) == UUID{}
 		case Time:
-			empty = at[Instant](r, c, i).IsZero()
+			empty = field[Instant](r, c, i).IsZero()
 		default:
-			empty = *at[string](r, c, i) == ""
+			empty = *field[string](r, c, i) == ""
 		}
 		if !empty {
 			return false

@@ -12,7 +12,7 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// Table makes the statements for the rows of a model. Make it once at startup.
+// Table makes the statements for the rows of a model. Create it once at startup.
 type Table[R any] struct {
 	Name    string
 	Columns []Column
@@ -22,12 +22,12 @@ type Table[R any] struct {
 	dialect Dialect
 }
 
-// maxColumns is how many columns a table can have: sparse has a bit for each.
+// maxColumns is the maximum number of columns of a table. The type sparse has a bit for each.
 const maxColumns = 64
 
-// NewTable returns the table of the model R. The namer is that of the gorm.DB which uses the
-// same model. A model that gorm cannot parse, with a field of a type without a Kind, or with
-// more than 64 columns, is a mistake of the programmer: NewTable panics.
+// NewTable returns the table of the model R. Use the namer of the gorm.DB that uses the model.
+// NewTable panics on programming errors: a model that gorm cannot parse, a field of a type
+// without a Kind, or more than 64 columns.
 func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 	parsed, err := schema.Parse(new(R), new(sync.Map), namer)
 	if err != nil {
@@ -39,7 +39,7 @@ func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 	t, row := &Table[R]{Name: parsed.Table, dialect: d}, reflect.New(reflect.TypeFor[R]()).Elem()
 	for _, f := range parsed.Fields {
 		if f.DBName == "" {
-			continue // it is no column
+			continue // the field is not a column
 		}
 		kind, ok := kinds[f.FieldType]
 		if !ok {
@@ -58,7 +58,7 @@ func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 	return t
 }
 
-// Names are the names of columns.
+// Names returns the names of columns.
 func Names(columns []Column) []string {
 	names := make([]string, len(columns))
 	for i := range columns {
@@ -67,25 +67,25 @@ func Names(columns []Column) []string {
 	return names
 }
 
-// Select are the columns of these names, in this order.
+// Select returns the columns with these names, in this order.
 func (t *Table[R]) Select(names ...string) []Column {
 	columns := make([]Column, len(names))
 	for i, name := range names {
-		at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
-		if at < 0 {
+		index := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
+		if index < 0 {
 			panic("batch: table " + t.Name + " has no column " + name)
 		}
-		columns[i] = t.Columns[at]
+		columns[i] = t.Columns[index]
 	}
 	return columns
 }
 
-// Insert adds rows. A row whose key exists is an error of the database.
+// Insert adds rows. The database returns an error if the key of a row exists.
 func (t *Table[R]) Insert() *Statement[R] { return t.insert(Conflict{}) }
 
-// Upsert adds rows, and sets these columns of rows whose keys exist. Without columns,
-// these rows stay as they are. It finds each row through the primary key and nothing
-// else, whatever the planner thinks of the size of the table.
+// Upsert adds rows. If the key of a row exists, it sets these columns of the existing row.
+// Without columns, the existing row does not change. It always finds rows through the primary
+// key, even if the planner estimates the size of the table wrong.
 func (t *Table[R]) Upsert(columns ...string) *Statement[R] {
 	return t.insert(Conflict{Keys: t.Keys, Set: columns})
 }
@@ -102,34 +102,34 @@ func (t *Table[R]) insert(conflict Conflict) *Statement[R] {
 
 // Update sets these columns of existing rows.
 func (t *Table[R]) Update(columns ...string) *Statement[R] {
-	all := t.Select(slices.Concat(t.Keys, columns)...)
-	s := t.Statement("update "+t.Name, all, t.dialect.Update(t.Name, all))
+	selected := t.Select(slices.Concat(t.Keys, columns)...)
+	s := t.Statement("update "+t.Name, selected, t.dialect.Update(t.Name, selected))
 	s.writes = true
 	return s
 }
 
-// Delete removes rows for which the condition of Dialect.Delete holds. It receives the
+// Delete removes rows that satisfy the condition of Dialect.Delete. The condition can use the
 // primary key and these columns.
 func (t *Table[R]) Delete(condition string, columns ...string) *Statement[R] {
-	all := t.Select(slices.Concat(t.Keys, columns)...)
-	return t.Statement("delete "+t.Name, all, t.dialect.Delete(t.Name, all, condition))
+	selected := t.Select(slices.Concat(t.Keys, columns)...)
+	return t.Statement("delete "+t.Name, selected, t.dialect.Delete(t.Name, selected, condition))
 }
 
-// Statement is a statement with SQL of its own. It receives these columns.
+// Statement returns a statement with the given SQL. Its arguments are these columns.
 func (t *Table[R]) Statement(name string, columns []Column, sql string) *Statement[R] {
 	return &Statement[R]{name: name, columns: columns, sql: sql}
 }
 
 // Find looks up rows by their primary key and reads these columns.
-func (t *Table[R]) Find(lock Lock, and string, columns ...string) *Query[R] {
-	l := Lookup{Select: t.Select(columns...), And: and, Lock: lock}
+func (t *Table[R]) Find(lock Lock, condition string, columns ...string) *Query[R] {
+	l := Lookup{Select: t.Select(columns...), And: condition, Lock: lock}
 	for _, c := range t.Select(t.Keys...) {
 		l.Where = append(l.Where, Condition{c, "="})
 	}
 	return t.Lookup("find "+t.Name, l)
 }
 
-// Lookup finds rows as l says. Its table is this one.
+// Lookup returns the query l on this table.
 func (t *Table[R]) Lookup(name string, l Lookup) *Query[R] {
 	l.Table = t.Name
 	keys := make([]Column, len(l.Where))
@@ -139,8 +139,8 @@ func (t *Table[R]) Lookup(name string, l Lookup) *Query[R] {
 	return &Query[R]{Statement[R]{name: name, columns: keys, sql: t.dialect.Find(&l)}, l.Select}
 }
 
-// Encoder receives the columns of a row. Text, Bytes and Time also receive empty
-// values, which they leave out.
+// Encoder receives the columns of a row. Text, Bytes and Time also receive empty values and
+// ignore them.
 type Encoder interface {
 	Int(column string, value int64)
 	Text(column, value string)
@@ -148,9 +148,9 @@ type Encoder interface {
 	Time(column string, value time.Time)
 }
 
-// Encode hands the columns of a row of the table to e, in their order. It leaves out columns
-// with the zero value and those that skip names. It runs once for each row of a batch, so it
-// finds the fields by their offsets: by reflection it took five times as long.
+// Encode passes the columns of a row of the table to e, in their order. It leaves out columns
+// with the zero value and columns in skip. It runs once for each row of a batch, so it finds
+// the fields by their offsets: with reflection it took five times as long.
 func Encode[R any](t *Table[R], row *R, e Encoder, skip ...string) {
 	base := unsafe.Pointer(row) //nolint:gosec // the offsets are those of R
 	for i := range t.Columns {
@@ -181,45 +181,45 @@ func Encode[R any](t *Table[R], row *R, e Encoder, skip ...string) {
 	}
 }
 
-// Targets returns fields of a row as targets of a scan, in the order of the columns.
+// Targets returns the fields of a row as scan targets, in the order of the columns.
 func Targets[R any](row *R, columns []Column) []any {
 	v := reflect.ValueOf(row).Elem()
-	into := make([]any, len(columns))
+	targets := make([]any, len(columns))
 	for i := range columns {
-		into[i] = v.FieldByIndex(columns[i].index).Addr().Interface()
+		targets[i] = v.FieldByIndex(columns[i].index).Addr().Interface()
 	}
-	return into
+	return targets
 }
 
-// Statement is one kind of work on many rows.
+// Statement is a statement that can run for many rows.
 type Statement[R any] struct {
 	name    string
 	columns []Column
 	sql     string
-	sparse  *sparse // nil for what is no insert
+	sparse  *sparse // nil unless it is an insert
 	races   bool    // Request.Races
-	writes  bool    // each row, or it has failed
+	writes  bool    // Request.Writes
 }
 
-// Racing marks an insert of rows whose keys others may add at the same moment, after a
-// lookup did not find them: see Request.Races.
+// Racing marks an insert of rows that another transaction may add at the same moment, after a
+// lookup did not find them. See Request.Races.
 func (s *Statement[R]) Racing() *Statement[R] {
 	s.races = true
 	return s
 }
 
-// Request is the statement for these rows.
+// Request returns the statement for these rows.
 func (s *Statement[R]) Request(rows []R) Request {
 	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns), Races: s.races, Writes: s.writes}
 	if s.sparse != nil && len(rows) > 0 {
-		r.SQL, r.Rows.columns = s.sparse.without(&r.Rows)
+		r.SQL, r.Rows.columns = s.sparse.withoutEmpty(&r.Rows)
 	}
 	return r
 }
 
-// Later is the statement for one row, which work returns. A Session calls work
-// once, while the database runs the statements before this one. Another goroutine
-// may do so. If work panics, the Session panics.
+// Later returns the statement for one row, which work returns. A Session calls work once, while
+// the database runs the statements before this one. The call may run in another goroutine. If
+// work panics, the Session panics.
 func (s *Statement[R]) Later(work func() R) Request {
 	rows := make([]R, 1)
 	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns), Writes: s.writes}
@@ -227,12 +227,12 @@ func (s *Statement[R]) Later(work func() R) Request {
 	return r
 }
 
-// sparse makes variants of an insert without the columns that are empty in all
-// rows. Most rows leave most columns empty, and each column costs time in the
-// database. There are as many variants as callers have habits.
+// sparse makes variants of an insert without the columns that are empty in all rows. Most rows
+// leave most columns empty, and each column costs time in the database. The number of variants
+// depends on which columns the callers fill.
 type sparse struct {
 	sql      func([]Column) string
-	variants sync.Map // of *variant by a bit for each column
+	variants sync.Map // *variant by a bit for each column
 }
 
 type variant struct {
@@ -240,7 +240,7 @@ type variant struct {
 	columns []Column
 }
 
-func (s *sparse) without(rows *Rows) (string, []Column) {
+func (s *sparse) withoutEmpty(rows *Rows) (string, []Column) {
 	var kept uint64
 	for i := range rows.columns {
 		c := &rows.columns[i]
@@ -265,21 +265,21 @@ func (s *sparse) without(rows *Rows) (string, []Column) {
 // Query is a Statement that finds rows.
 type Query[R any] struct {
 	Statement[R]
-	found []Column
+	selected []Column
 }
 
-// Request finds the rows of these keys. found receives the index of a key, and
-// a row that has only the columns of the query and is valid during the call.
-func (q *Query[R]) Request(keys []R, found func(key int, row *R) error) Request {
+// Request looks up the rows with these keys. visit receives the index of a key and a row. The
+// row has only the columns of the query, and is valid only during the call.
+func (q *Query[R]) Request(keys []R, visit func(key int, row *R) error) Request {
 	r := q.Statement.Request(keys)
 	row := new(R)
-	into := Targets(row, q.found)
+	targets := Targets(row, q.selected)
 	r.Found = func(scan Scan) error {
-		key, err := scan(into...)
+		key, err := scan(targets...)
 		if err != nil {
 			return err
 		}
-		return found(key, row)
+		return visit(key, row)
 	}
 	return r
 }

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxAttempts bounds how often a transaction that lost a race is run, to about
-	// two seconds. A distributed database may reject every second commit: then one
-	// transaction of two thousand would lose 11 times.
+	// maxAttempts bounds the attempts of a transaction that lost a race, to about two seconds
+	// in total. A distributed database may reject every second commit: then one of two thousand
+	// transactions would lose 11 times.
 	maxAttempts = 24
-	// firstBackoff doubles with every attempt, up to lastBackoff. Each wait is a
-	// random part of it, so that those who met once do not meet again.
+	// firstBackoff doubles with every attempt, up to lastBackoff. Each wait is a random part of
+	// it, so that two transactions that collided do not collide again.
 	firstBackoff = 2 * time.Millisecond
 	lastBackoff  = 250 * time.Millisecond
 )
@@ -26,12 +26,11 @@ const (
 // DB runs transactions. It is safe for concurrent use.
 type DB struct {
 	Dialect Dialect
-	// Ready is called before each transaction; its error ends it.
+	// Ready is called before each transaction. If it fails, the transaction does not start.
 	Ready func(context.Context) error
-	// Failed is called when something failed that did not lose a race.
+	// Failed is called after a failure that is not a lost race.
 	Failed func()
-	// Explain says in a sentence why the database could not do something. Empty means
-	// that there is nothing to say.
+	// Explain returns a sentence that explains an error of the database, or "".
 	Explain func(error) string
 
 	attempts int
@@ -45,8 +44,8 @@ func NewDB(d Dialect, ready func(context.Context) error) *DB {
 	return &DB{d, ready, func() {}, func(error) string { return "" }, maxAttempts}
 }
 
-// Inside returns the DB inside a transaction that the caller ends. It retries
-// nothing: the caller must retry a transaction that lost a race.
+// Inside returns the DB inside a transaction that the caller ends. It does not retry: the
+// caller must retry a transaction that lost a race.
 func (db *DB) Inside(tx Tx) *DB {
 	return &DB{inside{db.Dialect, tx}, db.Ready, db.Failed, db.Explain, 1}
 }
@@ -58,21 +57,22 @@ type inside struct {
 
 func (i inside) Begin(context.Context) (Session, error) { return i.Dialect.Within(i.tx), nil }
 
-// Prepare lists nothing: the transaction has begun, and its settings are those of its owner.
+// Prepare returns nothing: the transaction has begun, and its owner has chosen the settings.
 func (i inside) Prepare(Purpose) []string { return nil }
 
-// Transact runs work in a transaction of its own, and retries it when it loses
-// a race. work ends with Commit: without it, everything is undone. The error has its kind.
+// Transact runs work in a new transaction, and retries it if it loses a race. work must end
+// with Commit, otherwise all changes are undone. The error has a kind of package fault.
 func (db *DB) Transact(ctx context.Context, work func(Session) error) error {
 	return db.Retry(ctx, func() error { return db.Attempt(ctx, work) })
 }
 
-// Retry runs a whole transaction, and runs it again when it loses a race, or once when its
-// connection was broken. After a Fallback it runs it again at once, unless the database cannot
-// be reached or its answer is unknown. The error has its kind, unless the work was Refused.
+// Retry runs a whole transaction. It runs it again if it loses a race, and once if its
+// connection was broken. After a Fallback it runs it again at once, unless the database is
+// unreachable or the result is unknown. The error has a kind of package fault, unless the work
+// was Refused.
 func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 	backoff := firstBackoff
-	mended := false
+	reconnected := false
 	for attempt := 1; ; attempt++ {
 		err := transaction()
 		if err == nil {
@@ -93,8 +93,8 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 			db.Failed()
 		}
 		switch mayRetry := attempt < db.attempts && ctx.Err() == nil; {
-		case mayRetry && failure == Broken && !mended:
-			mended = true // a server that has just been restarted ends all connections at once
+		case mayRetry && failure == Broken && !reconnected:
+			reconnected = true // a server that was restarted closes all connections at once
 		case mayRetry && failure == LostRace && wait(ctx, backoff):
 			backoff = min(2*backoff, lastBackoff)
 		default:
@@ -103,7 +103,7 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 	}
 }
 
-// Attempt runs work in a transaction once. The error is as it came.
+// Attempt runs work in a transaction once. It returns the error unchanged.
 func (db *DB) Attempt(ctx context.Context, work func(Session) error) error {
 	if err := db.Ready(ctx); err != nil {
 		return err
@@ -128,7 +128,7 @@ func wait(ctx context.Context, backoff time.Duration) bool {
 	}
 }
 
-// Translate gives an error its kind of package fault; nil stays nil.
+// Translate gives an error its kind of package fault. nil stays nil.
 func (db *DB) Translate(err error) error {
 	if err == nil {
 		return nil
@@ -154,9 +154,9 @@ func (db *DB) withKind(failure Failure, err error) error {
 	}
 }
 
-// Classify classifies an error as it says itself (FailureError), or as the dialect does. It
-// also knows two kinds of errors of package sql: the connection or the transaction has
-// ended, or the context has ended. Package sql ends the transaction of a cancelled context.
+// Classify returns the kind of an error: from a FailureError, or from the dialect. It also
+// handles two kinds of errors of package sql: the connection or the transaction has ended, or
+// the context has ended. Package sql ends the transaction of a cancelled context.
 func (db *DB) Classify(err error) Failure {
 	failure := db.Dialect.Classify(err)
 	if known, ok := errors.AsType[FailureError](err); ok {

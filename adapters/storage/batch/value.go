@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// The types of columns beside int64, sql.NullInt64, string and []byte. Each
-// reads what any of the drivers returns.
+// The types of columns in addition to int64, sql.NullInt64, string and []byte. Each can scan
+// the values of all drivers.
 
 // UUID is an identifier of 16 bytes.
 type UUID [16]byte
@@ -17,8 +17,8 @@ type UUID [16]byte
 // GormDataType names the type in gorm's schema.
 func (UUID) GormDataType() string { return "uuid" }
 
-// Scan reads 16 bytes, or the text form. Bytes in the text form are no UUID: no
-// lookup would find such a row.
+// Scan reads 16 bytes, or the text form. It rejects the text form in bytes, because no lookup
+// would find such a row.
 func (u *UUID) Scan(value any) error {
 	if b, isBytes := value.([]byte); isBytes && len(b) == len(u) {
 		*u = UUID(b)
@@ -29,14 +29,14 @@ func (u *UUID) Scan(value any) error {
 		return fmt.Errorf("an identifier is stored as %T", value)
 	}
 	id, err := uuid.Parse(text)
-	if err != nil || len(text) > len("00000000-0000-0000-0000-000000000000") { // Parse knows two longer forms
+	if err != nil || len(text) > len("00000000-0000-0000-0000-000000000000") { // Parse accepts two longer forms
 		return errors.New("a stored identifier is not a UUID")
 	}
 	*u = UUID(id)
 	return nil
 }
 
-// String is the form 8-4-4-4-12 in lower case.
+// String returns the form 8-4-4-4-12 in lower case.
 func (u UUID) String() string { return uuid.UUID(u).String() }
 
 // Day is a calendar day as YYYY-MM-DD. The empty Day is NULL.
@@ -66,7 +66,7 @@ type Instant struct{ time.Time }
 // GormDataType names the type in gorm's schema.
 func (Instant) GormDataType() string { return "timestamptz" }
 
-// Scan reads a time, or a text of TextLayout.
+// Scan reads a time, or a text in TextLayout.
 func (i *Instant) Scan(value any) (err error) {
 	switch v := value.(type) {
 	case nil:
@@ -76,7 +76,7 @@ func (i *Instant) Scan(value any) (err error) {
 	case string:
 		layout := TextLayout
 		if len(v) == len(TextLayout) && v[len(v)-1] == 'Z' {
-			layout = time.RFC3339 // such a text is in both layouts, and Parse is three times as fast with this one
+			layout = time.RFC3339 // such a text has both layouts, and Parse is three times as fast with this one
 		}
 		i.Time, err = time.Parse(layout, v)
 	default:
@@ -85,6 +85,6 @@ func (i *Instant) Scan(value any) (err error) {
 	return err
 }
 
-// TextLayout is the format of an Instant in a database without a type for
-// times. It has a fixed width, so that the texts sort like the times.
+// TextLayout is the format of an Instant in a database without a time type. It has a fixed
+// width, so that the texts sort like the times.
 const TextLayout = "2006-01-02T15:04:05.000000Z"
