@@ -1,5 +1,5 @@
-// Package read has the ports that read: lists, lookups, the calendar and outcomes. Operations
-// is the one reader of all that is stored of an operation, also for verify and the trail.
+// Package read implements the ports that read: lists, lookups, the calendar and outcomes. Only
+// Operations reads everything that is stored of an operation, also for verify and the trail.
 package read
 
 import (
@@ -25,7 +25,7 @@ import (
 	"bankingapi/domain/push"
 )
 
-// reader is backoffice.Reader.
+// reader implements backoffice.Reader.
 type reader struct{ *tables.Database }
 
 var _ backoffice.Reader = reader{}
@@ -35,27 +35,27 @@ func Fill(p *backoffice.Ports, d *tables.Database) {
 	p.Reader, p.Lookups, p.Outcomes = reader{d}, lookups{d}, lookups{d}
 }
 
-// Slack is the maximum difference between the time of an ID and the time of
-// receipt. It is not 0, because each replica has its own clock.
+// Slack is the maximum difference between the time of an ID and the time of receipt. It is not
+// 0, because each replica has its own clock.
 const Slack = time.Hour
 
 // list is a query of rows.
 type list struct {
 	reader
 	backoffice.Query
-	// from is a table or a query, with its arguments. Its last word is its name.
-	from     string
-	fromArgs []any
-	id       string   // the column that orders the rows by time
-	columns  []string // nil for all of them
-	// conditions are those on the rows, each after AND.
+	// source is a table, or a query with its arguments. Its last word is its name.
+	source     string
+	sourceArgs []any
+	id         string   // column that orders the rows by time
+	columns    []string // nil for all columns
+	// conditions are the conditions on the rows, each after AND.
 	conditions string
 	arguments  []any
 	order      string
 }
 
-// where adds a condition unless the value is zero, as a field of a Query that is not set.
-// The value is the argument, unless others follow.
+// where adds a condition unless the value is zero, which means that this field of the Query is
+// not set. The argument is the value, unless other arguments are given.
 func (l *list) where(condition string, value any, others ...any) *list {
 	if id, ok := value.(operation.ID); ok {
 		value = batch.UUID(id)
@@ -88,23 +88,23 @@ func (l *list) between(column string, since, until time.Time) *list {
 	return l
 }
 
-// with narrows to the rows of the table with that value, unless it is zero.
-func (l *list) with(table, column string, value any) *list {
+// withValue selects the rows of the table with this value, unless it is zero.
+func (l *list) withValue(table, column string, value any) *list {
 	condition, arguments := l.matching(table, column, value)
 	return l.where(condition, value, arguments...)
 }
 
-// ofOperation narrows to the operations that fit the query. table has their rows.
+// ofOperation selects the operations that match the query. table has their rows.
 func (l *list) ofOperation(table string) *list {
 	l.between("received_at", l.Since, l.Until).where("subscription = ?", l.Subscription).where("caller_id = ?", l.CallerID)
 	if l.RequestID != "" {
-		l.and("request_id <> ''").with(table, "request_id", l.RequestID) // as in the index of refusals
+		l.and("request_id <> ''").withValue(table, "request_id", l.RequestID) // like the index of refusals
 	}
 	return l.where("operation_id = ?", l.OperationID).where("operation_id >= ?", l.From)
 }
 
-// ofCustomer narrows to the operations with a sale of the customer. table has their
-// sales. Without one there is no sale.
+// ofCustomer selects the operations with a sale of the customer. table has their sales. If
+// table is empty, there are no sales.
 func (l *list) ofCustomer(table string) *list {
 	if l.CustomerNo == 0 {
 		return l
@@ -116,9 +116,9 @@ func (l *list) ofCustomer(table string) *list {
 	return l.and("operation_id IN (SELECT operation_id FROM "+table+" WHERE "+condition+")", arguments...)
 }
 
-// newest orders by the ID in the order Newest, behind After. It takes the IDs from since on;
-// a zero ID is no bound. index is the column that orders the rows with one ID, if there may
-// be several.
+// newest applies the order Newest: it sorts by descending ID and starts after After. It selects
+// IDs from since on. A zero ID is no bound. If one ID may have several rows, index is the
+// column that orders them.
 func (l *list) newest(index string, since operation.ID) *list {
 	if l.Order != backoffice.Newest {
 		return l
@@ -134,29 +134,29 @@ func (l *list) newest(index string, since operation.ID) *list {
 	return l.where(l.id+" >= ?", since).withinIDs()
 }
 
-// withinIDs bounds the ID by time. It lets the database find the place in the key; the
+// withinIDs bounds the ID by time, so that the database can use the key. The condition on the
 // time of receipt is exact.
 func (l *list) withinIDs() *list {
-	bound := func(at time.Time, slack time.Duration) (id operation.ID) {
-		if !at.IsZero() {
-			id = backoffice.FirstID(at.Add(slack))
+	bound := func(instant time.Time, slack time.Duration) (id operation.ID) {
+		if !instant.IsZero() {
+			id = backoffice.FirstID(instant.Add(slack))
 		}
 		return id
 	}
 	return l.where(l.id+" >= ?", bound(l.Since, -Slack)).where(l.id+" < ?", bound(l.Until, Slack))
 }
 
-// in is the query in a transaction.
-func (l *list) in(tx *gorm.DB) *gorm.DB {
-	tx = tx.Table(l.from, l.fromArgs...).Select(l.columns).Limit(cmp.Or(l.Limit, -1))
+// build returns the query in a transaction.
+func (l *list) build(tx *gorm.DB) *gorm.DB {
+	tx = tx.Table(l.source, l.sourceArgs...).Select(l.columns).Limit(cmp.Or(l.Limit, -1))
 	if l.conditions != "" {
 		tx = tx.Where(strings.TrimPrefix(l.conditions, " AND "), l.arguments...)
 	}
 	return tx.Order(l.order)
 }
 
-func (r reader) list(q backoffice.Query, from, id, order string) *list {
-	return &list{reader: r, Query: q, from: from, id: id, order: order}
+func (r reader) list(q backoffice.Query, source, id, order string) *list {
+	return &list{reader: r, Query: q, source: source, id: id, order: order}
 }
 
 func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Price, error] {
@@ -164,7 +164,7 @@ func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.P
 		where("valid_from >= ?", firstDay(q.Since, q.Zone)).where("valid_from < ?", firstDay(q.Until, q.Zone)))
 }
 
-// firstDay is the first day that does not begin before the instant. It is empty for the
+// firstDay returns the first day that does not begin before the instant. It is empty for the
 // zero instant.
 func firstDay(instant time.Time, zone *time.Location) string {
 	if instant.IsZero() {
@@ -198,15 +198,15 @@ func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error]
 	}
 }
 
-// Sales finds the newest by the primary key or the index of failed sales.
+// Sales finds the newest sales by the primary key or the index of failed sales.
 func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
 	table := r.Database.Sales.Name
 	if q.Refused {
-		table = r.RefusedSales.Name // has the columns of sales
+		table = r.RefusedSales.Name // it has the columns of sales
 	}
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
 		l := r.list(q, table, "operation_id", "operation_id, position").ofOperation(table).
-			with(table, "customer_no", q.CustomerNo).
+			withValue(table, "customer_no", q.CustomerNo).
 			between("settled_at", q.SettledSince, q.SettledUntil).
 			where("selected_date >= ?", q.DueSince.String()).
 			where("selected_date <= ?", q.DueUntil.String()).
@@ -222,18 +222,18 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 		}
 		l.columns = batch.Names(r.ListedSales.Columns)
 		l.columns[len(l.columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT r.reversed_at FROM %s r WHERE r.operation_id = %s.operation_id) END AS reversed_at",
-			operation.Completed, r.Reversals.Name, table) // only completed sales have reversals to look for
+			operation.Completed, r.Reversals.Name, table) // only completed sales can have reversals
 		return stream(ctx, r.ListedSales, (*tables.ListedSaleRow).Entry, l)
 	}
 	walk := r.list(q, table, "operation_id", "")
 	if q.State == operation.Failed {
-		walk.and(tables.InState(q.State)) // they have an index, so ScanLimit is of them
+		walk.and(tables.InState(q.State)) // failed sales have an index, so ScanLimit counts only them
 	}
 	return scan(ctx, walk, q.CustomerNo == 0 && (q.Subscription != "" || q.IMKBCode != "" || q.Amount != 0 || q.State == operation.Recorded), read)
 }
 
-// postingsOfCustomer is a query of the postings of a customer. Those of sales are
-// found by the sales: see the indexes of version 5.
+// postingsOfCustomer is a query of the postings of a customer. It finds the postings of sales
+// through the sales: see the indexes of version 5.
 const postingsOfCustomer = `(
 SELECT {{columns}} FROM {{prefix}}postings p WHERE customer_no = ? AND kind <> 1
 UNION ALL
@@ -255,9 +255,9 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 	}
 	if q.CustomerNo != 0 {
 		columns := strings.Join(batch.Names(r.Database.Postings.Columns), ", ")
-		found, arguments := r.matching(r.Database.Sales.Name, "customer_no", q.CustomerNo)
-		l.from = strings.NewReplacer("{{prefix}}", r.Prefix, "{{columns}}", columns, "{{found}}", found, "{{all}}", r.AllPostings.Name).Replace(postingsOfCustomer)
-		l.fromArgs = slices.Concat([]any{q.CustomerNo, q.CustomerNo}, arguments, []any{q.CustomerNo})
+		condition, arguments := r.matching(r.Database.Sales.Name, "customer_no", q.CustomerNo)
+		l.source = strings.NewReplacer("{{prefix}}", r.Prefix, "{{columns}}", columns, "{{found}}", condition, "{{all}}", r.AllPostings.Name).Replace(postingsOfCustomer)
+		l.sourceArgs = slices.Concat([]any{q.CustomerNo, q.CustomerNo}, arguments, []any{q.CustomerNo})
 	}
 	return stream(ctx, r.AllPostings, (*tables.PostingRow).Entry, l.where("operation_id = ?", q.OperationID).between("posted_at", q.Since, q.Until))
 }
@@ -266,7 +266,7 @@ func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2
 	table := r.Database.Notifications.Name
 	read := func(since operation.ID) iter.Seq2[push.Entry, error] {
 		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "operation_id", "user_id, digest").ofOperation(table).
-			with(table, "push_id", q.PushID).
+			withValue(table, "push_id", q.PushID).
 			where("user_id = ?", q.UserID).
 			where("external_application_code = ?", q.Application).
 			where("platform = ?", int64(q.Platform)).
@@ -277,22 +277,22 @@ func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2
 		q.UserID == "" && (q.Subscription != "" || q.Application != "" || q.Platform != 0 || q.Status != backoffice.AnyStatus), read)
 }
 
-// refused are the operations that were refused at once.
+// refused returns the operations that were refused at once.
 func (r reader) refused(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
 	table := r.Refusals.Name
 	read := func(since operation.ID) iter.Seq2[operation.Decision, error] {
 		return stream(ctx, r.Refusals.Table, (*tables.RefusalRow).Decision, r.list(q, table, "operation_id", "operation_id").ofOperation(table).
 			ofCustomer(r.RefusedSales.Name).
-			where("substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // begins with the code of the first fault
+			where("substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // starts with the code of the first fault
 			newest("", since))
 	}
 	return scan(ctx, r.list(q, table, "operation_id", ""), q.CustomerNo == 0 && (q.Subscription != "" || q.Code != ""), read)
 }
 
-// decisions is a query of all decided operations. Every operation with sales has
-// a sale at position 0. A notification that was stored before is not stored
-// again, so that an operation of notifications may begin at a later position. The
-// conditions stand inside, where each table has its indexes.
+// decisions is a query of all decided operations. Every operation with sales has a sale at
+// position 0. A repeated notification is not stored again, so an operation with notifications
+// may begin at a later position. The conditions are inside the parts, because each table has
+// its own indexes.
 const decisions = `(
 SELECT operation_id, 2 AS operation, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
  request_id, received_at, state,
@@ -313,9 +313,9 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[ope
 		return r.refused(ctx, q)
 	}
 	l := r.list(q, strings.ReplaceAll(decisions, "{{prefix}}", r.Prefix), "operation_id", "operation_id").where("state = ?", int64(q.State))
-	for _, t := range [...]struct{ of, customers string }{{r.Database.Sales.Name, r.Database.Sales.Name}, {r.Database.Notifications.Name, ""}, {r.Refusals.Name, r.RefusedSales.Name}} {
-		part := r.list(q, "", "", "").ofOperation(t.of).ofCustomer(t.customers)
-		l.from, l.fromArgs = strings.Replace(l.from, "{{and}}", part.conditions, 1), append(l.fromArgs, part.arguments...)
+	for _, t := range [...]struct{ name, customers string }{{r.Database.Sales.Name, r.Database.Sales.Name}, {r.Database.Notifications.Name, ""}, {r.Refusals.Name, r.RefusedSales.Name}} {
+		part := r.list(q, "", "", "").ofOperation(t.name).ofCustomer(t.customers)
+		l.source, l.sourceArgs = strings.Replace(l.source, "{{and}}", part.conditions, 1), append(l.sourceArgs, part.arguments...)
 	}
 	return stream(ctx, r.Refusals.Table, (*tables.RefusalRow).Decision, l)
 }
@@ -337,14 +337,14 @@ func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summ
 	return scan(ctx, r.list(q, table, "entry_id", ""), q.Class != 0 && q.Subscription != "" && q.CallerID == "" && q.RequestID == "", read)
 }
 
-// matching is a condition that is true of the rows of the table with that value.
+// matching returns a condition for the rows of the table with this value.
 func (r reader) matching(table, column string, value any) (condition string, arguments []any) {
-	by, more := r.Find(r.Prefix, strings.TrimPrefix(table, r.Prefix), column, value)
-	return column + " = ? AND " + by, append([]any{value}, more...)
+	clause, extra := r.Find(r.Prefix, strings.TrimPrefix(table, r.Prefix), column, value)
+	return column + " = ? AND " + clause, append([]any{value}, extra...)
 }
 
-// scan yields what read finds. If few of the newest rows may fit, and no index finds these,
-// it reads among the ScanLimit newest rows that walk has.
+// scan yields the rows that read finds. If few of the newest rows may match, and no index finds
+// them, it reads only the ScanLimit newest rows of walk.
 func scan[T any](ctx context.Context, walk *list, mayBeFew bool, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	if !mayBeFew || walk.Order != backoffice.Newest || walk.ScanLimit == 0 {
 		return read(operation.ID{})
@@ -352,28 +352,28 @@ func scan[T any](ctx context.Context, walk *list, mayBeFew bool, read func(since
 	return func(yield func(T, error) bool) {
 		last, err := walk.last(ctx)
 		if err != nil {
-			var none T
-			yield(none, err)
+			var zero T
+			yield(zero, err)
 			return
 		}
-		found := 0
-		for each, err := range read(last) {
-			if !yield(each, err) || err != nil {
+		count := 0
+		for value, err := range read(last) {
+			if !yield(value, err) || err != nil {
 				return
 			}
-			found++
+			count++
 		}
-		if last != (operation.ID{}) && (walk.Limit == 0 || found < walk.Limit) && walk.Truncated != nil {
+		if last != (operation.ID{}) && (walk.Limit == 0 || count < walk.Limit) && walk.Truncated != nil {
 			walk.Truncated(backoffice.Cursor{OperationID: last})
 		}
 	}
 }
 
-// last is the ID of the last row to look at; zero if there are fewer. It reads only IDs,
-// which an index has.
+// last returns the ID of the last row to scan, or zero if there are fewer rows. It reads only
+// IDs, which are in an index.
 func (l *list) last(ctx context.Context) (operation.ID, error) {
 	operator := " < ?"
-	if l.After.Index > 0 { // its operation has more rows
+	if l.After.Index > 0 { // the operation of After has more rows
 		operator = " <= ?"
 	}
 	query := *l
@@ -381,7 +381,7 @@ func (l *list) last(ctx context.Context) (operation.ID, error) {
 	query.order = l.id + " DESC"
 	var ids []batch.UUID
 	err := l.Snapshot(ctx, func(tx *gorm.DB) error {
-		return query.in(tx).Limit(1).Offset(l.ScanLimit-1).Pluck(l.id, &ids).Error
+		return query.build(tx).Limit(1).Offset(l.ScanLimit-1).Pluck(l.id, &ids).Error
 	})
 	if err != nil || len(ids) == 0 {
 		return operation.ID{}, err
@@ -389,34 +389,34 @@ func (l *list) last(ctx context.Context) (operation.ID, error) {
 	return operation.ID(ids[0]), nil
 }
 
-// stream reads a list in a snapshot of its own. If the reader stops early, a query without a
-// limit is cancelled, which costs Postgres the connection. A page ends by itself, and so does a
-// query in the transaction of a host, which would end with its connection.
+// stream reads a list in its own snapshot. If the reader stops early, a query without a limit
+// is cancelled. On Postgres this closes the connection. A page ends by itself. A query in the
+// transaction of a host is not cancelled either: the transaction would end with the connection.
 func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T, error), l *list) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		_, isOwn := l.Reads.Statement.ConnPool.(*batch.Pool)
+		_, isPool := l.Reads.Statement.ConnPool.(*batch.Pool)
 		stopped := false
 		err := l.Snapshot(ctx, func(tx *gorm.DB) error {
 			query := *l
 			if query.columns == nil {
-				query.columns = tables.ColumnsOf(l.from[strings.LastIndexByte(l.from, ' ')+1:], t)
+				query.columns = tables.ColumnsOf(l.source[strings.LastIndexByte(l.source, ' ')+1:], t)
 			}
-			return tables.Scan(query.in(tx), t, func(row *R) error {
+			return tables.Scan(query.build(tx), t, func(row *R) error {
 				if stopped {
 					return nil
 				}
 				value, err := entry(row)
-				if stopped = err == nil && !yield(value, nil); stopped && isOwn && l.Limit == 0 {
+				if stopped = err == nil && !yield(value, nil); stopped && isPool && l.Limit == 0 {
 					cancel()
 				}
 				return err
 			})
 		})
 		if err != nil && !stopped {
-			var none T
-			yield(none, err)
+			var zero T
+			yield(zero, err)
 		}
 	}
 }

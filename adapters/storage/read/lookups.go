@@ -19,22 +19,22 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// lookups is backoffice.Lookups and outcomes.Source.
+// lookups implements backoffice.Lookups and outcomes.Source.
 type lookups struct{ *tables.Database }
 
-func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffice.Operation, err error) {
+func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.Operation, err error) {
 	exists := false
 	err = l.Snapshot(ctx, func(tx *gorm.DB) (err error) {
-		exists, err = l.load(tx, id, &found)
+		exists, err = l.load(tx, id, &o)
 		return err
 	})
 	if err == nil && !exists {
 		err = backoffice.ErrNotFound
 	}
-	return found, err
+	return o, err
 }
 
-func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found backoffice.Operation, err error) {
+func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backoffice.Operation, err error) {
 	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
 		var rows []tables.OperationRow
 		err := tx.Table(l.Operations.Name).Where("caller_id = ? AND subscription = ? AND operation = ?",
@@ -44,22 +44,22 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found ba
 		}
 		record, err := rows[0].Record(key)
 		if err == nil {
-			_, err = l.load(tx, record.Outcome.ID, &found)
+			_, err = l.load(tx, record.Outcome.ID, &o)
 		}
-		found.ID, found.Record = record.Outcome.ID, &record
+		o.ID, o.Record = record.Outcome.ID, &record
 		return err
 	})
-	if err == nil && found.Record == nil {
+	if err == nil && o.Record == nil {
 		err = backoffice.ErrNotFound
 	}
-	return found, err
+	return o, err
 }
 
-func (l lookups) load(tx *gorm.DB, id operation.ID, into *backoffice.Operation) (exists bool, err error) {
+func (l lookups) load(tx *gorm.DB, id operation.ID, o *backoffice.Operation) (exists bool, err error) {
 	only := batch.UUID(id)
-	err = Operations(l.Database, tx, Range{Only: &only}, func(o *StoredOperation) error {
+	err = Operations(l.Database, tx, Range{Only: &only}, func(stored *StoredOperation) error {
 		exists = true
-		return o.Operation(into)
+		return stored.Operation(o)
 	})
 	return exists, err
 }
@@ -78,20 +78,20 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 			Group("selected_date").Order("selected_date").Find(&rows).Error
 	})
 	for _, row := range rows {
-		of, err := day.Parse(string(row.SelectedDate))
+		date, err := day.Parse(string(row.SelectedDate))
 		if err != nil {
 			return nil, err
 		}
-		days = append(days, backoffice.DueDay{Day: of, Operations: row.Operations, Sales: row.Sales})
+		days = append(days, backoffice.DueDay{Day: date, Operations: row.Operations, Sales: row.Sales})
 	}
 	return days, err
 }
 
-// CountReceived reads ranges of primary keys, and of outcomes by their time. A cancelled sale has
-// an outcome too.
+// CountReceived reads ranges of primary keys, and ranges of outcomes by time. A cancelled sale
+// has an outcome too.
 func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
 	first, end := l.Dialect.Bind(batch.UUID(backoffice.FirstID(since))), l.Dialect.Bind(batch.UUID(backoffice.FirstID(until)))
-	within := func(tx *gorm.DB, table string) *gorm.DB {
+	received := func(tx *gorm.DB, table string) *gorm.DB {
 		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", first, end)
 	}
 	type sums []struct {
@@ -100,10 +100,10 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		Reversed               bool
 		Sales, High, Low       int64 // those of backoffice.Sum
 	}
-	sum := func(sales, reversals *gorm.DB, into *sums) error {
+	sum := func(sales, reversals *gorm.DB, target *sums) error {
 		return sales.Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales,"+
 			" CAST(COALESCE(SUM(proceeds / 1000000000), 0) AS BIGINT) AS high, CAST(COALESCE(SUM(proceeds % 1000000000), 0) AS BIGINT) AS low",
-			reversals.Select("operation_id")).Group("imkb_code, currency_code, state, reversed").Find(into).Error
+			reversals.Select("operation_id")).Group("imkb_code, currency_code, state, reversed").Find(target).Error
 	}
 	var sold, settled sums
 	var refused []struct {
@@ -114,29 +114,29 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		ended := tx.Table(l.Database.Outcomes.Name).Where("reversed = 0 AND ended_at >= ? AND ended_at < ?",
 			l.Dialect.Bind(tables.Microsecond(since)), l.Dialect.Bind(tables.Microsecond(until))).Select("operation_id")
 		return errors.Join(
-			sum(within(tx, l.Sales.Name), within(tx, l.Reversals.Name), &sold),
+			sum(received(tx, l.Sales.Name), received(tx, l.Reversals.Name), &sold),
 			sum(tx.Table(l.Sales.Name).Where("operation_id IN (?) AND refusal <> ?", ended, fault.Cancelled), tx.Table(l.Reversals.Name), &settled),
-			within(tx, l.Refusals.Name).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
-			within(tx, l.Notifications.Name).Count(&r.Messages).Error)
+			received(tx, l.Refusals.Name).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
+			received(tx, l.Notifications.Name).Count(&r.Messages).Error)
 	})
-	r.Add(backoffice.Received{}) // makes its maps
-	for i, of := range append(sold, settled...) {
-		currency, _ := money.ParseCurrency(of.CurrencyCode) // it was checked when it was stored
-		key := backoffice.SalesKey{IMKBCode: of.IMKBCode, Currency: currency, State: of.State, Reversed: of.Reversed, Waited: i >= len(sold)}
-		r.Sales[key] = backoffice.SalesSum{Sales: of.Sales, Proceeds: backoffice.Sum{High: of.High, Low: of.Low}}
+	r.Add(backoffice.Received{}) // creates the maps
+	for i, row := range append(sold, settled...) {
+		currency, _ := money.ParseCurrency(row.CurrencyCode) // it was checked before it was stored
+		key := backoffice.SalesKey{IMKBCode: row.IMKBCode, Currency: currency, State: row.State, Reversed: row.Reversed, Waited: i >= len(sold)}
+		r.Sales[key] = backoffice.SalesSum{Sales: row.Sales, Proceeds: backoffice.Sum{High: row.High, Low: row.Low}}
 	}
-	for _, of := range refused {
+	for _, row := range refused {
 		code := ""
-		if faults := tables.ParseFaults(of.Faults); len(faults) > 0 {
+		if faults := tables.ParseFaults(row.Faults); len(faults) > 0 {
 			code = faults[0].Code
 		}
-		r.Refused[backoffice.RefusedKey{Subscription: of.Subscription, Code: code}] += of.Refused
+		r.Refused[backoffice.RefusedKey{Subscription: row.Subscription, Code: code}] += row.Refused
 	}
 	return r, err
 }
 
-// Outcomes waits for a standby too: the transaction that wrote the last of them may still
-// do so.
+// Outcomes waits for a standby too, because the transaction that wrote the last outcome may
+// still wait for it.
 func (l lookups) Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error) {
 	query := l.Query(ctx).Table(l.Database.Outcomes.Name).Where("number > ?", after).Order("number").Limit(limit)
 	if subscription != "" {
