@@ -21,7 +21,7 @@ func NewAccountRow(a fund.Account) AccountRow {
 	return AccountRow{a.Key.CustomerNo, a.Key.BranchCode, a.Key.AccountSuffix, a.Key.Currency.Code(), a.Balance.Minor()}
 }
 
-// Account is the account of the row.
+// Account converts the row.
 func (r *AccountRow) Account() (fund.Account, error) {
 	key, err := accountKey(r.CustomerNo, r.BranchCode, r.AccountSuffix, r.CurrencyCode)
 	return fund.Account{Key: key, Balance: money.New(r.Balance, key.Currency)}, err

@@ -19,7 +19,7 @@ type AuditRow struct {
 	Details    string        `gorm:"not null;default:''"`
 }
 
-// Act is the act of the row.
+// Act converts the row.
 func (r *AuditRow) Act() (audit.Act, error) {
 	return audit.Act{
 		ID: operation.ID(r.AuditID), At: r.At.Time,

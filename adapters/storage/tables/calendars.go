@@ -7,8 +7,8 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// CalendarRow is the one row of the table calendars. There is none before the first
-// import. An import replaces the whole calendar, so one row keeps two imports apart.
+// CalendarRow is the only row of the table calendars. It does not exist before the first
+// import. An import replaces the whole calendar, so the lock of one row serializes imports.
 type CalendarRow struct {
 	CalendarID int64 `gorm:"primaryKey;autoIncrement:false"`
 	// ClosedDays has a line for each closed day: the day, a space and the reason.
@@ -22,8 +22,8 @@ const TheRow = 1
 func (r *CalendarRow) Days(yield func(fund.ClosedDay, error) bool) {
 	for line := range strings.Lines(r.ClosedDays) {
 		text, reason, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		on, err := day.Parse(text)
-		if !yield(fund.ClosedDay{Day: on, Reason: reason}, err) || err != nil {
+		closed, err := day.Parse(text)
+		if !yield(fund.ClosedDay{Day: closed, Reason: reason}, err) || err != nil {
 			return
 		}
 	}

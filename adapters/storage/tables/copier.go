@@ -15,14 +15,14 @@ import (
 
 type copier[R any] struct{ *batch.Table[R] }
 
-// A transaction of a copy ends after so many rows, or bytes.
+// A transaction of a copy ends after this number of rows or bytes.
 const (
 	copiedRows  = 2000
 	copiedBytes = 8 << 20
 )
 
-// columns are the names of the key, with an ID first, as the indexes have it, and of the
-// other columns.
+// columns returns the names of the key columns, with an ID first as in the indexes, and the
+// names of the other columns.
 func (c copier[R]) columns() (keys, others []string) {
 	for _, column := range c.Columns {
 		switch {
@@ -37,18 +37,18 @@ func (c copier[R]) columns() (keys, others []string) {
 	return keys, others
 }
 
-func (c copier[R]) Copy(ctx context.Context, from, to *Database, source *gorm.DB, all bool, done func(int64)) error {
+func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, source *gorm.DB, isFull bool, done func(int64)) error {
 	keys, others := c.columns()
 	key := "t." + strings.Join(keys, ", t.")
-	newest, err := RowsOf(to.Reads.WithContext(ctx).Order(strings.ReplaceAll(key, ",", " DESC,")+" DESC").Limit(1), c.Table)
+	newest, err := RowsOf(target.Reads.WithContext(ctx).Order(strings.ReplaceAll(key, ",", " DESC,")+" DESC").Limit(1), c.Table)
 	if err != nil {
-		return to.Translate(err)
+		return target.Translate(err)
 	}
 	source = source.Order(key)
-	if !all && len(newest) > 0 {
+	if !isFull && len(newest) > 0 {
 		var values []any
 		for _, field := range batch.Targets(&newest[0], c.Select(keys...)) {
-			values = append(values, from.Dialect.Bind(reflect.ValueOf(field).Elem().Interface()))
+			values = append(values, sourceBook.Dialect.Bind(reflect.ValueOf(field).Elem().Interface()))
 		}
 		source = source.Where("("+key+") > ?", values)
 	}
@@ -62,7 +62,7 @@ func (c copier[R]) Copy(ctx context.Context, from, to *Database, source *gorm.DB
 		if len(rows) == 0 || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err := to.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, upsert.Request(rows)) })
+		err := target.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, upsert.Request(rows)) })
 		done(int64(len(rows)))
 		rows, size = rows[:0], 0
 		return err
@@ -81,9 +81,9 @@ func (c copier[R]) Copy(ctx context.Context, from, to *Database, source *gorm.DB
 	return write()
 }
 
-// leaf has all columns of a row, in the memory of the leaf before.
-func (c copier[R]) leaf(before trail.Leaf, row *R) trail.Leaf {
-	l := trail.NewLeaf(before.Memory(), 0, operation.ID{})
+// leaf encodes all columns of a row. It reuses the memory of the previous leaf.
+func (c copier[R]) leaf(previous trail.Leaf, row *R) trail.Leaf {
+	l := trail.NewLeaf(previous.Memory(), 0, operation.ID{})
 	Encode(&l, c.Name, c.Table, row)
 	return l
 }

@@ -12,26 +12,26 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// Engine is what the rooms ask of an engine, beside its dialect.
+// Engine has the functions of an engine that are not in its dialect.
 type Engine struct {
-	// OneWriter says that what a transaction which writes has read stays so until it ends.
+	// OneWriter: nothing that a writing transaction has read can change before it ends.
 	OneWriter bool
-	// Check returns nil while the database is still the one that was opened. It
-	// is called before each commit that is not that of a batch.
+	// Check returns nil while the database is still the one that was opened. It is called
+	// before each commit, except the commit of a batch.
 	Check func() error
-	// Find returns a condition that is true of every row of the table with that value, and by
-	// which the engine finds these rows in a large table. It need not be false of other rows.
+	// Find returns a condition that is true for every row of the table with this value. The
+	// engine can use it to find these rows in a large table. It may be true for other rows too.
 	Find func(prefix, table, column string, value any) (condition string, arguments []any)
-	// LeaveRoom makes the inserts of a transaction into a table leave room in its
-	// pages, where the changes of its rows find place. The transaction ends with the
-	// requests that it returns. After an error the transaction is run again without it.
+	// LeaveRoom makes the inserts of a transaction into a table leave free space in its pages,
+	// for later updates of its rows. The transaction must end with the returned requests. After
+	// an error the transaction runs again without LeaveRoom.
 	LeaveRoom func(ctx context.Context, s batch.Session, table string) ([]batch.Request, error)
-	// Align makes two transactions that have read nothing yet see the same state of
-	// the database. After an error both are rolled back.
+	// Align makes two transactions that have read nothing yet see the same state of the
+	// database. After an error the caller rolls back both.
 	Align func(ctx context.Context, first, second *sql.Tx) error
 }
 
-// LeaveNoRoom is LeaveRoom where nothing leaves room.
+// LeaveNoRoom is LeaveRoom for engines that cannot leave free space.
 func LeaveNoRoom(context.Context, batch.Session, string) ([]batch.Request, error) { return nil, nil }
 
 // Database is shared by all repositories.
@@ -39,24 +39,24 @@ type Database struct {
 	*batch.DB
 	Engine
 	Prefix string
-	// Writes and Reads are gorm's, without a model.
+	// Writes and Reads are gorm handles without a model.
 	Writes, Reads *gorm.DB
 	Now           func() time.Time
-	// secret is the key of what is kept of messages. It is empty until the schema was checked.
+	// secret is the key for records of erased messages. It is empty before the schema check.
 	secret *atomic.Pointer[[]byte]
 
 	Holdings      Statements[HoldingRow]
 	Accounts      Statements[AccountRow]
 	Prices        Statements[PriceRow]
 	Operations    Statements[OperationRow]
-	Sales         Statements[SaleRow] // Find finds a sale that is recorded and not claimed by another replica, and Put settles it
+	Sales         Statements[SaleRow] // Find finds a recorded sale that no other replica has claimed, and Put settles it
 	Postings      Statements[PostingRow]
 	Transfers     Statements[TransferRow]
 	Notifications Statements[NotificationRow]
 	Subscriptions Statements[SubscriptionRow]
 	Refusals      Statements[RefusalRow]
-	// RefusedSales are those of operations that were refused at once. Refusals of versions
-	// with a schema up to 11 have none.
+	// RefusedSales are the sales of operations that were refused at once. Versions with a
+	// schema up to 11 did not store them.
 	RefusedSales   Statements[SaleRow]
 	Reversals      Statements[ReversalRow]
 	Audits         Statements[AuditRow]
@@ -69,36 +69,36 @@ type Database struct {
 	TrailBatches   *batch.Table[TrailBatchRow]
 	TrailHashes    *batch.Table[TrailHashRow]
 	TrailLogs      *batch.Table[TrailLogRow]
-	ListedSales    *batch.Table[ListedSaleRow] // sales, as lists show them
-	AllPostings    *batch.Table[PostingRow]    // AllPostings: its name needs an alias
+	ListedSales    *batch.Table[ListedSaleRow] // sales as lists show them
+	AllPostings    *batch.Table[PostingRow]    // the constant AllPostings: its name needs an alias
 
-	// FindCurrentPrice takes the fund, and in ValidFrom the day. FindEarlierPrice also takes
-	// the currency, and finds the price of an earlier day.
+	// FindCurrentPrice takes the fund, and the day in ValidFrom. FindEarlierPrice also takes
+	// the currency. It finds the price of an earlier day.
 	FindCurrentPrice, FindEarlierPrice *batch.Query[PriceRow]
 	UseSubscription                    *batch.Statement[SubscriptionRow]
 	RemoveNotification                 *batch.Statement[NotificationRow]
-	FindErased                         *batch.Query[NotificationRow] // any of them
-	// RemoveErased removes added notifications that were stored before and erased since.
-	// It comes after Add: an erasure that runs at the same moment makes Add wait.
+	FindErased                         *batch.Query[NotificationRow] // any erased notification
+	// RemoveErased removes added notifications that had been stored before and are erased now.
+	// It must run after Add, because Add waits for an erasure that runs at the same moment.
 	RemoveErased *batch.Statement[IdentityRow]
 
-	// TableNames are the names of the tables that hold the book and its records. Relied has an
-	// entry for each table, also for those of the mark, the properties and the trail.
+	// TableNames are the names of the tables with the book and its records. Relied has an entry
+	// for each table, also for the tables of the mark, the properties and the trail.
 	TableNames []string
 	Relied     []Relied
 }
 
-// Statements is a table with its statements. Those that nothing needs are nil.
+// Statements is a table with its statements. Statements that are not needed are nil.
 type Statements[R any] struct {
 	*batch.Table[R]
 	Find     *batch.Query[R]
 	Add, Put *batch.Statement[R]
-	// Leaves says how the rows enter the trail, unless they do so with an operation.
+	// Leaves describes the leaves of the rows, unless the rows are in the leaf of an operation.
 	Leaves *leafKind[R]
 }
 
-// Transaction takes the transaction of a host that uses database/sql or gorm.
-// On SQLite it must have begun as an immediate one.
+// Transaction returns the transaction of a host that uses database/sql or gorm. On SQLite the
+// host must have begun it as an immediate transaction.
 func Transaction(given any) (batch.Tx, error) {
 	tx := given
 	if g, ok := tx.(*gorm.DB); ok && g != nil && g.Statement != nil {
@@ -114,15 +114,15 @@ func Transaction(given any) (batch.Tx, error) {
 	return native, nil
 }
 
-// Query is gorm for a query beside all transactions. It fails while the schema does not fit.
+// Query returns gorm for a query outside transactions. It fails if the schema does not match.
 func (d *Database) Query(ctx context.Context) *gorm.DB {
 	tx := d.Reads.WithContext(ctx)
 	_ = tx.AddError(d.Ready(ctx)) // every call on tx returns it
 	return tx
 }
 
-// Change runs work in a transaction that writes through gorm, and retries it
-// when it loses a race. The error has its kind.
+// Change runs work in a transaction that writes through gorm, and retries it if it loses a
+// race. The error has a kind of package fault.
 func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) error {
 	return d.Retry(ctx, func() error {
 		isDone := false
@@ -131,43 +131,42 @@ func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) err
 			isDone = err == nil
 			return err
 		})
-		if isDone && d.Classify(err) == batch.Broken { // in the commit, which may have taken effect
+		if isDone && d.Classify(err) == batch.Broken { // the commit failed, and may have taken effect
 			err = batch.FailureError{Failure: batch.Interrupted, Cause: err}
 		}
 		return err
 	})
 }
 
-// Snapshot runs read in a transaction that sees the book as it is at its first
-// statement, and may take its time. The error has its kind.
+// Snapshot runs read in a transaction that sees the book as of its first statement. read may
+// take long. The error has a kind of package fault.
 func (d *Database) Snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
 	return d.Translate(d.Reads.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		return InTurn(func() error { return d.prepare(tx, batch.Snapshot) }, func() error { return read(tx) })
 	}, &sql.TxOptions{ReadOnly: true}))
 }
 
-// Snapshots is Snapshot with a second transaction that sees the same, if the engine
-// can align them and a connection is free. On two cores two readers of a SQLite book
-// take 0.7 of the time of one.
-func (d *Database) Snapshots(ctx context.Context, read func(all []*gorm.DB) error) error {
-	var all []*gorm.DB
+// Snapshots is Snapshot with a second transaction that sees the same state, if the engine can
+// align them and a connection is free. On two cores, two readers of a SQLite book take 0.7 of
+// the time of one reader.
+func (d *Database) Snapshots(ctx context.Context, read func(transactions []*gorm.DB) error) error {
+	var transactions []*gorm.DB
 	for _, tx := range d.beginAligned(ctx) {
 		defer tx.Rollback() //nolint:errcheck // there is nothing to undo
-		all = append(all, d.Over(ctx, tx))
+		transactions = append(transactions, d.Over(ctx, tx))
 	}
-	if len(all) == 0 {
+	if len(transactions) == 0 {
 		return d.Snapshot(ctx, func(tx *gorm.DB) error { return read([]*gorm.DB{tx}) })
 	}
-	for _, tx := range all {
+	for _, tx := range transactions {
 		if err := d.prepare(tx, batch.Snapshot); err != nil {
 			return d.Translate(err)
 		}
 	}
-	return d.Translate(read(all))
+	return d.Translate(read(transactions))
 }
 
-// beginAligned begins two transactions that see the same. It returns none if that does
-// not work.
+// beginAligned begins two transactions that see the same state. It returns nil if this fails.
 func (d *Database) beginAligned(ctx context.Context) (begun []*sql.Tx) {
 	pool, isPool := d.Reads.Statement.ConnPool.(*batch.Pool)
 	for isPool && len(begun) < 2 {
@@ -190,12 +189,12 @@ func (d *Database) beginAligned(ctx context.Context) (begun []*sql.Tx) {
 	return nil
 }
 
-// Over is gorm over another pool, or over a transaction. With a context gorm copies the
-// statement, which is shared otherwise.
+// Over returns gorm on another pool, or on a transaction. With a context, gorm copies the
+// statement. Without one, it would be shared.
 func (d *Database) Over(ctx context.Context, pool gorm.ConnPool) *gorm.DB {
-	over := d.Writes.Session(&gorm.Session{NewDB: true, Context: ctx})
-	over.Statement.ConnPool = pool
-	return over
+	tx := d.Writes.Session(&gorm.Session{NewDB: true, Context: ctx})
+	tx.Statement.ConnPool = pool
+	return tx
 }
 
 func (d *Database) prepare(tx *gorm.DB, p batch.Purpose) error {
@@ -207,30 +206,31 @@ func (d *Database) prepare(tx *gorm.DB, p batch.Purpose) error {
 	return nil
 }
 
-// Relied is a table with what the program relies on. Without it an answer may be
-// false although no statement fails: a repeat sells again without its key, a holding
-// falls below zero without its condition.
+// Relied has the properties of a table that the program relies on. If one is missing, no
+// statement fails, but an answer may be wrong: without the key a repeat sells again, and
+// without the check a holding can fall below zero.
 type Relied struct {
 	Table string
-	// Columns are those that the program knows, and Keys those of the primary key, sorted.
+	// Columns are the columns that the program knows, Keys the sorted columns of the primary
+	// key.
 	Columns, Keys []string
-	// Checks are conditions of a row, as the server writes them.
+	// Checks are check constraints, as the server writes them.
 	Checks []string
-	// Rights are those that a sale, a push and a refusal need.
+	// Rights are the permissions that sales, pushes and refusals need.
 	Rights []string
 
 	Copies copies `json:"-"`
 }
 
-// copies moves the rows of a table. It is made for the table of the target.
+// copies copies the rows of a table. It belongs to the table of the target.
 type copies interface {
-	// Copy writes the rows of the source that come after the newest of the target, or
-	// all of them.
-	Copy(ctx context.Context, from, to *Database, source *gorm.DB, all bool, done func(int64)) error
+	// Copy writes the rows of the source that are newer than the newest row of the target. If
+	// isFull is true, it writes all rows.
+	Copy(ctx context.Context, sourceBook, target *Database, source *gorm.DB, isFull bool, done func(int64)) error
 	Sum(tx *gorm.DB, done func(int64)) (tableSum, error)
 }
 
-// tableSum is equal for tables with the same rows, in whatever order.
+// tableSum is equal for tables with the same rows, in any order.
 type tableSum struct {
 	Rows   int64
 	hashes [4]uint64

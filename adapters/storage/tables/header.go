@@ -5,8 +5,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// headerColumns are an operation.Header. The request ID is a column of its own, the last one of
-// its table.
+// headerColumns has the columns of an operation.Header. The request ID is a separate column,
+// the last one of its table.
 type headerColumns struct {
 	AppKey           string `gorm:"not null;default:''"`
 	Channel          string `gorm:"not null;default:''"`
@@ -17,7 +17,7 @@ type headerColumns struct {
 	RequestID        string `gorm:"-"`
 }
 
-// envelope joins them with the other columns of an operation.
+// envelope combines the header with the other columns of an operation.
 func (c headerColumns) envelope(id batch.UUID, subscription, requestID string, received batch.Instant) operation.Envelope {
 	c.RequestID = requestID
 	return operation.Envelope{ID: operation.ID(id), Subscription: subscription, Header: operation.Header(c), ReceivedAt: received.Time}

@@ -15,7 +15,7 @@ func NewHoldingRow(h fund.Holding) HoldingRow {
 	return HoldingRow{h.Key.CustomerNo, h.Key.IMKBCode, h.Key.HolderCorporationName, int64(h.Units)}
 }
 
-// Holding is the holding of the row.
+// Holding converts the row.
 func (r *HoldingRow) Holding() (fund.Holding, error) {
 	return fund.Holding{Key: holdingKey(r.CustomerNo, r.IMKBCode, r.HolderCorporationName), Units: fund.Units(r.Units)}, nil
 }

@@ -11,20 +11,20 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Property reads a property. It is empty if the book does not have it.
+// Property reads a property. It returns "" if the book does not have it.
 func (d *Database) Property(ctx context.Context, name string) (value string, err error) {
 	err = d.Reads.WithContext(ctx).Table(d.Properties.Name).Where("name = ?", name).Select("value").Scan(&value).Error
 	return value, d.Translate(err)
 }
 
-// SetProperty writes a property. existing says what happens if the book has it.
+// SetProperty writes a property. existing says what to do if the book already has it.
 func (d *Database) SetProperty(ctx context.Context, name, value string, existing clause.OnConflict) error {
 	return d.Change(ctx, func(tx *gorm.DB) error {
 		return tx.Table(d.Properties.Name).Clauses(existing).Create(&PropertyRow{name, value}).Error
 	})
 }
 
-// MessagesKey is the key of the book that was checked last.
+// MessagesKey returns the key of the book that was checked last.
 func (d *Database) MessagesKey() []byte { return *d.secret.Load() }
 
 // MakeKey makes the key, unless the book has one.
@@ -37,7 +37,7 @@ func (d *Database) MakeKey(ctx context.Context) error {
 	return d.ReadKey(ctx)
 }
 
-// ReadKey reads the key, and makes one for a book that has none and has erased nothing.
+// ReadKey reads the key. It makes a key if the book has no key and no erased messages.
 func (d *Database) ReadKey(ctx context.Context) error {
 	text, err := d.Property(ctx, KeyProperty)
 	if err == nil && text == "" { // a book that was made by hand

@@ -39,40 +39,40 @@ type NotificationRow struct {
 	TranData                string        `gorm:"not null"` // JSON, as it came on the wire
 	ReceivedAt              batch.Instant `gorm:"not null"`
 	RequestID               string        `gorm:"not null;default:''"`
-	// The rest is empty unless the personal data were erased. Leaf is the hash of the leaf
-	// that the row had before.
+	// The other columns are empty unless the personal data was erased. Leaf is the hash of the
+	// leaf that the row had before.
 	ErasureID     batch.UUID `gorm:"not null;default:'00000000-0000-0000-0000-000000000000'"`
 	ErasureReason string     `gorm:"not null;default:''"`
 	Leaf          []byte     `gorm:"not null;default:''"`
 }
 
-// Personal are the columns that stay out of a notification's leaf of the trail: they
-// can be erased, and the digest has them. Every other column is in the leaf.
+// Personal has the columns that are not in a notification's leaf of the trail, because they can
+// be erased. The digest covers them. Every other column is in the leaf.
 var Personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "subject", "content", "deep_link_url", "tran_data"}
 
-// IdentityRow is the key of a notification, and its digest if it were erased.
+// IdentityRow is the key of a notification, and the digest that it has after an erasure.
 type IdentityRow struct {
 	UserID string `gorm:"primaryKey"`
 	Digest []byte `gorm:"primaryKey"`
 	Erased []byte `gorm:"not null"`
 }
 
-// ErasedDigests returns a function from the digest of a notification to the one that it has
-// after it was erased. key is that of the book. The function is not safe for concurrent use.
+// ErasedDigests returns a function that converts the digest of a notification to its digest
+// after an erasure. key is the key of the book. The function is not safe for concurrent use.
 func ErasedDigests(key []byte) func(digest []byte) []byte {
 	keyed := idempotency.Keyer(key)
 	return func(digest []byte) []byte {
 		f, err := idempotency.ParseFingerprint(digest)
 		if err != nil {
-			return digest // verify names it
+			return digest // verify reports it
 		}
 		f = keyed(f)
 		return f.Bytes()
 	}
 }
 
-// NotificationRows are the rows of notifications in one order for all replicas:
-// two that store the same records wait for each other instead of deadlocking.
+// NotificationRows returns the rows of notifications in the same order on all replicas. So two
+// replicas that store the same records wait for each other, and do not deadlock.
 func NotificationRows(stored []push.Stored) ([]NotificationRow, error) {
 	slices.SortStableFunc(stored, func(a, b push.Stored) int {
 		return cmp.Or(cmp.Compare(a.Notification.Values().UserID, b.Notification.Values().UserID),
@@ -114,7 +114,7 @@ func newNotificationRow(s *push.Stored) (NotificationRow, error) {
 	}, err
 }
 
-// Entry is the row as history.
+// Entry converts the row.
 func (r *NotificationRow) Entry() (n push.Entry, err error) {
 	n = push.Entry{
 		Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
@@ -147,7 +147,7 @@ func (r *NotificationRow) Entry() (n push.Entry, err error) {
 	return n, err
 }
 
-// formatTranData is json.Marshal, which takes three times as long.
+// formatTranData does the same as json.Marshal, which takes three times as long.
 func formatTranData(items []push.TranDataItem) (string, error) {
 	if len(items) == 0 {
 		return "[]", nil
@@ -167,7 +167,7 @@ func formatTranData(items []push.TranDataItem) (string, error) {
 	return string(append(text, ']')), nil
 }
 
-// ShortDigest is the digest of a notification without its version.
+// ShortDigest returns the digest of a notification without its version.
 func ShortDigest(digest []byte) (short trail.Hash) {
 	copy(short[:], digest[max(0, len(digest)-len(short)):])
 	return short

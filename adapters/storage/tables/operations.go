@@ -12,7 +12,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// OperationRow is a row of the table operations: an operation whose caller gave a CallerId.
+// OperationRow is a row of the table operations: an operation whose caller sent a CallerId.
 type OperationRow struct {
 	CallerID     string     `gorm:"primaryKey"`
 	Subscription string     `gorm:"primaryKey"`
@@ -23,7 +23,7 @@ type OperationRow struct {
 	Faults       string     `gorm:"not null;default:''"`
 }
 
-// OperationKey is the row of a key without its record.
+// OperationKey returns a row with this key and without the other columns.
 func OperationKey(k idempotency.Key) OperationRow {
 	return OperationRow{CallerID: k.CallerID, Subscription: k.Subscription, Operation: int64(k.Operation)}
 }
@@ -35,12 +35,12 @@ func newOperationRow(r *idempotency.Record) OperationRow {
 	return row
 }
 
-// Key is the key of the row.
+// Key returns the key of the row.
 func (r *OperationRow) Key() idempotency.Key {
 	return idempotency.Key{CallerID: r.CallerID, Subscription: r.Subscription, Operation: operation.Name(r.Operation)} //nolint:gosec // written by us
 }
 
-// Record is the row as the record of that key.
+// Record converts the row. key is the key of the row.
 func (r *OperationRow) Record(key idempotency.Key) (idempotency.Record, error) {
 	fingerprint, err := idempotency.ParseFingerprint(r.Fingerprint)
 	if err != nil {
@@ -55,16 +55,16 @@ func (r *OperationRow) Record(key idempotency.Key) (idempotency.Record, error) {
 	}, nil
 }
 
-// OperationRows are the rows of records in one order for all replicas: two
-// batches with the same CallerIds wait for each other instead of deadlocking.
+// OperationRows returns the rows of records in the same order on all replicas. So two batches
+// with the same CallerIds wait for each other, and do not deadlock.
 func OperationRows(records []*idempotency.Record) []OperationRow {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, func(a, b *idempotency.Record) int { return a.Key.Compare(b.Key) })
 	return Convert(sorted, newOperationRow)
 }
 
-// formatFaults writes refusals as lines of code, pointer and what the detail names, if it names
-// something. The sentence of a code belongs to the program, not to the record.
+// formatFaults writes each fault as a line with its code, its pointer and, if any, the value
+// that its detail names. The sentence of a code is part of the program, not of the record.
 func formatFaults(faults []fault.Fault) string {
 	if len(faults) == 0 {
 		return ""
@@ -76,7 +76,7 @@ func formatFaults(faults []fault.Fault) string {
 	return strings.Join(lines, "\n")
 }
 
-// ParseFaults reads refusals as they are stored.
+// ParseFaults reads the stored form of faults.
 func ParseFaults(text string) []fault.Fault {
 	if text == "" {
 		return nil

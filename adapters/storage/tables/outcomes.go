@@ -6,7 +6,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// OutcomeRow is a row of the table outcomes: what became of an operation after it was answered.
+// OutcomeRow is a row of the table outcomes: the result of an operation after its answer.
 type OutcomeRow struct {
 	Number       int64         `gorm:"primaryKey;autoIncrement:false"`
 	OperationID  batch.UUID    `gorm:"not null"`
@@ -18,7 +18,7 @@ type OutcomeRow struct {
 	EndedAt      batch.Instant `gorm:"not null"`
 }
 
-// OutcomeCounterRow is the one row of the table outcome_counters.
+// OutcomeCounterRow is the only row of the table outcome_counters.
 type OutcomeCounterRow struct {
 	CounterID int64 `gorm:"primaryKey;autoIncrement:false"`
 	// Last is the largest number of an outcome.
@@ -33,7 +33,7 @@ func NewOutcomeRow(e *fund.Ended, number int64) OutcomeRow {
 	}
 }
 
-// Ended is the outcome of the row.
+// Ended converts the row.
 func (r OutcomeRow) Ended() fund.Ended {
 	return fund.Ended{
 		Number: r.Number, OperationID: operation.ID(r.OperationID), Subscription: r.Subscription, CallerID: r.CallerID,

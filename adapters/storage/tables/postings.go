@@ -9,8 +9,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// PostingRow is a row of the table postings, or one of the two postings of a
-// TransferRow: AllPostings has both.
+// PostingRow is a row of the table postings, or one of the two postings of a TransferRow.
+// AllPostings has both.
 type PostingRow struct {
 	CustomerNo            int64         `gorm:"primaryKey"`
 	OperationID           batch.UUID    `gorm:"primaryKey"`
@@ -32,8 +32,8 @@ const (
 	MoneyLeg = 2
 )
 
-// AllPostings has the rows of postings, and the two of each transfer. The database has
-// no view for it: who can change rows could change that too, and verify would not see it.
+// AllPostings has the rows of postings, and the two postings of each transfer. It is not a view
+// of the database: a person who can change rows could change a view, unnoticed by verify.
 const AllPostings = `(
 SELECT customer_no, operation_id, position, leg, kind, imkb_code, holder_corporation_name,
  branch_code, account_suffix, currency_code, quantity, posted_at FROM {{prefix}}postings
@@ -45,7 +45,7 @@ SELECT account_customer_no, operation_id, position, CAST(2 AS bigint), CAST(1 AS
  branch_code, account_suffix, currency_code, money_quantity, posted_at FROM {{prefix}}transfers
 )`
 
-func newPostingRow(p *fund.Posting, at time.Time) PostingRow {
+func newPostingRow(p *fund.Posting, postedAt time.Time) PostingRow {
 	row := PostingRow{
 		CustomerNo:            p.CustomerNo(),
 		OperationID:           batch.UUID(p.OperationID),
@@ -58,7 +58,7 @@ func newPostingRow(p *fund.Posting, at time.Time) PostingRow {
 		AccountSuffix:         p.Account.AccountSuffix,
 		CurrencyCode:          p.Account.Currency.Code(),
 		Quantity:              p.Quantity,
-		PostedAt:              batch.Instant{Time: at},
+		PostedAt:              batch.Instant{Time: postedAt},
 	}
 	if p.IsMoney() {
 		row.Leg = MoneyLeg
@@ -66,18 +66,18 @@ func newPostingRow(p *fund.Posting, at time.Time) PostingRow {
 	return row
 }
 
-// PostingRows are the rows of postings, those of units apart from those of
-// money: the postings of one leg leave the same columns empty.
-func PostingRows(all []fund.Posting, at time.Time) (units, money []PostingRow) {
+// PostingRows returns the rows of postings, separately for units and money: all postings of one
+// leg have the same empty columns.
+func PostingRows(postings []fund.Posting, postedAt time.Time) (units, money []PostingRow) {
 	var legs [2][]PostingRow
-	for i := range all {
-		row := newPostingRow(&all[i], at)
+	for i := range postings {
+		row := newPostingRow(&postings[i], postedAt)
 		legs[row.Leg-1] = append(legs[row.Leg-1], row)
 	}
 	return legs[0], legs[1]
 }
 
-// Entry is the row as history.
+// Entry converts the row.
 func (r *PostingRow) Entry() (p fund.PostingEntry, err error) {
 	if p.Kind = fund.PostingKind(r.Kind); int64(p.Kind) != r.Kind { //nolint:gosec // checked here
 		return p, fmt.Errorf("a posting is of the kind %d", r.Kind)

@@ -18,8 +18,8 @@ type PriceRow struct {
 	ValidFrom             batch.Day `gorm:"not null"`
 }
 
-// NewestPrice picks the current price among those of a fund: that of the newest
-// day, and of several from one day that with the highest ID.
+// NewestPrice orders the prices of a fund so that the current one is first: the price of the
+// newest day. If this day has several prices, it is the price with the highest ID.
 const NewestPrice = "t.valid_from DESC, t.price_id DESC"
 
 // NewPriceRow returns the row of a price.
@@ -34,16 +34,15 @@ func NewPriceRow(p fund.Price) PriceRow {
 	}
 }
 
-// NewCurrentPriceRow returns the row that p is on a day of which it is the
-// current price: ValidFrom is that day.
-func NewCurrentPriceRow(of fund.PriceDay, p fund.Price) PriceRow {
+// NewCurrentPriceRow returns the row of p as the current price of a day. ValidFrom is this day.
+func NewCurrentPriceRow(priceDay fund.PriceDay, p fund.Price) PriceRow {
 	r := NewPriceRow(p)
-	r.IMKBCode, r.HolderCorporationName = of.Fund.IMKBCode, of.Fund.HolderCorporationName
-	r.ValidFrom = batch.Day(of.Day.String())
+	r.IMKBCode, r.HolderCorporationName = priceDay.Fund.IMKBCode, priceDay.Fund.HolderCorporationName
+	r.ValidFrom = batch.Day(priceDay.Day.String())
 	return r
 }
 
-// ToPrice is the price of the row.
+// ToPrice converts the row.
 func (r *PriceRow) ToPrice() (fund.Price, error) {
 	currency, err := restoreCurrency(r.CurrencyCode)
 	if err != nil {

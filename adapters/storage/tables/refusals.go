@@ -31,7 +31,7 @@ func NewRefusalRow(r operation.Decision) RefusalRow {
 	}
 }
 
-// Decision is the row as a decided operation.
+// Decision converts the row.
 func (r *RefusalRow) Decision() (operation.Decision, error) {
 	return operation.Decision{
 		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),

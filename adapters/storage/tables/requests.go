@@ -9,8 +9,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// RequestRow is a row of the table requests: a request that no operation has. The table
-// belongs neither to the book nor to the trail.
+// RequestRow is a row of the table requests: a request that did not become an operation. The
+// table belongs neither to the book nor to the trail.
 type RequestRow struct {
 	EntryID      batch.UUID    `gorm:"primaryKey"`
 	At           batch.Instant `gorm:"not null"`
@@ -39,7 +39,7 @@ func NewRequestRow(e summary.Answered) RequestRow {
 	}
 }
 
-// Entry is the request of the row.
+// Entry converts the row.
 func (r *RequestRow) Entry() (summary.Answered, error) {
 	return summary.Answered{ID: operation.ID(r.EntryID), At: r.At.Time, Omitted: r.Omitted, Exchange: summary.Exchange{
 		Duration: time.Duration(r.Microseconds) * time.Microsecond, Method: r.Method, Route: r.Route, Operation: r.Operation,

@@ -18,7 +18,7 @@ func NewReversalRow(r fund.Reversal) ReversalRow {
 	return ReversalRow{batch.UUID(r.OperationID), batch.UUID(r.ID), batch.Instant{Time: r.At}}
 }
 
-// Reversal is the reversal of the row.
+// Reversal converts the row.
 func (r *ReversalRow) Reversal() fund.Reversal {
 	return fund.Reversal{OperationID: operation.ID(r.OperationID), ID: operation.ID(r.ReversalID), At: r.ReversedAt.Time}
 }

@@ -11,19 +11,19 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// AppendEntries appends what entry makes of the rows.
-func AppendEntries[R, T any](to []T, rows []R, entry func(*R) (T, error)) ([]T, error) {
+// AppendEntries converts the rows and appends the results.
+func AppendEntries[R, T any](entries []T, rows []R, entry func(*R) (T, error)) ([]T, error) {
 	for i := range rows {
 		value, err := entry(&rows[i])
 		if err != nil {
-			return to, err
+			return entries, err
 		}
-		to = append(to, value)
+		entries = append(entries, value)
 	}
-	return to, nil
+	return entries, nil
 }
 
-// InTurn takes steps until one fails.
+// InTurn runs the steps in order until one fails.
 func InTurn(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -33,30 +33,30 @@ func InTurn(steps ...func() error) error {
 	return nil
 }
 
-// Each reads rows of a table, which has the name t: those that the conditions of tx choose, in
-// its order. A row is valid during the call.
-func Each[R any](tx *gorm.DB, t *batch.Table[R], found func(*R) error) error {
-	return Scan(tx.Table(t.Name+" AS t").Select(ColumnsOf("t", t)), t, found)
+// Each reads the rows of a table that match the conditions of tx, in its order. The name of the
+// table in the query is t. A row is valid only during the call.
+func Each[R any](tx *gorm.DB, t *batch.Table[R], visit func(*R) error) error {
+	return Scan(tx.Table(t.Name+" AS t").Select(ColumnsOf("t", t)), t, visit)
 }
 
-// Scan reads the rows of a query of all columns. They are scanned into one model again and
-// again: gorm's own scan of a row takes several times longer.
-func Scan[R any](query *gorm.DB, t *batch.Table[R], found func(*R) error) error {
+// Scan reads the rows of a query of all columns. It reuses one model for all rows: gorm's own
+// scan of a row takes several times longer.
+func Scan[R any](query *gorm.DB, t *batch.Table[R], visit func(*R) error) error {
 	rows, err := query.Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
 	if err != nil {
 		return err
 	}
 	row := new(R)
-	into := batch.Targets(row, t.Columns)
+	targets := batch.Targets(row, t.Columns)
 	return batch.Each(rows, func() error {
-		if err := rows.Scan(into...); err != nil {
+		if err := rows.Scan(targets...); err != nil {
 			return err
 		}
-		return found(row)
+		return visit(row)
 	})
 }
 
-// RowsOf reads rows as Each does, and returns them.
+// RowsOf reads rows like Each and returns them.
 func RowsOf[R any](tx *gorm.DB, t *batch.Table[R]) (rows []R, err error) {
 	err = Each(tx, t, func(row *R) error {
 		rows = append(rows, *row)
@@ -65,12 +65,12 @@ func RowsOf[R any](tx *gorm.DB, t *batch.Table[R]) (rows []R, err error) {
 	return rows, err
 }
 
-// ColumnsOf are the columns of a table with its name in the query. Alone, a name
+// ColumnsOf returns the columns with the name of their table in the query. A column name alone
 // may be a keyword.
-func ColumnsOf[R any](as string, t *batch.Table[R]) []string {
+func ColumnsOf[R any](table string, t *batch.Table[R]) []string {
 	names := batch.Names(t.Columns)
 	for i := range names {
-		names[i] = as + "." + names[i]
+		names[i] = table + "." + names[i]
 	}
 	return names
 }
@@ -84,27 +84,27 @@ func Convert[T, R any](values []T, row func(T) R) []R {
 	return rows
 }
 
-// LookUp finds the row of one key. It is nil if there is none.
-func LookUp[R any](ctx context.Context, s batch.Session, q *batch.Query[R], key R) (found *R, err error) {
+// LookUp returns the row with this key, or nil if it does not exist.
+func LookUp[R any](ctx context.Context, s batch.Session, q *batch.Query[R], key R) (result *R, err error) {
 	err = s.Exchange(ctx, q.Request([]R{key}, func(_ int, row *R) error {
 		kept := *row
-		found = &kept
+		result = &kept
 		return nil
 	}))
-	return found, err
+	return result, err
 }
 
-// Aside begins work beside the caller. wait returns its error, or panics as it did.
+// Aside starts work in another goroutine. wait returns its error. If work panics, wait panics.
 func Aside(work func() error) (wait func() error) {
 	wait = sync.OnceValue(work)
 	go func() {
-		defer func() { _ = recover() }() // who waits panics too
+		defer func() { _ = recover() }() // wait panics too
 		_ = wait()
 	}()
 	return wait
 }
 
-// Flag is a column of 0 or 1.
+// Flag returns the value of a column of 0 or 1.
 func Flag(set bool) int64 {
 	if set {
 		return 1
@@ -112,12 +112,12 @@ func Flag(set bool) int64 {
 	return 0
 }
 
-// Microsecond is the first instant not before t that can be stored.
+// Microsecond returns the first instant not before t that the database can store.
 func Microsecond(t time.Time) time.Time {
 	return t.Add(time.Microsecond - time.Nanosecond).UTC().Truncate(time.Microsecond)
 }
 
-// Chunk is the number of rows in one round trip of much work.
+// Chunk is the number of rows in one round trip of a long job.
 const Chunk = 1000
 
 // CompareIDs orders IDs by time.

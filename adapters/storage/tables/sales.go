@@ -45,14 +45,14 @@ type ListedSaleRow struct {
 	ReversedAt batch.Instant
 }
 
-// Entry is the row as history.
+// Entry converts the row.
 func (r *ListedSaleRow) Entry() (fund.SaleEntry, error) {
 	e, err := r.SaleRow.Entry()
 	e.ReversedAt = r.ReversedAt.Time
 	return e, err
 }
 
-// NewSaleRow returns the row of what became of one sale.
+// NewSaleRow returns the row of a sale in its current state.
 func NewSaleRow(s fund.SaleEntry) SaleRow {
 	t := &s.Terms
 	row := SaleRow{
@@ -85,12 +85,12 @@ func NewSaleRow(s fund.SaleEntry) SaleRow {
 	return row
 }
 
-// Operation is the recorded operation of the row, without its sales.
+// Operation returns the recorded operation of the row, without its sales.
 func (r *SaleRow) Operation() *fund.Operation {
 	return &fund.Operation{Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt), Due: true}
 }
 
-// Terms are what the row sells.
+// Terms returns the terms of the sale.
 func (r *SaleRow) Terms() (fund.Terms, error) {
 	account, err := accountKey(r.AccountCustomerNo, r.BranchCode, r.AccountSuffix, r.CurrencyCode)
 	var selected day.Day
@@ -110,7 +110,7 @@ func (r *SaleRow) Terms() (fund.Terms, error) {
 	}, nil
 }
 
-// Entry is the row as history.
+// Entry converts the row.
 func (r *SaleRow) Entry() (fund.SaleEntry, error) {
 	terms, err := r.Terms()
 	e := fund.SaleEntry{
@@ -132,8 +132,8 @@ func (r *SaleRow) Entry() (fund.SaleEntry, error) {
 	return e, err
 }
 
-// InState is the condition of the indexes of sales. It has no parameter, so that an
-// engine sees which index it is.
+// InState returns the condition of the indexes of sales. It has no parameter, so that the
+// engine recognizes the index.
 func InState(s operation.State) string { return "state = " + strconv.Itoa(int(s)) }
 
 // IsRecorded is the condition of the index of due sales.

@@ -20,7 +20,7 @@ type SubscriptionRow struct {
 	PrimaryHash       []byte `gorm:"not null"`
 	SecondaryHash     []byte `gorm:"not null"`
 	RequireCallerID   int64  `gorm:"not null;default:0"` // 0 or 1
-	// Rows that are older than these columns have none of the times.
+	// Rows that are older than these columns have no times.
 	CreatedAt          batch.Instant
 	PrimaryCreatedAt   batch.Instant
 	SecondaryCreatedAt batch.Instant
@@ -32,7 +32,7 @@ type SubscriptionRow struct {
 	ClientCertificate  string `gorm:"not null;default:''"`
 }
 
-// neverLogged are the columns that change without an act. They are in no leaf.
+// neverLogged has the columns that change without an act. They are in no leaf.
 var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
 
 // NewSubscriptionRow returns the row of a subscription.
@@ -61,7 +61,7 @@ func NewSubscriptionRow(s *subscription.Subscription) SubscriptionRow {
 	}
 }
 
-// Subscription is the subscription of the row.
+// Subscription converts the row.
 func (r *SubscriptionRow) Subscription() (*subscription.Subscription, error) {
 	s := &subscription.Subscription{
 		Name:              r.Name,

@@ -1,8 +1,8 @@
-// Package tables has the tables of a book. A file is a table: its row, which is a model of
-// gorm and the only declaration of its columns, with the conversions from and to the domain.
-// In tables.go are the statements of all tables, and how their rows enter the trail.
+// Package tables has the tables of a book. Each file is a table. It has the row, which is a
+// gorm model and the only declaration of its columns, and the conversions from and to the
+// domain. tables.go has the statements of all tables, and the leaves of their rows.
 //
-// Database is the tables with the transactions on them.
+// Database has the tables and the transactions on them.
 package tables
 
 import (
@@ -39,13 +39,13 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	prices := open(d, &d.Prices, "prices", "SELECT", "price > 0")
 	columns = []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
 	prices.Find, prices.Add, prices.Put = prices.Table.Find(batch.NoLock, "", columns...), prices.Upsert(), prices.Update("valid_from")
-	is := func(column, operator string) batch.Condition {
+	condition := func(column, operator string) batch.Condition {
 		return batch.Condition{Column: prices.Select(column)[0], Operator: operator}
 	}
 	newest := batch.Lookup{Select: prices.Select(append(columns, "price_id")...), Order: NewestPrice}
-	newest.Where = []batch.Condition{is("imkb_code", "="), is("holder_corporation_name", "="), is("valid_from", "<=")}
+	newest.Where = []batch.Condition{condition("imkb_code", "="), condition("holder_corporation_name", "="), condition("valid_from", "<=")}
 	d.FindCurrentPrice = prices.Lookup("find current "+prices.Name, newest)
-	newest.Where = append(newest.Where[:2:2], is("valid_from", "<"), is("currency_code", "="))
+	newest.Where = append(newest.Where[:2:2], condition("valid_from", "<"), condition("currency_code", "="))
 	d.FindEarlierPrice = prices.Lookup("find earlier "+prices.Name, newest)
 	prices.Leaves = &leafKind[PriceRow]{
 		kind: trail.Priced, table: prices.Table, row: "prices",
@@ -69,7 +69,7 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	d.ListedSales = newTable[ListedSaleRow](d, "sales")
 
 	postings := open(d, &d.Postings, "postings", "INSERT")
-	postings.Leaves = &leafKind[PostingRow]{ // of postings that belong to no sale
+	postings.Leaves = &leafKind[PostingRow]{ // postings that belong to no sale
 		kind: trail.Posted, isSum: true, table: postings.Table, row: "postings", nameOf: nameAfter("postings of"),
 		ID: func(r *PostingRow) operation.ID { return operation.ID(r.OperationID) },
 		rows: func(tx *gorm.DB) *gorm.DB {
@@ -89,28 +89,28 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	d.FindErased = notifications.Lookup("find erased "+notifications.Name, batch.Lookup{
 		Select: users, Where: []batch.Condition{{Column: users[0], Operator: "="}},
 	})
-	notifications.Leaves = &leafKind[NotificationRow]{ // of the rows that one act has emptied
+	notifications.Leaves = &leafKind[NotificationRow]{ // the rows that one act has erased
 		kind: trail.Erased, isSum: true, table: notifications.Table, row: "notifications", nameOf: nameAfter("erasure"),
 		ID:   func(r *NotificationRow) operation.ID { return operation.ID(r.ErasureID) },
 		rows: func(tx *gorm.DB) *gorm.DB { return tx.Where("t.user_id = ''").Order("t.erasure_id") },
 	}
 	identities := newTable[IdentityRow](d, "notifications")
-	// The first condition is asked once, and few books have erased messages. LIMIT leaves the
-	// planner nothing but one index lookup for each message.
-	of := identities.Name + " WHERE user_id = ''"
-	d.RemoveErased = identities.Delete("EXISTS (SELECT 1 FROM "+of+") AND (SELECT true FROM "+of+" AND digest = {erased} LIMIT 1)", "erased")
+	// The database evaluates the first condition once, and few books have erased messages.
+	// LIMIT makes the planner use one index lookup for each message.
+	erasedRows := identities.Name + " WHERE user_id = ''"
+	d.RemoveErased = identities.Delete("EXISTS (SELECT 1 FROM "+erasedRows+") AND (SELECT true FROM "+erasedRows+" AND digest = {erased} LIMIT 1)", "erased")
 
 	open(d, &d.Refusals, "refusals", "INSERT")
 	open(d, &d.RefusedSales, "refused_sales", "INSERT")
 
-	// The CallerIds whose operations have no sales: of notifications, and of refusals by
-	// versions that kept nothing else.
+	// The CallerIds whose operations have no sales: operations with notifications, and refusals
+	// of versions that stored nothing else.
 	operations.Leaves = &leafKind[OperationRow]{
 		kind: trail.Answered, table: operations.Table, row: "operations", nameOf: nameAfter("CallerId of operation"),
 		ID: func(r *OperationRow) operation.ID { return operation.ID(r.OperationID) },
 		rows: func(tx *gorm.DB) *gorm.DB {
-			const of = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
-			return tx.Where("NOT EXISTS (SELECT 1 FROM " + d.Sales.Name + of).Where("NOT EXISTS (SELECT 1 FROM " + d.Refusals.Name + of)
+			const sameCaller = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
+			return tx.Where("NOT EXISTS (SELECT 1 FROM " + d.Sales.Name + sameCaller).Where("NOT EXISTS (SELECT 1 FROM " + d.Refusals.Name + sameCaller)
 		},
 	}
 
@@ -143,15 +143,14 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	return d
 }
 
-// newTable makes a table of that name, without prefix.
+// newTable returns a table. name has no prefix.
 func newTable[R any](d *Database, name string) *batch.Table[R] {
 	t := batch.NewTable[R](d.Dialect, schema.NamingStrategy{})
 	t.Name = d.Prefix + name
 	return t
 }
 
-// open opens a table of the book, to which rows can be added. rights and checks are those
-// of Relied.
+// open returns a table of the book with an insert. rights and checks are as in Relied.
 func open[R any](d *Database, t *Statements[R], name, rights string, checks ...string) *Statements[R] {
 	t.Table = openBeside[R](d, name, rights, checks...)
 	t.Add = t.Insert()
@@ -159,7 +158,7 @@ func open[R any](d *Database, t *Statements[R], name, rights string, checks ...s
 	return t
 }
 
-// openBeside opens a table that is not part of the book: of the mark, the trail or the schema.
+// openBeside returns a table without adding it to TableNames.
 func openBeside[R any](d *Database, name, rights string, checks ...string) *batch.Table[R] {
 	t := newTable[R](d, name)
 	d.Relied = append(d.Relied, Relied{

@@ -13,9 +13,9 @@ import (
 type TrailBatchRow struct {
 	BatchID batch.UUID `gorm:"primaryKey"`
 	Entries []byte     `gorm:"not null"`
-	// MAC says who made the batch (trail.Keys).
+	// MAC authenticates the service that made the batch (trail.Keys).
 	MAC []byte `gorm:"column:seal;not null"`
-	// Position is the place in the log. It is NULL until the batch is sealed.
+	// Position is the index in the log. It is NULL until the batch is sealed.
 	Position sql.NullInt64
 }
 
@@ -24,7 +24,7 @@ type TrailLogRow struct {
 	LogID      int64  `gorm:"primaryKey"`
 	Size       int64  `gorm:"not null"`
 	Checkpoint string `gorm:"not null;default:''"`
-	// Begun is 1 when what is older than the trail has its leaves.
+	// Begun is 1 if all rows that are older than the trail have leaves.
 	Begun int64 `gorm:"not null;default:0"`
 }
 
@@ -34,9 +34,9 @@ type TrailHashRow struct {
 	Hash      []byte `gorm:"not null"`
 }
 
-// IsElsewhere reports whether a batch without leaves is not at the place for which it was made.
-func (r *TrailBatchRow) IsElsewhere(of *trail.Provenance) bool {
-	return of.IsBound && len(r.Entries) == 0 && (!r.Position.Valid || r.Position.Int64 != of.Base.Size)
+// IsElsewhere reports whether a batch without leaves has another position than it was made for.
+func (r *TrailBatchRow) IsElsewhere(p *trail.Provenance) bool {
+	return p.IsBound && len(r.Entries) == 0 && (!r.Position.Valid || r.Position.Int64 != p.Base.Size)
 }
 
 // Batch decodes the entries.

@@ -5,8 +5,8 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// TransferRow is a row of the table transfers: both postings of a sale. In two rows of
-// the table postings they take 428 bytes, and here 190.
+// TransferRow is a row of the table transfers: both postings of a sale. They take 190 bytes
+// here, and 428 bytes as two rows of the table postings.
 type TransferRow struct {
 	OperationID           batch.UUID    `gorm:"primaryKey"`
 	Position              int64         `gorm:"primaryKey"`
@@ -22,8 +22,8 @@ type TransferRow struct {
 	CurrencyCode          string        `gorm:"not null"`
 }
 
-// TransferRows joins the postings of units and of money that are of one sale. Both
-// have the order of the sales. The others are returned as they are.
+// TransferRows joins the postings of units and money of the same sale. Both slices have the
+// order of the sales. It returns the other postings unchanged.
 func TransferRows(units, money []PostingRow) (joined []TransferRow, otherUnits, otherMoney []PostingRow) {
 	n := 0
 	for n < len(units) && n < len(money) && isTransfer(&units[n], &money[n]) {
@@ -42,7 +42,7 @@ func TransferRows(units, money []PostingRow) (joined []TransferRow, otherUnits, 
 	return joined, units[n:], money[n:]
 }
 
-// Postings are the postings of the row, of units and of money.
+// Postings returns the two postings of the row, units and money.
 func (r *TransferRow) Postings() (units, money PostingRow) {
 	return PostingRow{
 			CustomerNo: r.CustomerNo, OperationID: r.OperationID, Position: r.Position, Leg: UnitLeg, Kind: int64(fund.SalePosting), PostedAt: r.PostedAt,
