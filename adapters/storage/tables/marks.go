@@ -1,6 +1,6 @@
 package tables
 
-// MarkRow is the row of the table marks. Only a database with a mark has it, a bank's book not.
+// MarkRow is the row of the table marks. A bank's book has no such row.
 type MarkRow struct {
 	Mark string `gorm:"primaryKey"`
 	Note string `gorm:"not null"`
