@@ -19,17 +19,17 @@ import (
 // in one round trip, together with assertions that the database checks:
 //
 //   - every holding exists and does not go below zero;
-//   - every account exists and takes the money;
-//   - the current prices still have the ID, the value and the currency that an
-//     earlier batch has read;
+//   - every account exists and can receive the money;
+//   - the current prices still have the ID, the value and the currency that an earlier batch
+//     has read;
 //   - no CallerId is known.
 //
-// If an assertion fails, the batch is rolled back and processed the normal way: there
-// the book is decided as it is. So the rules stay where they are. The optimistic commit
-// only completes sales that the normal way would complete, and never refuses one. It
-// saves a third of a batch's time.
+// If an assertion fails, the batch is rolled back and processed the normal way: there the book
+// is decided from its real state. So the rules stay in one place. The optimistic commit only
+// completes sales that the normal way would complete, and never refuses a sale. It saves a
+// third of a batch's time.
 
-// newWays is storage.Engine's Ways.
+// newWays implements Ways of storage.Engine.
 func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 	w := &ways{
 		Books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),
@@ -38,20 +38,20 @@ func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
 }
 
-// ofSales tries no batch that claims due sales first, or that has only sales for later days.
-func (w *ways) ofSales(locks *fund.LockSet, look write.Way[*fund.Book]) []write.Way[*fund.Book] {
+// ofSales does not try a batch that claims due sales first, or has only sales for later days.
+func (w *ways) ofSales(locks *fund.LockSet, normalWay write.Way[*fund.Book]) []write.Way[*fund.Book] {
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
-		return []write.Way[*fund.Book]{look}
+		return []write.Way[*fund.Book]{normalWay}
 	}
-	normal := &learning[*fund.Book]{look, &w.sales, (*fund.Book).CompletedAll, w.sales.remember(locks.Callers)}
+	normal := &learning[*fund.Book]{normalWay, &w.sales, (*fund.Book).CompletedAll, w.sales.remember(locks.Callers)}
 	if normal.knownWrong {
 		return []write.Way[*fund.Book]{normal}
 	}
 	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks, normal: normal}, normal}
 }
 
-func (w *ways) ofNotifications(callers []idempotency.Key, look write.Way[*push.Inbox]) []write.Way[*push.Inbox] {
-	normal := &learning[*push.Inbox]{look, &w.notifications, func(inbox *push.Inbox) bool {
+func (w *ways) ofNotifications(callers []idempotency.Key, normalWay write.Way[*push.Inbox]) []write.Way[*push.Inbox] {
+	normal := &learning[*push.Inbox]{normalWay, &w.notifications, func(inbox *push.Inbox) bool {
 		return len(inbox.Register.NewRecords()) == len(callers)
 	}, w.notifications.remember(callers)}
 	if normal.knownWrong || !w.notifications.mayTry() {
@@ -60,11 +60,10 @@ func (w *ways) ofNotifications(callers []idempotency.Key, look write.Way[*push.I
 	return []write.Way[*push.Inbox]{assumeNew{w}, normal}
 }
 
-// assumedUnits lets sales of any size complete. The database undoes those that should
-// not have completed.
+// assumedUnits lets all sales complete. The database rolls back sales that must not complete.
 const assumedUnits = math.MaxInt64
 
-// assume is the optimistic way of a batch of sales. It assumes that all complete.
+// assume is the optimistic way of a batch of sales. It assumes that all sales complete.
 type assume struct {
 	*ways
 	locks  *fund.LockSet
@@ -72,7 +71,7 @@ type assume struct {
 	normal *learning[*fund.Book]
 }
 
-// Load makes a book in which every sale completes whose price is known.
+// Load makes a book in which every sale with a known price completes.
 func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 	book := fund.NewBook(len(w.locks.Holdings))
 	if w.prices = w.loadPrices(w.locks, book); len(w.prices) == 0 { // nothing would complete
@@ -87,10 +86,10 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 	return book, nil
 }
 
-// Store writes the differences between the changed quantities and the assumed ones.
+// Store writes the differences between the changed and the assumed quantities.
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
-	w.normal.knownWrong = !book.CompletedAll()    // it has a sale for a later day, or of another price
-	if w.normal.knownWrong || !w.sales.mayTry() { // not asked sooner: only a settled book knows the first
+	w.normal.knownWrong = !book.CompletedAll()    // the batch has a sale for a later day, or with another price
+	if w.normal.knownWrong || !w.sales.mayTry() { // only the settled book shows knownWrong, so this check comes here
 		return write.ErrOtherWay
 	}
 	c := book.Changes()
@@ -109,7 +108,7 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 }
 
 // assumeNew is the optimistic way of a batch of notifications. It assumes that no CallerId is
-// known, and that no message of the book was ever erased, until it learns better.
+// known and, until this assertion fails, that no message of the book was erased.
 type assumeNew struct{ *ways }
 
 func (w assumeNew) Load(context.Context, batch.Session) (*push.Inbox, error) {
@@ -129,7 +128,7 @@ func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox
 		writes = append(writes, w.noneErased)
 	}
 	err = s.Commit(ctx, writes...)
-	if err != nil && strings.Contains(err.Error(), noneErasedName) { // all assertions have one code: only the text names the one that failed
+	if err != nil && strings.Contains(err.Error(), noneErasedName) { // all assertions have the same code: only the text names the failed one
 		w.erased.Store(true)
 		return err
 	}
@@ -137,8 +136,8 @@ func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox
 	return err
 }
 
-// The statements that end the transaction if an assumption is wrong. The package
-// comment documents their names.
+// The statements that abort the transaction if an assumption is wrong. The package comment
+// documents their names.
 
 func assertPrices(t *batch.Table[tables.PriceRow]) *batch.Statement[tables.PriceRow] {
 	return t.Statement("assert current "+t.Name, t.Columns, statement(func(f form) string {
@@ -149,9 +148,9 @@ func assertPrices(t *batch.Table[tables.PriceRow]) *batch.Statement[tables.Price
 	}))
 }
 
-// addTo adds to a quantity, or ends the transaction if a row does not exist or goes below
-// zero, which is the table's own condition. Its rows have the difference where those of the
-// table have the quantity.
+// addTo adds to a quantity. It aborts the transaction if a row does not exist, or if the
+// quantity goes below zero, which a constraint of the table checks. In its rows, the quantity
+// column has the difference.
 func addTo[R any](t *batch.Table[R], quantity, assertion string) *batch.Statement[R] {
 	return t.Statement("move "+t.Name, t.Columns, statement(func(f form) string {
 		return fmt.Sprintf("WITH moved AS (UPDATE %[1]s t SET %[2]s = t.%[2]s + k.%[2]s FROM %[3]s WHERE %[4]s RETURNING 1) SELECT %[5]s FROM moved",
@@ -161,9 +160,9 @@ func addTo[R any](t *batch.Table[R], quantity, assertion string) *batch.Statemen
 
 const noneErasedName = "none_is_erased"
 
-// assertNoneErased fails if a message of the book was erased. It is a statement of its own
-// after the insert: an erasure that runs at the same moment makes the insert wait, which
-// still sees the book as it was before.
+// assertNoneErased fails if a message of the book was erased. It is a separate statement after
+// the insert: an erasure that runs at the same moment makes the insert wait, and the insert
+// still sees the book as it was before the erasure.
 func assertNoneErased(t *batch.Table[tables.NotificationRow]) batch.Request {
 	return batch.Request{
 		Name: "assert no erased " + t.Name,

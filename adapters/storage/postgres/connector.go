@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// connector opens connections with a marker until it finds a pooler.
+// connector opens connections with a marker until it detects a pooler.
 type connector struct {
 	config   *pgx.ConnConfig
 	settings *settings
@@ -28,13 +28,14 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return c.connect(ctx, false)
 	}
 	conn, err := c.connect(ctx, true)
-	// Access, no such database, resources and shutdown have nothing to do with a marker.
+	// Errors of access, a missing database, resources or shutdown have other causes than a
+	// marker.
 	native, refused := errors.AsType[*pgconn.PgError](err)
 	if !refused || slices.Contains([]string{"28", "3D", "53", "57"}, native.Code[:2]) {
 		return conn, err
 	}
 	if conn, err = c.connect(ctx, false); err == nil {
-		c.settings.pooled.Store(true) // it was the marker
+		c.settings.pooled.Store(true) // the marker caused the error
 	}
 	return conn, err
 }
@@ -51,10 +52,10 @@ func (c connector) connect(ctx context.Context, marked bool) (driver.Conn, error
 		return p.IdleDuration > time.Second || hasNews(p.Conn.PgConn().Conn())
 	})
 	connected := stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
-		conn.PgConn().CustomData()[held] = committing
+		conn.PgConn().CustomData()[committingKey] = committing
 		useArrayCodec(conn.TypeMap())
 		if marked {
-			return c.settings.own(ctx, conn)
+			return c.settings.configure(ctx, conn)
 		}
 		return nil
 	})

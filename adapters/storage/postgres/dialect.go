@@ -14,7 +14,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// dialect is batch.Dialect. A statement is one command for all rows (forms.go).
+// dialect implements batch.Dialect. A statement is one command for all rows (forms.go).
 type dialect struct {
 	db       *batch.Pool
 	settings *settings
@@ -60,9 +60,9 @@ func (dialect) Delete(table string, columns []batch.Column, condition string) st
 	})
 }
 
-// Find uses LATERAL, which keeps the order of the keys: that is the order of locking. It
-// also leaves the planner nothing but one index lookup for each key: it would rather read a
-// small table whole.
+// Find uses LATERAL, which keeps the order of the keys: rows are locked in this order. LATERAL
+// also forces the planner to use one index lookup for each key. Otherwise it would read small
+// tables completely.
 func (dialect) Find(l *batch.Lookup) string {
 	var where []string
 	var keys []batch.Column
@@ -119,20 +119,20 @@ func (d dialect) Within(tx batch.Tx) batch.Session { return &hostSession{tx: tx,
 func (d dialect) Prepare(p batch.Purpose) []string {
 	const (
 		noTimeout = "SET LOCAL statement_timeout = 0"
-		mayWait   = "SET LOCAL idle_in_transaction_session_timeout = 0" // for the file, or for the reader
+		mayWait   = "SET LOCAL idle_in_transaction_session_timeout = 0" // it waits for the file, or for the reader
 	)
 	switch p {
 	case batch.Import:
 		return []string{noTimeout, mayWait}
 	case batch.Snapshot:
-		return []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", d.settings.much.Load().(string)}
+		return []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", d.settings.bulkRead.Load().(string)}
 	default:
 		return []string{durable}
 	}
 }
 
 func (dialect) Classify(err error) batch.Failure {
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok { // whatever the server's reason is
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok { // for any reason of the server
 		return batch.Unreachable
 	}
 	if _, ok := errors.AsType[*pgconn.PgError](err); ok {

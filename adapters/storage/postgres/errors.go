@@ -11,29 +11,29 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// readOnly is the code of a write to a standby, or to a server that has become one.
+// readOnly is the code of a write to a standby, or to a server that has become a standby.
 const readOnly = "25006"
 
-// diskFull is the code of a write for which the server has no room.
+// diskFull is the code of a write that failed because the disk of the server is full.
 const diskFull = "53100"
 
-// noRight is the code of a missing right. Its message names the table, and no value.
+// noRight is the code of a missing permission. Its message names the table, and no value.
 const noRight = "42501"
 
-// meaning is what a code means: for the caller, and in a sentence for the people who run
-// the service, which may be empty.
+// meaning is the meaning of an error code: the kind of failure, and a sentence for the people
+// who run the service. The sentence may be empty.
 type meaning struct {
 	batch.Failure
 	sentence string
 }
 
-// meanings are those of Postgres' error codes (appendix A of its manual), and of their
+// meanings has the meanings of Postgres error codes (appendix A of its manual), and of their
 // classes, which are the first two characters.
 var meanings = map[string]meaning{
 	"40001":  {batch.LostRace, ""},    // serialization failure
 	"40P01":  {batch.LostRace, ""},    // deadlock
 	"57P01":  {batch.Broken, ""},      // the server stops
-	"57P02":  {batch.Broken, ""},      // the server ends this connection
+	"57P02":  {batch.Broken, ""},      // the server closes this connection
 	"25P03":  {batch.Unreachable, ""}, // out of time
 	"25P04":  {batch.Unreachable, ""}, // out of time
 	"55P03":  {batch.Unreachable, ""}, // lock not available
@@ -58,7 +58,7 @@ const (
 	refused = "The database refuses the connection: role, password or name of the database."
 )
 
-// meaningOf returns what an error of the server means; nothing of other errors.
+// meaningOf returns the meaning of an error of the server, or the zero value for other errors.
 func meaningOf(err error) meaning {
 	native, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
@@ -71,28 +71,28 @@ func meaningOf(err error) meaning {
 	return m
 }
 
-// full is a write that found no room on the disk of the server. Readiness tells it for a while:
-// a probe adds no rows, so it succeeds on a full disk. While nobody sends requests, the log of
-// requests still tries to write those that failed.
+// full is a write that failed because the disk of the server was full. Readiness reports it for
+// a while: a probe adds no rows, so it succeeds on a full disk. If no requests arrive, the log
+// of requests still retries its failed writes.
 type full struct {
 	error
-	at time.Time
+	since time.Time
 }
 
 const fullAge = 10 * time.Second
 
-// still returns the error if it is new.
+// still returns the error if it is recent.
 func (f *full) still(now time.Time) error {
-	if f == nil || now.Sub(f.at) >= fullAge {
+	if f == nil || now.Sub(f.since) >= fullAge {
 		return nil
 	}
 	return f.error
 }
 
-// uniqueViolation is the code of an insert of a key that exists.
+// uniqueViolation is the code of an insert of an existing key.
 const uniqueViolation = "23505"
 
-// asLostRace is the error of a request, as one that lost a race if it did: see
+// asLostRace returns the error of a request. If the request lost a race, the error says so: see
 // batch.Request.Races. The next transaction reads the row of the winner.
 func asLostRace(r *batch.Request, err error) error {
 	if native, ok := errors.AsType[*pgconn.PgError](err); ok && r.Races && native.Code == uniqueViolation {
@@ -101,7 +101,7 @@ func asLostRace(r *batch.Request, err error) error {
 	return err
 }
 
-// asInterrupted is the error of a commit whose answer was lost; nil stays nil.
+// asInterrupted returns the error of a commit whose result is unknown. nil stays nil.
 func asInterrupted(err error) error {
 	if err == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 )
 
 // A statement has two forms. For many rows its arguments are arrays, one for each column. For a
-// single row they are plain values, because Postgres takes long to unnest arrays: the sale of a
-// caller who is alone took 20 percent more time.
+// single row they are plain values, because Postgres needs long to unnest arrays: a single sale
+// took 20 percent longer.
 type form int
 
 const (
@@ -19,14 +19,14 @@ const (
 	oneRow
 )
 
-// orOneRow is between the two forms in the SQL of a Request. No SQL has it.
+// orOneRow separates the two forms in the SQL of a Request. It never occurs in SQL.
 const orOneRow = "\x00"
 
-// statement returns both forms, as the SQL of a Request has them.
+// statement returns both forms in one text, for the SQL of a Request.
 func statement(write func(form) string) string { return write(manyRows) + orOneRow + write(oneRow) }
 
-// formOf is the form of a request that fits its rows, with its arguments.
-// It does not wait for a late row if it is for a message of conn.
+// formOf returns the form of a request for its number of rows, and its arguments. If conn is
+// set, it does not wait for a late row: the row is computed while the message is written.
 func formOf(r *batch.Request, conn *pgx.Conn) (sql string, arguments []any) {
 	many, one, hasOne := strings.Cut(r.SQL, orOneRow)
 	switch {
@@ -39,16 +39,16 @@ func formOf(r *batch.Request, conn *pgx.Conn) (sql string, arguments []any) {
 	}
 }
 
-// types are the types of arguments.
+// types are the SQL types of arguments.
 var types = map[batch.Kind]string{
 	batch.Integer: "bigint", batch.NullInteger: "bigint", batch.Text: "text", batch.Bytes: "bytea",
 	batch.Identifier: "uuid", batch.Date: "text", batch.Time: "timestamptz",
 }
 
-// rows is a table k of the arguments.
+// rows returns a table k of the arguments.
 func (f form) rows(columns []batch.Column) string { return f.table(columns, "", "", "") }
 
-// numberedRows is a table k of the arguments. Its last column n counts the rows from 1.
+// numberedRows returns a table k of the arguments. Its last column n counts the rows from 1.
 func (f form) numberedRows(columns []batch.Column) string {
 	return f.table(columns, " WITH ORDINALITY", ", 1::bigint", ", n")
 }
@@ -61,14 +61,14 @@ func (f form) table(columns []batch.Column, ordinality, one, number string) stri
 			parameters[i] += "[]"
 		}
 	}
-	all := strings.Join(parameters, ", ")
+	list := strings.Join(parameters, ", ")
 	if f == oneRow {
-		return fmt.Sprintf("(VALUES (%s%s)) AS k(%s%s)", all, one, names(columns), number)
+		return fmt.Sprintf("(VALUES (%s%s)) AS k(%s%s)", list, one, names(columns), number)
 	}
-	return fmt.Sprintf("unnest(%s)%s AS k(%s%s)", all, ordinality, names(columns), number)
+	return fmt.Sprintf("unnest(%s)%s AS k(%s%s)", list, ordinality, names(columns), number)
 }
 
-// count is how many rows there are.
+// count returns the number of rows.
 func (f form) count() string {
 	if f == oneRow {
 		return "1"
@@ -76,18 +76,18 @@ func (f form) count() string {
 	return "cardinality($1)"
 }
 
-// names are the names of the columns, as a list in SQL.
+// names returns the names of the columns, as a list in SQL.
 func names(columns []batch.Column) string {
-	all := batch.Names(columns)
-	for i, name := range all {
-		if name == "system_user" { // became a keyword in version 16
-			all[i] = `"` + name + `"`
+	list := batch.Names(columns)
+	for i, name := range list {
+		if name == "system_user" { // a keyword since version 16
+			list[i] = `"` + name + `"`
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(list, ", ")
 }
 
-// element is the value of a column in a row of k.
+// element returns the value of a column in a row of k.
 func element(c batch.Column) string {
 	if c.Kind == batch.Date {
 		return "NULLIF(k." + c.Name + ", '')::date"
@@ -95,7 +95,7 @@ func element(c batch.Column) string {
 	return "k." + c.Name
 }
 
-// matching are the conditions that a row of t has the key of a row of k.
+// matching returns the conditions that select the row of t with the key of a row of k.
 func matching(columns []batch.Column) string {
 	var where []string
 	for _, c := range columns {
@@ -106,22 +106,22 @@ func matching(columns []batch.Column) string {
 	return strings.Join(where, " AND ")
 }
 
-// mustWriteAll ends the transaction unless the statement writes each of its rows.
+// mustWriteAll aborts the transaction unless the statement writes each of its rows.
 func mustWriteAll(statement string, f form) string {
 	return "WITH written AS (" + statement + " RETURNING 1) SELECT " + assert("row_is_written", f) + " FROM written"
 }
 
-// failed is the code of the error that a failing assertion raises.
+// failed is the error code of a failed assertion.
 const failed = "22P02"
 
-// assert is a value that ends the transaction unless there is one row for each
-// row of the arguments.
+// assert returns a value that aborts the transaction unless the number of rows is equal to the
+// number of argument rows.
 func assert(name string, f form) string {
 	return "CASE WHEN COUNT(*) = " + f.count() + " THEN 1 ELSE " + failing(name, "COUNT(*)") + " END"
 }
 
-// failing raises an error whose text has the name of an assertion. The server
-// must not evaluate it early: it depends on data.
+// failing returns an expression that raises an error. The text of the error has the name of an
+// assertion. The expression depends on data, so that the server cannot evaluate it early.
 func failing(name, data string) string {
 	return "CAST('bankingapi_" + name + " ' || " + data + " AS int)"
 }

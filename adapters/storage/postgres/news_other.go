@@ -4,5 +4,5 @@ package postgres
 
 import "net"
 
-// hasNews reports nothing: connections are pinged after a second of idling.
+// hasNews returns false. Connections are pinged after one idle second.
 func hasNews(net.Conn) bool { return false }

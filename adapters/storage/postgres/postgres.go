@@ -1,27 +1,27 @@
 // Package postgres opens a Postgres database as an engine of package storage, with pgx.
 //
 // A batch is one round trip if the optimistic commit succeeds. Otherwise there are two more:
-// one reads and locks, one writes and commits. Each is a pipeline with an explicit BEGIN and
-// COMMIT. It uses nothing that a distributed Postgres or PgBouncer in transaction mode lacks:
-// no sequences, advisory locks, LISTEN or savepoints. Before 1.21, PgBouncer does not know
-// prepared statements: default_query_exec_mode=cache_describe in the URL works without their
-// names.
+// the first reads and locks, the second writes and commits. Each is a pipeline with an explicit
+// BEGIN and COMMIT. It uses nothing that a distributed Postgres or PgBouncer in transaction
+// mode lacks: no sequences, advisory locks, LISTEN or savepoints. PgBouncer before 1.21 does
+// not know named statements: set default_query_exec_mode=cache_describe in the URL, which uses
+// no names.
 //
 // # Errors in the server's log
 //
-// The optimistic commit makes the server raise an error when an assumption is
-// wrong. The batch is then processed the normal way, and no request fails. The
-// errors have the code 22P02 (invalid input syntax for type integer) and one of
-// these names in their text, most of them followed by how many rows were right:
+// The optimistic commit makes the server raise an error if an assumption is wrong. The batch is
+// then processed the normal way, and no request fails. The errors have the code 22P02 (invalid
+// input syntax for type integer) and one of these names in their text. Most names are followed
+// by the number of rows that were right:
 //
 //	bankingapi_price_is_current  a price is not the current price of its fund,
-//	                             or has another value or currency than the one
+//	                             or has another value or currency than the price
 //	                             that an earlier batch has read
 //	bankingapi_holding_exists    a holding does not exist
 //	bankingapi_account_exists    an account does not exist
-//	bankingapi_none_is_erased    a message of the book was erased. It comes once in the
-//	                             life of a service
-//	bankingapi_row_is_written    something swallowed a row that a batch updates,
+//	bankingapi_none_is_erased    a message of the book was erased. This error
+//	                             occurs once per process
+//	bankingapi_row_is_written    the database ignored a row that a batch updates,
 //	                             and the batch fails
 //	bankingapi_own_session       another client uses the same server connection,
 //	                             so batches set their settings per transaction
@@ -62,16 +62,16 @@ var migrations embed.FS
 const (
 	maxConnections = 10
 	connectTimeout = 5 * time.Second
-	// maxIdle closes connections that a burst opened.
+	// maxIdle closes connections that were opened for a burst of requests.
 	maxIdle = 5 * time.Minute
 	// maxSilence is how long a connection waits for a machine that acknowledges no packet, as
 	// after a failover. Linux would wait for a quarter of an hour, and so would a chore.
 	maxSilence = 30 * time.Second
 )
 
-// Open returns the engine of the URL or key=value string o.DSN; libpq's parameters apply,
-// several hosts with target_session_attrs=read-write among them. Its Start does not connect
-// yet: a database that is away makes requests fail, not the start.
+// Open returns the engine of the URL or key=value string o.DSN. The parameters of libpq apply,
+// also several hosts with target_session_attrs=read-write. Start does not connect yet: if the
+// database is unreachable, requests fail, but the start succeeds.
 func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	config, err := pgx.ParseConfig(o.DSN)
 	if err != nil {
@@ -92,31 +92,31 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	}
 	settings, pool := newSettings(o.StatementTimeout), new(batch.Pool)
 	engine := use(pool, settings)
-	most := cmp.Or(max(o.MaxConnections, 0), maxConnections)
+	limit := cmp.Or(max(o.MaxConnections, 0), maxConnections)
 	engine.Start = func(context.Context) error {
 		db := sql.OpenDB(connector{config, settings})
-		db.SetMaxOpenConns(most)
-		db.SetMaxIdleConns(most)
+		db.SetMaxOpenConns(limit)
+		db.SetMaxIdleConns(limit)
 		db.SetConnMaxIdleTime(maxIdle)
 		pool.Open(db)
 		return nil
 	}
-	engine.Grace = grace // a host may have configured its connections otherwise
+	engine.Grace = grace // hosts may configure their connections differently
 	plain := isPlain(config)
 	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, pool, plain) }
 	engine.Alone = func(ctx context.Context) error {
-		pool.DB().SetMaxIdleConns(1) // other connections of our own would count as well
-		defer pool.DB().SetMaxIdleConns(most)
+		pool.DB().SetMaxIdleConns(1) // our other connections would count too
+		defer pool.DB().SetMaxIdleConns(limit)
 		return alone(ctx, pool)
 	}
 	engine.Close = func() error {
-		_ = pool.DB().Close() // what a connection says that broke before is no news
+		_ = pool.DB().Close() // ignore errors of connections that were already broken
 		return nil
 	}
 	return engine, nil
 }
 
-// reason returns what is wrong with a DSN. It leaves out the DSN, which has a password.
+// reason returns what is wrong with a DSN. It does not include the DSN, which has a password.
 func reason(err error) string {
 	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok && parse.Unwrap() != nil {
 		return parse.Unwrap().Error()
@@ -124,9 +124,9 @@ func reason(err error) string {
 	return "expected postgres://user:password@host:port/database"
 }
 
-// Use makes an engine of databases that a host has opened with pgx's stdlib, also over a
-// pool of its own (stdlib.OpenDBFromPool), and that it closes itself. reads may be the same
-// as writes, or another way to the same server. Of the options only StatementTimeout counts.
+// Use makes an engine of databases that a host has opened with pgx's stdlib, also over its own
+// pool (stdlib.OpenDBFromPool). The host closes them. reads may be the same as writes, or
+// another connection to the same server. The only option that Use reads is StatementTimeout.
 // Use does not connect.
 func Use(_ context.Context, writes, reads *sql.DB, o storage.Options) (*storage.Engine, error) {
 	if writes == nil || reads == nil {
@@ -181,7 +181,7 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 	return engine
 }
 
-// align is storage.Engine's Align.
+// align implements Align of storage.Engine.
 func align(ctx context.Context, first, second *sql.Tx) error {
 	const repeatable = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 	for _, tx := range []*sql.Tx{first, second} {
@@ -197,15 +197,14 @@ func align(ctx context.Context, first, second *sql.Tx) error {
 	return err
 }
 
-// leaveRoom is storage.Engine's LeaveRoom. A sale adds a version of its holding and of its
-// account to their pages. A page that is half empty takes many of them. But the server cleans a
-// page, and logs that, at each look at it while it is fuller than the table's fillfactor. So
-// the fillfactor is 50 only in the transaction of an import, and 90 in all others: with 50 a
-// change of a position took 1.7 times as long, and wrote 134 bytes of log instead of 80.
+// leaveRoom implements LeaveRoom of storage.Engine. A sale adds a new version of its holding
+// and of its account to their pages. A half-empty page has room for many versions. But while a
+// page is fuller than the table's fillfactor, the server cleans it at each access, and logs
+// that. So the fillfactor is 50 only in the transaction of an import, and 90 otherwise: with 50
+// a change of a position took 1.7 times as long, and wrote 134 bytes of log instead of 80.
 //
-// Only the owner of a table may do this, and partitions keep what they have. An import
-// does not wait for VACUUM or for another import of the table. Without room sales are
-// slower, and nothing else.
+// Only the owner of a table may change it, and partitions keep their fillfactor. An import does
+// not wait for VACUUM or for another import of the table. Without room sales are only slower.
 func leaveRoom(ctx context.Context, s batch.Session, table string) ([]batch.Request, error) {
 	ask := batch.Request{Name: "may alter " + table, SQL: "SELECT 1::bigint FROM pg_class" +
 		" WHERE oid = to_regclass('" + table + "') AND relkind = 'r' AND pg_has_role(relowner, 'USAGE')"}
@@ -225,43 +224,43 @@ func leaveRoom(ctx context.Context, s batch.Session, table string) ([]batch.Requ
 		batch.Request{Name: "set no timeout", SQL: "SET LOCAL lock_timeout TO DEFAULT"})
 }
 
-// lookup is storage.Engine's Find. Rows are found by indexes of ranges of pages (BRIN). The
+// lookup implements Find of storage.Engine. Indexes of page ranges (BRIN) find the rows. The
 // planner uses them only if a condition is on a column in the order of the table.
 func lookup(string, string, string, any) (condition string, arguments []any) {
 	return "operation_id >= '00000000-0000-0000-0000-000000000000'", nil
 }
 
-// others counts the other connections to the database that have the same
-// application name and were used within the last minute. A service uses one more
-// often, because it looks for due sales and for what the trail has to seal. A
-// pooler keeps connections, with their names, that nothing uses any more.
-const others = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()" +
+// otherConnections counts the other connections to the database that have the same application
+// name and were used within the last minute. A service uses a connection more often than that,
+// because it looks for due sales and for unsealed batches of the trail. A pooler keeps
+// connections, with their names, after their last use.
+const otherConnections = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()" +
 	" AND application_name = current_setting('application_name') AND pid <> pg_backend_pid()" +
 	" AND (state IS DISTINCT FROM 'idle' OR state_change > clock_timestamp() - interval '1 minute')"
 
-// leaving is how long a connection that was closed may stay in pg_stat_activity.
-const leaving = 3 * time.Second
+// closeDelay is how long a closed connection may stay in pg_stat_activity.
+const closeDelay = 3 * time.Second
 
-// alone returns an error if a service uses the database. Advisory locks do not
-// work behind a pooler, so it looks at the names of the connections.
+// alone returns an error if a service uses the database. Advisory locks do not work behind a
+// pooler, so it checks the names of the connections.
 func alone(ctx context.Context, db *batch.Pool) error {
-	deadline := time.After(leaving)
+	deadline := time.After(closeDelay)
 	for {
 		var count int
-		if err := db.QueryRowContext(ctx, others).Scan(&count); err != nil || count == 0 {
+		if err := db.QueryRowContext(ctx, otherConnections).Scan(&count); err != nil || count == 0 {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(leaving / 30):
+		case <-time.After(closeDelay / 30):
 		case <-deadline:
 			return fmt.Errorf("another process uses the database: %d connections with the application_name of the service were used within the last minute. Stop all replicas first; behind a pooler, wait a minute", count)
 		}
 	}
 }
 
-// lockOptions lock with a table and not with an advisory lock: it works through PgBouncer too.
+// lockOptions uses a lock table, not an advisory lock: it works with PgBouncer too.
 func lockOptions(prefix string) ([]goose.ProviderOption, error) {
 	locker, err := lock.NewPostgresTableLocker(lock.WithTableName(prefix+"schema_lock"), lock.WithTableLockTimeout(time.Second, 120))
 	return []goose.ProviderOption{goose.WithLocker(locker)}, err

@@ -11,19 +11,19 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// ranges adds new ranges of pages to the BRIN indexes by which lookups find rows.
-// Until a range is in its index, every lookup reads its rows. Autovacuum adds ranges
-// too, but once a minute, and it remembers at most 256 of them.
+// ranges adds new page ranges to the BRIN indexes that lookups use. Until a range is in its
+// index, every lookup reads its rows. Autovacuum adds ranges too, but only once a minute, and
+// it remembers at most 256 of them.
 type ranges struct {
 	mu   sync.Mutex
-	done map[int64]int64 // by the file of an index: the page after the ranges that it has
-	// lacking says that the server does not know such indexes, as some that are like Postgres.
-	lacking bool
+	done map[int64]int64 // for the file of each index: the page after its last added range
+	// unsupported: the server has no such indexes, like some servers similar to Postgres.
+	unsupported bool
 }
 
 const (
-	// brinIndexes finds the indexes of sales and notifications, or of their
-	// partitions, that this role may add ranges to.
+	// brinIndexes finds the indexes of sales and notifications, or of their partitions, to
+	// which this role may add ranges.
 	brinIndexes = `SELECT i.indexrelid::bigint, x.relfilenode::bigint, pg_relation_size(i.indrelid) / current_setting('block_size')::int,
  COALESCE((SELECT option_value::int FROM pg_options_to_table(x.reloptions) WHERE option_name = 'pages_per_range'), 128)
  FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am a ON a.oid = x.relam
@@ -31,29 +31,29 @@ const (
  AND i.indrelid IN (SELECT to_regclass(name)::oid FROM unnest($1::text[]) AS t(name)
   UNION SELECT p.relid::oid FROM unnest($1::text[]) AS t(name), pg_partition_tree(to_regclass(name)) p)`
 
-	// addRanges does nothing to a range that is in the index.
+	// addRanges does nothing for a range that is already in the index.
 	addRanges = "SELECT COALESCE(SUM(brin_summarize_range($1::bigint::oid::regclass, page)), 0) FROM generate_series($2::bigint, $3::bigint, $4::bigint) page"
 
-	// rangesAtOnce bounds one statement to some ten milliseconds.
+	// rangesAtOnce limits one statement to some ten milliseconds.
 	rangesAtOnce = 16
-	// rangesPerCall bounds what one call adds, so that indexes that lack many ranges
-	// take a tenth of a processor for a while.
+	// rangesPerCall bounds how many ranges one call adds. So indexes that lack many ranges take
+	// only a tenth of a processor for a while.
 	rangesPerCall = 128
-	// newestPages are the pages at the end that still get rows. A row that comes into
-	// a range that is in the index writes the filter of the range.
+	// newestPages are the pages at the end that still get rows. If a range is in the index,
+	// each new row in the range must update the filter of the range.
 	newestPages = 128
 
-	// A statement waits no longer than this for VACUUM, which adds ranges itself.
+	// A statement waits at most this long for VACUUM, which adds ranges itself.
 	rangesLimits = "SELECT set_config('lock_timeout', '50ms', true), set_config('statement_timeout', '10s', true)"
 
 	lockTimeout = "55P03"
 )
 
-// index is storage.Engine's Index.
+// index implements Index of storage.Engine.
 func (r *ranges) index(ctx context.Context, db *batch.Pool, prefix string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lacking {
+	if r.unsupported {
 		return nil
 	}
 	err := r.addAll(ctx, db, prefix)
@@ -61,34 +61,34 @@ func (r *ranges) index(ctx context.Context, db *batch.Pool, prefix string) error
 		if refused.Code == lockTimeout {
 			return nil // the next call tries again
 		}
-		r.lacking = slices.Contains([]string{"42", "0A"}, refused.Code[:2]) // access or syntax, unsupported
+		r.unsupported = slices.Contains([]string{"42", "0A"}, refused.Code[:2]) // access or syntax, unsupported
 	}
 	return err
 }
 
 func (r *ranges) addAll(ctx context.Context, db *batch.Pool, prefix string) error {
 	type index struct {
-		id, file, pages, perRange int64 // file is another one after TRUNCATE or REINDEX
+		id, file, pages, perRange int64 // file changes after TRUNCATE or REINDEX
 	}
-	var all []index
+	var indexes []index
 	rows, err := db.QueryContext(ctx, brinIndexes, []string{prefix + "sales", prefix + "notifications"}) //nolint:rowserrcheck // Each does it
 	if err == nil {
 		err = batch.Each(rows, func() error {
 			var x index
 			err := rows.Scan(&x.id, &x.file, &x.pages, &x.perRange)
-			all = append(all, x)
+			indexes = append(indexes, x)
 			return err
 		})
 	}
 	left := int64(rangesPerCall)
-	for _, x := range all {
+	for _, x := range indexes {
 		whole := max(0, x.pages-newestPages) / x.perRange * x.perRange
 		for err == nil && r.done[x.file] < whole && left > 0 {
-			from := r.done[x.file]
-			to := min(from+rangesAtOnce*x.perRange, whole)
+			start := r.done[x.file]
+			end := min(start+rangesAtOnce*x.perRange, whole)
 			var added int64
-			if added, err = add(ctx, db, x.id, from, to-x.perRange, x.perRange); err == nil {
-				r.done[x.file] = to
+			if added, err = add(ctx, db, x.id, start, end-x.perRange, x.perRange); err == nil {
+				r.done[x.file] = end
 				left -= added
 			}
 		}
@@ -96,7 +96,7 @@ func (r *ranges) addAll(ctx context.Context, db *batch.Pool, prefix string) erro
 	return err
 }
 
-// add returns how many of the ranges were not in the index.
+// add adds ranges and returns how many of them were not in the index before.
 func add(ctx context.Context, db *batch.Pool, index, first, last, step int64) (added int64, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

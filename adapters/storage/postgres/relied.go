@@ -15,23 +15,23 @@ import (
 )
 
 var (
-	// flaws finds what is wrong with the tables on which the program relies.
+	// flaws finds errors in the tables on which the program relies.
 	//go:embed relied.sql
 	flaws string
-	// sentences has a line for each flaw. They have SQL for people, which is no part of
-	// a statement.
+	// sentences has a line for each flaw. The lines contain SQL for people, which never runs as
+	// part of a statement.
 	//go:embed relied.txt
 	sentences string
 )
 
-// relied returns a check of the tables: see storage.Engine's Relying.
+// relied returns a check of the tables: see Relying of storage.Engine.
 func relied(version, tables string) storage.Check {
 	var home atomic.Value // the schema of the tables as a string, once it is known
-	return func(ctx context.Context, on storage.Querier) error {
+	return func(ctx context.Context, q storage.Querier) error {
 		var flaw string
 		schema, _ := home.Load().(string)
-		err := on.QueryRowContext(ctx, flaws, tables, version, schema, strings.Split(sentences, "\n")).Scan(&flaw, &schema)
-		// A server like Postgres that does not have these catalogs is not asked.
+		err := q.QueryRowContext(ctx, flaws, tables, version, schema, strings.Split(sentences, "\n")).Scan(&flaw, &schema)
+		// Skip the check on a server like Postgres that does not have these catalogs.
 		if native, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains([]string{"42P01", "42703", "42883", "0A000"}, native.Code) {
 			return nil
 		}

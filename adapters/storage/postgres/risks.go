@@ -13,8 +13,8 @@ import (
 	"bankingapi/application/store"
 )
 
-// The settings of a server that may cost data, with their bad values. A server
-// like Postgres that does not have them does not have the risk either.
+// The server settings that may lose data, with their bad values. A server like Postgres without
+// such a setting does not have the risk either.
 var riskySettings = []struct {
 	name, value string
 	store.Risk
@@ -24,11 +24,11 @@ var riskySettings = []struct {
 	{"data_checksums", "off", store.Risk{Detail: "The database has no data checksums. Damage on the disk stays unnoticed. Enable them with pg_checksums while the server is stopped."}},
 }
 
-// risks is storage.Engine's. plain says that a connection to a remote host does
+// risks implements Risks of storage.Engine. plain means that a connection to a remote host does
 // not verify the server's certificate.
-func risks(ctx context.Context, db *batch.Pool, plain bool) (found []store.Risk, err error) {
+func risks(ctx context.Context, db *batch.Pool, plain bool) (list []store.Risk, err error) {
 	if plain {
-		found = append(found, store.Risk{Detail: "The connection to the database does not verify the server. " +
+		list = append(list, store.Risk{Detail: "The connection to the database does not verify the server. " +
 			"Someone on the network can read and change everything. Use sslmode=verify-full with sslrootcert in storage.dsn."})
 	}
 	settings := map[string]string{}
@@ -48,17 +48,17 @@ func risks(ctx context.Context, db *batch.Pool, plain bool) (found []store.Risk,
 	}
 	for _, r := range riskySettings {
 		if settings[r.name] == r.value {
-			found = append(found, r.Risk)
+			list = append(list, r.Risk)
 		}
 	}
 	if settings["synchronous_standby_names"] == "" {
-		return found, nil
+		return list, nil
 	}
 	if settings["synchronous_commit"] == "local" {
-		found = append(found, store.Risk{Detail: "The database server has synchronous standbys, but synchronous_commit = local: commits do not wait for them. " +
+		list = append(list, store.Risk{Detail: "The database server has synchronous standbys, but synchronous_commit = local: commits do not wait for them. " +
 			"After a failover, acknowledged operations may be lost. Set synchronous_commit = on."})
 	}
-	// Without the right to see them, every standby has an unknown state.
+	// Without the permission to see them, every standby has an unknown state.
 	var connected, known, count int
 	err = db.QueryRowContext(ctx, "SELECT COUNT(*) FILTER (WHERE sync_state IN ('sync', 'quorum')), COUNT(sync_state), COUNT(*)"+
 		" FROM pg_stat_replication").Scan(&connected, &known, &count)
@@ -66,15 +66,15 @@ func risks(ctx context.Context, db *batch.Pool, plain bool) (found []store.Risk,
 		return nil, err
 	}
 	if connected == 0 && known == count {
-		found = append(found, store.Risk{Unsafe: settings["synchronous_commit"] != "local", Detail: "The database server waits for a synchronous standby, but none is connected. " +
+		list = append(list, store.Risk{Unsafe: settings["synchronous_commit"] != "local", Detail: "The database server waits for a synchronous standby, but none is connected. " +
 			"Every commit waits until one is, and requests are answered 503. Look at the standby."})
 	}
-	return found, nil
+	return list, nil
 }
 
-// isPlain reports whether a connection to another machine may be made without
-// verifying its certificate. libpq's sslmodes prefer and allow fall back to a
-// connection without TLS, and require verifies nothing.
+// isPlain reports whether a connection to another machine may be made without verifying its
+// certificate. libpq's sslmodes prefer and allow fall back to a connection without TLS, and
+// require verifies nothing.
 func isPlain(config *pgx.ConnConfig) bool {
 	first := &pgconn.FallbackConfig{Host: config.Host, TLSConfig: config.TLSConfig}
 	return slices.ContainsFunc(append([]*pgconn.FallbackConfig{first}, config.Fallbacks...), func(f *pgconn.FallbackConfig) bool {

@@ -21,34 +21,34 @@ import (
 const (
 	// rollbackTimeout bounds a rollback.
 	rollbackTimeout = time.Second
-	// grace is how long a batch may go on after its context has ended. Whatever waits
-	// for the server ends with the context, except a rollback that has just begun.
+	// grace is how long a batch may continue after its context has ended. All waiting for the
+	// server ends with the context, except a rollback that has just begun.
 	grace = rollbackTimeout + 250*time.Millisecond
 )
 
-// session is one transaction. Its BEGIN is sent with the first requests and its
-// COMMIT with the last: a batch is as many round trips as it has exchanges.
+// session is one transaction. Its BEGIN is sent with the first requests and its COMMIT with the
+// last. So a batch has as many round trips as exchanges.
 //
-// Postgres would make one transaction of everything that is sent at once also without them.
-// Some poolers and some servers like Postgres would not, and would commit each statement.
+// Without BEGIN and COMMIT, Postgres would also treat everything that is sent at once as one
+// transaction. Some poolers and some servers like Postgres would commit each statement.
 type session struct {
 	conn     *sql.Conn
-	native   *pgx.Conn // of conn
+	native   *pgx.Conn // native connection of conn
 	settings *settings
 	// begins is the statement after BEGIN.
 	begins    string
 	arguments []any
 	begun     bool
-	demoted   bool // the server has become read-only: another host is the primary now
-	// wrote says that a request has changed a row, found that a row of an earlier
-	// transaction decides an answer.
-	wrote, found bool
+	demoted   bool // the server has become read-only: another host is now the primary
+	// wrote: a request changed a row. decided: a row of an earlier transaction decides an
+	// answer.
+	wrote, decided bool
 }
 
 func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
 	err := s.send(ctx, requests, false)
 	if next := commit.Next(ctx); next != nil && err == nil {
-		next() // what the batch changes is locked now
+		next() // the rows that the batch changes are now locked
 	}
 	return err
 }
@@ -69,23 +69,23 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	if !s.begun && len(requests) == 0 {
 		return nil
 	}
-	held := hold(s.native)
+	committing := hold(s.native)
 	err := s.send(ctx, requests, true)
 	switch {
-	case err == nil && s.found && !s.wrote:
+	case err == nil && s.decided && !s.wrote:
 		err = s.witness(ctx)
 	case err != nil && !errors.Is(err, errShared) && !isUndone(err):
 		err = asInterrupted(err)
 	}
-	if known, _ := errors.AsType[batch.FailureError](err); held != nil && known.Failure != batch.Interrupted {
-		held.Store(false)
+	if known, _ := errors.AsType[batch.FailureError](err); committing != nil && known.Failure != batch.Interrupted {
+		committing.Store(false)
 	}
 	return err
 }
 
-// witness commits a transaction that writes, but changes nothing: a message in
-// the log that no one reads. Its commit waits for all transactions that were
-// visible before it. An error leaves open whether those are durable.
+// witness commits a transaction that writes, but changes nothing: it writes a message to the
+// log that no one reads. Its commit waits for all transactions that were visible before it.
+// After an error it is unknown whether those transactions are durable.
 func (s *session) witness(ctx context.Context) error {
 	has, err := s.settings.hasMessages(ctx, s.conn)
 	if err == nil && has {
@@ -95,12 +95,11 @@ func (s *session) witness(ctx context.Context) error {
 	return asInterrupted(err)
 }
 
-// errNotCommitted says that the server answered COMMIT with ROLLBACK, because
-// an earlier statement failed.
+// errNotCommitted: the server answered COMMIT with ROLLBACK after a statement failed.
 var errNotCommitted = errors.New("the server rolled the transaction back")
 
-// isUndone reports a failed commit of which nothing is left: the server says
-// that it undid everything, or has never received it.
+// isUndone reports whether a failed commit left nothing behind: the server says that it rolled
+// back everything, or it never received the commit.
 func isUndone(err error) bool {
 	if native, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return native.SeverityUnlocalized == "ERROR" // Severity is in the language of lc_messages
@@ -109,8 +108,8 @@ func isUndone(err error) bool {
 	return unsent || errors.Is(err, errNotCommitted) || pgconn.SafeToRetry(err)
 }
 
-// send sends the requests in one round trip, with BEGIN before the first and
-// COMMIT after the last if ends is true.
+// send sends the requests in one round trip. It sends BEGIN before the first request. If ends
+// is true, it sends COMMIT after the last one.
 func (s *session) send(ctx context.Context, requests []batch.Request, ends bool) error {
 	return s.conn.Raw(func(any) error {
 		var b pgx.Batch
@@ -118,8 +117,8 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 		var swallowed error
 		if !s.begun {
 			s.begun = true
-			// Row locks keep books right. Under a stricter default everyone who
-			// waited for one would have to begin again.
+			// Row locks keep books correct. With a stricter default, every transaction that
+			// waited for a lock would have to start again.
 			b.Queue("begin isolation level read committed")
 			b.Queue(s.begins, s.arguments...).Exec(func(pgconn.CommandTag) error {
 				verified = true
@@ -132,8 +131,8 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 			queued := b.Queue(sql, arguments...)
 			if r.Found != nil {
 				queued.Query(func(rows pgx.Rows) error {
-					found, err := find(rows, r.Found)
-					s.found = s.found || r.Decides && found > 0
+					count, err := find(rows, r.Found)
+					s.decided = s.decided || r.Decides && count > 0
 					return err
 				})
 				continue
@@ -145,13 +144,13 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 				}
 				changed := tag.RowsAffected()
 				s.wrote = s.wrote || changed > 0 && !tag.Select()
-				s.found = s.found || r.Decides && changed < int64(r.Rows.Len())
+				s.decided = s.decided || r.Decides && changed < int64(r.Rows.Len())
 				swallowed = cmp.Or(swallowed, wrote(r, sql, changed))
 				return nil
 			}
 		}
 		if ends {
-			if len(s.arguments) > 0 { // a pooler may not pass on a Flush
+			if len(s.arguments) > 0 { // a pooler may not forward a Flush
 				callNext(commit.Next(ctx), &b, s.native)
 			}
 			b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
@@ -182,8 +181,8 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 	})
 }
 
-// wrote returns an error if something swallowed new rows. Statements that change rows look
-// for themselves: see mustWriteAll.
+// wrote returns an error if the database ignored new rows. Statements that change rows check
+// this themselves: see mustWriteAll.
 func wrote(r *batch.Request, sql string, changed int64) error {
 	if r.Writes && strings.HasPrefix(sql, "INSERT") && changed < int64(r.Rows.Len()) {
 		return fmt.Errorf("%s wrote %d rows instead of %d: does the table have a trigger?", r.Name, changed, r.Rows.Len())
@@ -191,14 +190,14 @@ func wrote(r *batch.Request, sql string, changed int64) error {
 	return nil
 }
 
-// find hands out the rows of a lookup and returns how many there are: the number
-// of the key comes first, from 1.
-func find(rows pgx.Rows, found func(batch.Scan) error) (n int, err error) {
+// find passes the rows of a lookup to visit and returns their number. The first column is the
+// number of the key, from 1.
+func find(rows pgx.Rows, visit func(batch.Scan) error) (n int, err error) {
 	var number int64
 	columns := []any{&number}
 	for ; rows.Next(); n++ {
-		err := found(func(into ...any) (int, error) {
-			columns = append(columns[:1], into...)
+		err := visit(func(targets ...any) (int, error) {
+			columns = append(columns[:1], targets...)
 			err := rows.Scan(columns...)
 			return int(number) - 1, err
 		})
@@ -209,7 +208,7 @@ func find(rows pgx.Rows, found func(batch.Scan) error) (n int, err error) {
 	return n, rows.Err()
 }
 
-// Rollback closes a connection that cannot roll back, or that leads to a demoted primary.
+// Rollback closes the connection if it cannot roll back, or if it leads to a demoted primary.
 // The next connection goes to the current primary.
 func (s *session) Rollback() {
 	_ = s.conn.Raw(func(any) error {
@@ -233,8 +232,8 @@ func (s *session) Rollback() {
 type hostSession struct {
 	tx       batch.Tx
 	settings *settings
-	// wrote and found are the fields of the session.
-	wrote, found bool
+	// wrote and decided are as in session.
+	wrote, decided bool
 }
 
 func (s *hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
@@ -248,7 +247,7 @@ func (s *hostSession) Exchange(ctx context.Context, requests ...batch.Request) e
 
 func (s *hostSession) Commit(ctx context.Context, requests ...batch.Request) error {
 	err := s.Exchange(ctx, requests...)
-	if err != nil || s.wrote || !s.found {
+	if err != nil || s.wrote || !s.decided {
 		return err
 	}
 	has, err := s.settings.hasMessages(ctx, s.tx)
@@ -269,7 +268,7 @@ func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
 		}
 		changed, err := result.RowsAffected()
 		s.wrote = s.wrote || changed > 0
-		s.found = s.found || r.Decides && changed < int64(r.Rows.Len())
+		s.decided = s.decided || r.Decides && changed < int64(r.Rows.Len())
 		return cmp.Or(err, wrote(r, sql, changed))
 	}
 	rows, err := s.tx.QueryContext(ctx, sql, arguments...) //nolint:rowserrcheck // Each does it
@@ -278,9 +277,9 @@ func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
 	}
 	var number int
 	return batch.Each(rows, func() error {
-		s.found = s.found || r.Decides
-		return r.Found(func(into ...any) (int, error) {
-			err := rows.Scan(append([]any{&number}, into...)...)
+		s.decided = s.decided || r.Decides
+		return r.Found(func(targets ...any) (int, error) {
+			err := rows.Scan(append([]any{&number}, targets...)...)
 			return number - 1, err
 		})
 	})

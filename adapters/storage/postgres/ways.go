@@ -13,8 +13,8 @@ import (
 	"bankingapi/domain/idempotency"
 )
 
-// ways are what the ways of all batches of a database share. A batch has two: the
-// optimistic one (assume.go) is one round trip, and the normal one is two.
+// ways is shared by the ways of all batches of a database. A batch has two ways: the optimistic
+// one (assume.go) is one round trip, and the normal one is two.
 type ways struct {
 	*write.Books
 	holdings *batch.Statement[tables.HoldingRow] // adds to units
@@ -24,22 +24,22 @@ type ways struct {
 
 	inboxes       *write.Inboxes
 	notifications attempts
-	noneErased    batch.Request // asserts it
-	erased        atomic.Bool   // the assertion has failed, and always fails from then on
+	noneErased    batch.Request // asserts that no message was erased
+	erased        atomic.Bool   // the assertion has failed once, and would always fail again
 
 	mu      sync.Mutex
-	current map[fund.PriceDay]fund.Price // as they were read last
+	current map[fund.PriceDay]fund.Price // the last prices that were read
 }
 
 // pricesKept bounds the memory. A bank has some hundred funds.
 const pricesKept = 10_000
 
-// learning is the normal way. It learns whether the assumptions would have been right.
+// learning is the normal way. It records whether the assumptions would have been right.
 type learning[B any] struct {
 	write.Way[B]
 	attempts   *attempts
 	wereRight  func(B) bool
-	knownWrong bool // before anything was sent: the batch teaches nothing
+	knownWrong bool // known before anything was sent: do not record this batch
 }
 
 func (l *learning[B]) Store(ctx context.Context, s batch.Session, book B) error {
@@ -54,30 +54,30 @@ type attempts struct {
 	mu sync.Mutex
 	// missed is the share of the last batches whose assumptions were wrong.
 	missed float64
-	// recent are hashes of the CallerIds that came last, each in the place that it names.
+	// recent has hashes of the last CallerIds, each in the slot that its hash selects.
 	recent [1 << 14]uint64
 }
 
-// seed makes the places of CallerIds differ between processes.
+// seed makes the slots of CallerIds differ between processes.
 var seed = maphash.MakeSeed()
 
-// remember keeps the CallerIds, and reports whether one of them came a moment ago.
-func (a *attempts) remember(callers []idempotency.Key) (found bool) {
+// remember stores the CallerIds. It reports whether one of them was stored recently.
+func (a *attempts) remember(callers []idempotency.Key) (seen bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, key := range callers {
 		hash := maphash.Comparable(seed, key)
-		place := &a.recent[hash%uint64(len(a.recent))]
-		found = found || *place == hash
-		*place = hash
+		slot := &a.recent[hash%uint64(len(a.recent))]
+		seen = seen || *slot == hash
+		*slot = hash
 	}
-	return found
+	return seen
 }
 
 const (
-	// batchWeight is that of one batch in attempts.missed.
+	// batchWeight is the weight of one batch in attempts.missed.
 	batchWeight = 1. / 16
-	// mostMissed is the share beyond which attempts cost more than they save.
+	// mostMissed is the share above which attempts cost more than they save.
 	mostMissed = 0.15
 )
 
@@ -88,8 +88,8 @@ func (a *attempts) mayTry() bool {
 	return a.missed < mostMissed
 }
 
-// note learns from a batch, also from one that was not tried. clean says that
-// the assumptions were right.
+// note records the result of a batch, also of one that was not tried. clean means that the
+// assumptions were right.
 func (a *attempts) note(clean bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,34 +99,34 @@ func (a *attempts) note(clean bool) {
 	}
 }
 
-// learn keeps a current price that was read.
-func (w *ways) learn(of fund.PriceDay, price fund.Price) {
+// learn stores a current price that was read.
+func (w *ways) learn(day fund.PriceDay, price fund.Price) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.current == nil || len(w.current) >= pricesKept {
 		w.current = make(map[fund.PriceDay]fund.Price)
 	}
-	w.current[of] = price
+	w.current[day] = price
 }
 
 // forget makes the next batch read the current prices again.
 func (w *ways) forget(locks *fund.LockSet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, of := range locks.PriceDays {
-		delete(w.current, of)
+	for _, day := range locks.PriceDays {
+		delete(w.current, day)
 	}
 }
 
-// loadPrices loads the current prices that are known, and returns them.
+// loadPrices loads the known current prices into book, and returns them.
 func (w *ways) loadPrices(locks *fund.LockSet, book *fund.Book) (prices []tables.PriceRow) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, of := range locks.PriceDays {
-		if price, ok := w.current[of]; ok {
-			book.LoadCurrentPrice(of, price)
-			book.LoadPrice(price) // a sale that names another one does not complete
-			prices = append(prices, tables.NewCurrentPriceRow(of, price))
+	for _, day := range locks.PriceDays {
+		if price, ok := w.current[day]; ok {
+			book.LoadCurrentPrice(day, price)
+			book.LoadPrice(price) // a sale with another price does not complete
+			prices = append(prices, tables.NewCurrentPriceRow(day, price))
 		}
 	}
 	return prices
