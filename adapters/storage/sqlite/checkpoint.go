@@ -6,28 +6,28 @@ import (
 	"sync/atomic"
 )
 
-// checkpoints move the write-ahead log into the database file on a connection of their own,
-// while the writer goes on. SQLite would do it on the connection that has just committed, and
-// the batch would wait for thousands of pages and for the disk.
+// checkpoints moves the write-ahead log into the database file on a separate connection, while
+// the writer continues. SQLite would do this on the connection that has just committed, and the
+// batch would wait for thousands of pages and for the disk.
 //
-// The log begins anew only when all of it was moved. The writer adds to it all the time, so it
-// moves the last pages itself before its next transaction: by then few are left.
+// The log starts again from the beginning only when it was moved completely. The writer adds to
+// it all the time. So the writer moves the last few pages itself before its next transaction.
 type checkpoints struct {
-	db     *sql.DB
-	wake   chan struct{} // holds one signal
-	last   atomic.Bool   // the writer is to move the last pages
-	rows   atomic.Int64  // written since the last checkpoint
-	cancel context.CancelFunc
-	ended  chan struct{}
+	db        *sql.DB
+	wake      chan struct{} // buffers one signal
+	finishDue atomic.Bool   // the writer must move the last pages
+	rows      atomic.Int64  // rows written since the last checkpoint
+	cancel    context.CancelFunc
+	ended     chan struct{}
 }
 
 const (
-	// checkpointRows is how many rows are written between two checkpoints. A page
-	// that changes several times meanwhile is moved once.
+	// checkpointRows is how many rows are written between two checkpoints. A page that changes
+	// several times in between is moved once.
 	checkpointRows = 8000
-	// fewPages is how many pages the writer moves itself.
+	// fewPages is the maximum number of pages that the writer moves itself.
 	fewPages = 1000
-	// mostRounds bounds how often a checkpoint begins again, because the writer was as fast.
+	// mostRounds bounds how often a checkpoint starts again because the writer was as fast.
 	mostRounds = 4
 
 	checkpoint = "PRAGMA wal_checkpoint(PASSIVE)"
@@ -47,14 +47,14 @@ func (c *checkpoints) wrote(rows int) {
 	}
 	select {
 	case c.wake <- struct{}{}:
-	default: // one is running
+	default: // a checkpoint is running
 	}
 }
 
-// finish moves the last pages if it is time. The writer calls it between two transactions.
+// finish moves the last pages if they are due. The writer calls it between two transactions.
 func (c *checkpoints) finish(ctx context.Context, writer *sql.Conn) {
-	if c != nil && c.last.CompareAndSwap(true, false) {
-		_, _ = writer.ExecContext(ctx, checkpoint) // the next checkpoint moves what this one has not
+	if c != nil && c.finishDue.CompareAndSwap(true, false) {
+		_, _ = writer.ExecContext(ctx, checkpoint) // the next checkpoint moves the rest
 	}
 }
 
@@ -71,20 +71,20 @@ func (c *checkpoints) run(ctx context.Context) {
 			var busy, pages, moved int
 			err := c.db.QueryRowContext(ctx, checkpoint).Scan(&busy, &pages, &moved)
 			if err != nil {
-				break // the next one moves the pages
+				break // the next checkpoint moves the pages
 			}
 			if pages-moved < fewPages {
-				c.last.Store(true)
+				c.finishDue.Store(true)
 				break
 			}
 		}
 	}
 }
 
-// close ends a running checkpoint. Closing the last connection moves the rest.
+// close stops a running checkpoint. Closing the last connection moves the rest of the log.
 func (c *checkpoints) close() error {
 	if c == nil {
-		return nil // it has not started
+		return nil // it was not started
 	}
 	c.cancel()
 	<-c.ended

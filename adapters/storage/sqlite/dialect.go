@@ -8,7 +8,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// dialect is batch.Dialect. A statement runs once for each row.
+// dialect implements batch.Dialect. A statement runs once for each row.
 type dialect struct{ *connections }
 
 func (dialect) Insert(table string, columns []batch.Column, conflict batch.Conflict) string {
@@ -44,7 +44,7 @@ func (dialect) Delete(table string, columns []batch.Column, condition string) st
 	return fmt.Sprintf("DELETE FROM %s WHERE %s", table, strings.Join(where, " AND "))
 }
 
-// Find locks no rows: there is one writer.
+// Find locks no rows, because there is only one writer.
 func (dialect) Find(l *batch.Lookup) string {
 	var where []string
 	rest := l.Rest()
@@ -63,14 +63,14 @@ func (dialect) Bind(value any) any { return bind(value) }
 func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	s, err := d.begin(ctx)
 	if err != nil {
-		return nil, err // and no session, also as an interface
+		return nil, err // a nil *session would not be a nil interface
 	}
 	return s, nil
 }
 
 func (dialect) Within(tx batch.Tx) batch.Session { return hostSession{tx} }
 
-// Prepare lists nothing: a connection has all settings from its start.
+// Prepare returns nothing: a connection has all settings when it is opened.
 func (dialect) Prepare(batch.Purpose) []string { return nil }
 
 func (dialect) Classify(err error) batch.Failure { return meanings[codeOf(err)].Failure }

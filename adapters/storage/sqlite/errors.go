@@ -9,14 +9,14 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// meaning is what a result code means: for the caller, and in a sentence for the people
-// who run the service, which may be empty.
+// meaning is the meaning of a result code: the kind of failure, and a sentence for the people
+// who run the service. The sentence may be empty.
 type meaning struct {
 	batch.Failure
 	sentence string
 }
 
-// meanings are those of SQLite's result codes (sqlite.org/rescode.html).
+// meanings has the meanings of SQLite's result codes (sqlite.org/rescode.html).
 var meanings = map[int]meaning{
 	sqlite3.SQLITE_BUSY:      {batch.LostRace, lockHeld},
 	sqlite3.SQLITE_LOCKED:    {batch.LostRace, ""},
@@ -39,7 +39,7 @@ const (
 	lockHeld = "Another program holds the write lock of the database file, so nothing can be stored. Find it, such as an import or an open sqlite3 shell. Let it end, or end its transaction."
 )
 
-// codeOf is SQLite's result code of an error, 0 of others.
+// codeOf returns SQLite's result code of an error, or 0 for other errors.
 func codeOf(err error) int {
 	if native, ok := errors.AsType[*sqlitedriver.Error](err); ok {
 		return native.Code() & 0xff

@@ -17,31 +17,32 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// file is the database file on disk. While the service has it open, someone may remove it,
-// restore another one over it, or remove the files beside it. SQLite does not notice: it goes
-// on writing into files that no longer have a name, and everything is lost when they are
-// closed. So each commit asks whether the files are still those that were opened.
+// file is the database file on disk. While the service uses it, a person may remove it, restore
+// another file over it, or remove the files beside it. SQLite does not notice this: it
+// continues to write into files that no longer have a name, and everything is lost when they
+// are closed. So each commit checks that the files are still the files that were opened.
 type file struct {
 	path string
-	// asItIs says that it may have no log.
+	// asItIs: the file may have no log.
 	asItIs bool
 
 	mu   sync.Mutex
-	held *held // the database
-	size int64 // of the database, the largest so far
-	// released: a start that fails closes what it has opened, and Close comes after it.
+	held *held // descriptor of the database
+	size int64 // largest size of the database so far
+	// released prevents a second release: if the start fails, it closes the file, and Close
+	// comes after it.
 	released sync.Once
-	// of is the connection that wrote last, and beside are the files that it uses beside the
-	// database: the write-ahead log and its index. A new connection may have new ones.
-	of     driver.Conn
-	beside [2]*held
+	// lastConn is the connection that wrote last. beside has the files that it uses beside the
+	// database: the write-ahead log and its index. A new connection may use new files.
+	lastConn driver.Conn
+	beside   [2]*held
 }
 
-// suffixes are the suffixes of the files next to the database.
+// suffixes are the suffixes of the files beside the database.
 var suffixes = [2]string{"-wal", "-shm"}
 
-// open remembers the file as it is now. A nil *file is that of a database that a host has
-// opened: nothing is checked, as before open.
+// open stores the identity of the file. A nil *file is used for a database that a host has
+// opened. Then, and before open, nothing is checked.
 func (f *file) open() error {
 	h, err := hold(f.path)
 	if err != nil {
@@ -64,21 +65,21 @@ func (f *file) open() error {
 	return nil
 }
 
-// close is called when no connection is left.
+// close must be called when no connection is left.
 func (f *file) close() {
 	f.forget()
 	f.released.Do(f.held.release)
 }
 
-// remember is called when a connection has begun to write: the files beside the
-// database exist then.
+// remember stores the files beside the database. It must be called when a connection has begun
+// to write, because these files exist then.
 func (f *file) remember(conn driver.Conn) error {
 	if f == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.of == conn {
+	if f.lastConn == conn {
 		return nil
 	}
 	for i, suffix := range suffixes {
@@ -92,12 +93,12 @@ func (f *file) remember(conn driver.Conn) error {
 		f.beside[i].release()
 		f.beside[i] = h
 	}
-	f.of = conn
+	f.lastConn = conn
 	return nil
 }
 
-// check returns nil if the files are still those that were opened. The error is
-// fault.Unavailable: nothing more must be committed.
+// check returns nil if the files are still the files that were opened. The error is
+// fault.Unavailable: nothing more may be committed.
 func (f *file) check() error {
 	if f == nil {
 		return nil
@@ -115,7 +116,7 @@ func (f *file) check() error {
 		return err
 	}
 	for i, suffix := range suffixes {
-		if f.beside[i] == nil { // nothing has written yet
+		if f.beside[i] == nil { // nothing was written yet
 			if f.beside[i], err = hold(f.path + suffix); err != nil {
 				return nil
 			}
@@ -127,8 +128,7 @@ func (f *file) check() error {
 	return f.isWhole()
 }
 
-// explain returns the error of check instead of err, if there is one: SQLite knows only
-// that it could not read.
+// explain returns the error of check, if any: SQLite only knows that it could not read.
 func (f *file) explain(err error) error {
 	if err == nil {
 		return nil
@@ -136,15 +136,15 @@ func (f *file) explain(err error) error {
 	return cmp.Or(f.check(), err)
 }
 
-// walIndex is the beginning of the index of the log (sqlite.org/walformat.html): twice
-// the same header, so that one that is being written is noticed, and how many frames
+// walIndex is the beginning of the index of the log (sqlite.org/walformat.html). It has the
+// same header twice, so that a reader notices an incomplete write. It also says how many frames
 // of the log are in the database.
 type walIndex [100]byte
 
-// sizes are what the index says: the size of a page, the frames in the log, the least
-// size of the database, and the size that the log gives it.
+// sizes returns the values of the index: the size of a page, the number of frames in the log,
+// the minimum size of the database, and its size after the log is moved.
 func (x *walIndex) sizes() (page, frames, least, most int64) {
-	number := func(at int) int64 { return int64(binary.NativeEndian.Uint32(x[at:])) }
+	number := func(offset int) int64 { return int64(binary.NativeEndian.Uint32(x[offset:])) }
 	page = int64(binary.NativeEndian.Uint16(x[14:]))
 	if page == 1 {
 		page = 65536
@@ -156,26 +156,27 @@ func (x *walIndex) sizes() (page, frames, least, most int64) {
 	return page, frames, least, most
 }
 
-// isWhole returns an error if the database or its log is smaller than the index of the
-// log says, or if the log has another salt: then SQLite ignores all of it after a crash.
+// isWhole returns an error if the database or its log is smaller than the index of the log
+// says. It also returns an error if the log has another salt: then SQLite would ignore the
+// whole log after a crash.
 func (f *file) isWhole() error {
 	const logHeader, frameHeader, salt, indexSalt = 32, 24, 16, 32
-	for last := (walIndex{}); ; {
-		var now walIndex
-		if _, err := f.beside[1].ReadAt(now[:], 0); err != nil {
+	for previous := (walIndex{}); ; {
+		var index walIndex
+		if _, err := f.beside[1].ReadAt(index[:], 0); err != nil {
 			return fileError(err, "%s cannot be read", f.path+suffixes[1])
 		}
-		if now[12] == 0 || !bytes.Equal(now[:48], now[48:96]) {
-			return nil // it is being written
+		if index[12] == 0 || !bytes.Equal(index[:48], index[48:96]) {
+			return nil // the index is being written
 		}
-		page, frames, least, most := now.sizes()
+		page, frames, least, most := index.sizes()
 		var flaw error
 		database, err := f.held.Stat()
 		if err != nil {
 			return err
 		}
 		if size := database.Size(); size >= max(least, min(f.size, most)) {
-			f.size = size // VACUUM may have made it smaller
+			f.size = size // VACUUM may have shrunk it
 		} else {
 			flaw = fileError(nil, "%s has become smaller", f.path)
 		}
@@ -187,34 +188,34 @@ func (f *file) isWhole() error {
 			}
 			if log.Size() < logHeader+frames*(page+frameHeader) {
 				flaw = fileError(nil, "%s has become smaller", f.path+suffixes[0])
-			} else if _, err := f.beside[0].ReadAt(header, 0); err != nil || !bytes.Equal(header[salt:salt+8], now[indexSalt:indexSalt+8]) {
+			} else if _, err := f.beside[0].ReadAt(header, 0); err != nil || !bytes.Equal(header[salt:salt+8], index[indexSalt:indexSalt+8]) {
 				flaw = fileError(err, "%s was overwritten", f.path+suffixes[0])
 			}
 		}
-		if flaw == nil || now == last {
+		if flaw == nil || index == previous {
 			return flaw
 		}
-		last = now // another process may have changed both meanwhile
+		previous = index // another process may have changed both files in between
 	}
 }
 
 func same(path string, opened os.FileInfo) (os.FileInfo, error) {
-	now, err := os.Stat(path)
+	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, fileError(err, "%s is gone", path)
-	case !os.SameFile(now, opened):
+	case !os.SameFile(info, opened):
 		return nil, fileError(nil, "%s is another file than the one that was opened", path)
 	}
-	return now, nil
+	return info, nil
 }
 
 func fileError(cause error, format string, path string) error {
-	what := fmt.Errorf(format, path)
+	err := fmt.Errorf(format, path)
 	if cause != nil {
-		what = fmt.Errorf("%w: %w", what, cause)
+		err = fmt.Errorf("%w: %w", err, cause)
 	}
-	return fault.Wrap(fault.Unavailable, what,
+	return fault.Wrap(fault.Unavailable, err,
 		"The database file was removed or replaced, or has lost data, while the service uses it. Put it back, or stop the service, restore, and start it.")
 }
 
@@ -232,10 +233,11 @@ func (f *file) canWrite() error {
 	return f.hasRoom()
 }
 
-// room is how much must fit beside the database, so that the next batch fits too.
+// room is how much free disk space is needed, so that the next batch fits too.
 const room = 1 << 20
 
-// hasRoom writes as much as that to a new file and removes it, if no other service has.
+// hasRoom writes this much to a new file and removes the file, unless another service has
+// already removed it.
 func (f *file) hasRoom() error {
 	name := f.path + "-space"
 	probe, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -255,19 +257,19 @@ func (f *file) hasRoom() error {
 	return nil
 }
 
-// forget forgets the files beside the database: the next one that writes makes new ones.
+// forget drops the files beside the database. The next connection that writes makes new ones.
 func (f *file) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.beside[0].release()
 	f.beside[1].release()
-	f.of, f.beside = nil, [2]*held{}
+	f.lastConn, f.beside = nil, [2]*held{}
 }
 
-// reason is storage.Engine's Explain.
+// reason implements Explain of storage.Engine.
 func (f *file) reason(err error) string { return f.name(meanings[codeOf(err)].sentence) }
 
-// name names the file in a sentence, without its folder.
+// name adds the name of the file, without its folder, to a sentence.
 func (f *file) name(sentence string) string {
 	if f != nil {
 		sentence = strings.Replace(sentence, "database file", "database file "+filepath.Base(f.path), 1)

@@ -10,13 +10,13 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// held is a descriptor of a file that others in this process may have open too.
-// Closing one drops all locks that the process has on the file, also those of SQLite.
-// So there is one for all, and it is closed when the last one has closed the file.
+// held is a descriptor of a file. This process may open the same file more than once. Closing
+// any descriptor drops all locks that the process has on the file, including the locks of
+// SQLite. So all users share one descriptor, and the last one closes it.
 type held struct {
 	*os.File
 	info  os.FileInfo
-	name  string // under which the database was opened
+	name  string // name under which the database was opened
 	users int
 }
 
@@ -25,7 +25,7 @@ var descriptors struct {
 	open []*held
 }
 
-// hold opens a file, or shares the descriptor of who has opened it.
+// hold opens a file, or shares its descriptor if it is already open.
 func hold(path string) (*held, error) {
 	descriptors.Lock()
 	defer descriptors.Unlock()
@@ -51,7 +51,7 @@ func hold(path string) (*held, error) {
 	return h, nil
 }
 
-// release is called when SQLite has closed the file. The descriptor may be nil.
+// release must be called when SQLite has closed the file. The descriptor may be nil.
 func (h *held) release() {
 	descriptors.Lock()
 	defer descriptors.Unlock()
@@ -64,10 +64,10 @@ func (h *held) release() {
 	}
 }
 
-// A database has one name. SQLite finds the log by the name, so that two processes that
-// use two names write two logs into one file. A hard link is seen by the count of
-// names. A file that is mounted elsewhere is seen by a lock that each process holds on
-// a byte which stands for the name (claim).
+// A database must have only one name. SQLite finds the log by the name, so two processes that
+// use two names write two logs into one file. The number of names shows a hard link. A lock
+// shows a file that is mounted in two places: each process locks a byte that depends on the
+// name (claim).
 
 func checkLinks(path string, info os.FileInfo) error {
 	if links(info) > 1 {

@@ -2,26 +2,26 @@ package sqlite
 
 import "context"
 
-// index is storage.Engine's Index. While many rows come it adds at most one run of each
-// source, so that most of the time is left to the batches. It catches up when they have ended.
-func (b *connections) index(ctx context.Context, prefix string) error {
+// index implements Index of storage.Engine. While many rows arrive, it adds at most one run for
+// each source, so that most of the time is left for batches. It catches up later.
+func (c *connections) index(ctx context.Context, prefix string) error {
 	for i := range sources {
 		s := &sources[i]
-		var from, newest int64
-		if err := b.reads.QueryRowContext(ctx, s.statement(progress, prefix)).Scan(&from, &newest); err != nil {
+		var start, newest int64
+		if err := c.reads.QueryRowContext(ctx, s.statement(progress, prefix)).Scan(&start, &newest); err != nil {
 			return err
 		}
 		runs := 1
-		if newest-b.newest[i].Swap(newest) < runRows/10 {
+		if newest-c.newest[i].Swap(newest) < runRows/10 {
 			runs = quietRuns
 		}
-		for to := from + runRows; to <= newest && runs > 0; from, to, runs = to, to+runRows, runs-1 {
-			for row := from; row < to; row += stepRows {
-				if err := b.write(ctx, s.statement(addEntries, prefix), to, row, row+stepRows); err != nil {
+		for end := start + runRows; end <= newest && runs > 0; start, end, runs = end, end+runRows, runs-1 {
+			for row := start; row < end; row += stepRows {
+				if err := c.write(ctx, s.statement(addEntries, prefix), end, row, row+stepRows); err != nil {
 					return err
 				}
 			}
-			if err := b.write(ctx, s.statement(addRun, prefix), to, from); err != nil {
+			if err := c.write(ctx, s.statement(addRun, prefix), end, start); err != nil {
 				return err
 			}
 		}
@@ -29,9 +29,9 @@ func (b *connections) index(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// write runs a statement in a transaction of its own.
-func (b *connections) write(ctx context.Context, statement string, arguments ...any) error {
-	session, err := b.begin(ctx)
+// write runs a statement in a separate transaction.
+func (c *connections) write(ctx context.Context, statement string, arguments ...any) error {
+	session, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// source is a column that is looked up and has no index. Its number is stored.
+// source is a column that lookups use although it has no index. Its number is stored.
 type source struct {
 	number        string
 	table, column string
@@ -18,21 +18,21 @@ var sources = [...]source{
 }
 
 const (
-	// runRows is how many rows one run indexes. A lookup searches every run, and
-	// reads up to so many rows that have no run yet.
+	// runRows is how many rows one run indexes. A lookup searches every run, and reads at most
+	// this many rows that have no run yet.
 	runRows = 10000
-	// stepRows is how many of them are indexed at once, while the writer waits.
+	// stepRows is how many of these rows are indexed at once, while the writer waits.
 	stepRows = 2500
-	// quietRuns is how many runs one call adds if few rows came since the last one.
+	// quietRuns is how many runs one call adds if few rows came since the last call.
 	quietRuns = 5
 )
 
-// Rows get their rowid in the order in which they are committed, because there is one writer,
-// and they are never removed one by one. So a run covers all rows up to its last one.
+// Rows get their rowid in the order of their commits, because there is one writer. Rows are
+// never removed one by one. So a run covers all rows up to its last one.
 const (
-	// found is true of the rows with a value. The caller compares the value again,
-	// so that a wrong entry shows no wrong row.
-	found = `rowid IN (
+	// foundRows is true for the rows with a value. The caller compares the value again, so a
+	// wrong entry cannot return a wrong row.
+	foundRows = `rowid IN (
 SELECT t.rowid FROM {{prefix}}lookup_runs r
 CROSS JOIN {{prefix}}lookup_entries e ON e.source = {{number}} AND e.last_row = r.last_row AND e.value = ?
 CROSS JOIN {{prefix}}{{table}} t ON t.operation_id = e.operation_id
@@ -40,12 +40,12 @@ WHERE r.source = {{number}}
 UNION ALL
 SELECT rowid FROM {{prefix}}{{table}} WHERE rowid > ({{last}}) AND {{column}} = ?)`
 
-	last = `SELECT COALESCE(MAX(last_row), 0) FROM {{prefix}}lookup_runs WHERE source = {{number}}`
+	lastRow = `SELECT COALESCE(MAX(last_row), 0) FROM {{prefix}}lookup_runs WHERE source = {{number}}`
 
 	progress = `SELECT ({{last}}), (SELECT COALESCE(MAX(rowid), 0) FROM {{prefix}}{{table}})`
 
-	// addEntries writes entries of the run ?1 in their order. Nothing finds them
-	// before the run is added, so they may be there from an attempt that was cut short.
+	// addEntries writes the entries of the run ?1 in their order. No lookup uses them before
+	// the run is added, so an interrupted attempt may have left some of them.
 	addEntries = `INSERT OR IGNORE INTO {{prefix}}lookup_entries (source, last_row, value, operation_id)
 SELECT {{number}}, ?1, {{column}}, operation_id FROM {{prefix}}{{table}}
 WHERE rowid > ?2 AND rowid <= ?3 AND {{column}} <> '' ORDER BY {{column}}, operation_id`
@@ -55,15 +55,15 @@ WHERE rowid > ?2 AND rowid <= ?3 AND {{column}} <> '' ORDER BY {{column}}, opera
 )
 
 func (s *source) statement(text, prefix string) string {
-	text = strings.ReplaceAll(text, "{{last}}", last)
+	text = strings.ReplaceAll(text, "{{last}}", lastRow)
 	return strings.NewReplacer("{{prefix}}", prefix, "{{number}}", s.number, "{{table}}", s.table, "{{column}}", s.column).Replace(text)
 }
 
-// lookup is storage.Engine's Find.
+// lookup implements Find of storage.Engine.
 func lookup(prefix, table, column string, value any) (condition string, arguments []any) {
 	for i := range sources {
 		if s := &sources[i]; s.table == table && s.column == column {
-			return s.statement(found, prefix), []any{value, value}
+			return s.statement(foundRows, prefix), []any{value, value}
 		}
 	}
 	return "TRUE", nil

@@ -13,32 +13,31 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// alone returns an error if another process has the file open. SQLite gives up
-// the write-ahead log only if no other connection uses the file, so it is asked
-// to. Our own connections that are idle must be closed first.
-func (b *connections) alone(ctx context.Context) error {
-	for _, pool := range []*sql.DB{b.reads.DB(), b.checkpoints.db} {
+// alone returns an error if another process has the file open. SQLite can leave the mode WAL
+// only if no other connection uses the file, so this is used as the test. Our own idle
+// connections must be closed first.
+func (c *connections) alone(ctx context.Context) error {
+	for _, pool := range []*sql.DB{c.reads.DB(), c.checkpoints.db} {
 		pool.SetMaxIdleConns(0)
 		defer pool.SetMaxIdleConns(readers)
 		awaitClosed(ctx, pool)
 	}
-	conn, err := b.writes.DB().Conn(ctx)
+	conn, err := c.writes.DB().Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	defer b.file.forget()
+	defer c.file.forget()
 	var mode string
 	err = conn.QueryRowContext(ctx, "PRAGMA journal_mode = DELETE").Scan(&mode)
-	_, again := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA journal_mode = WAL")
+	_, restoreErr := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA journal_mode = WAL")
 	if codeOf(err) == sqlite3.SQLITE_BUSY || err == nil && mode == "wal" {
-		return fmt.Errorf("another process uses %s: stop the service first", b.file.path)
+		return fmt.Errorf("another process uses %s: stop the service first", c.file.path)
 	}
-	return errors.Join(err, again)
+	return errors.Join(err, restoreErr)
 }
 
-// awaitClosed waits a moment for connections that are not idle: a check of the tables may
-// run beside.
+// awaitClosed waits a short time for busy connections: a check of the tables may be running.
 func awaitClosed(ctx context.Context, pool *sql.DB) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -47,32 +46,32 @@ func awaitClosed(ctx context.Context, pool *sql.DB) {
 	}
 }
 
-// maxLocked is how long a transaction may ask to write before the service is not ready, and
-// maxBegin how long a probe asks then.
+// maxLocked is how long a transaction may wait for the write lock before the service is not
+// ready. maxBegin is how long a probe then waits for this lock.
 const maxLocked, maxBegin = 2 * time.Second, time.Second / 2
 
-// probe asks for the right to write, and compiles the requests on a connection that only
-// reads: that finds out what is missing, and waits for no one who writes.
-func (b *connections) probe(ctx context.Context, requests []batch.Request) error {
-	err := b.file.canWrite()
+// probe checks that the process can write. It compiles the requests on a connection that only
+// reads: this finds missing tables and columns, and does not wait for writers.
+func (c *connections) probe(ctx context.Context, requests []batch.Request) error {
+	err := c.file.canWrite()
 	if err == nil {
-		err = b.canBegin(ctx)
+		err = c.canBegin(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	conn, err := b.reads.DB().Conn(ctx)
+	conn, err := c.reads.DB().Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	// EXPLAIN believes what the connection knows of the schema. A read renews it.
+	// EXPLAIN uses the schema that the connection knows. A read refreshes it.
 	if _, err := conn.ExecContext(ctx, "SELECT 1 FROM sqlite_schema LIMIT 1"); err != nil {
 		return err
 	}
 	for i := range requests {
 		r := &requests[i]
-		// The driver compiles nothing before it runs. EXPLAIN runs nothing.
+		// The driver does not compile a statement before it runs. EXPLAIN runs nothing.
 		if _, err := conn.ExecContext(ctx, "EXPLAIN "+r.SQL, make([]any, r.Rows.Width())...); err != nil {
 			return err
 		}
@@ -80,23 +79,23 @@ func (b *connections) probe(ctx context.Context, requests []batch.Request) error
 	return nil
 }
 
-// canBegin begins a transaction itself only if the last one that asked could not begin, so
-// that it delays none.
-func (b *connections) canBegin(ctx context.Context) error {
-	asked := b.asked.Load()
-	if asked == 0 || time.Since(time.Unix(0, asked)) < maxLocked {
+// canBegin begins a transaction only if the last transaction could not begin. So it does not
+// delay other transactions.
+func (c *connections) canBegin(ctx context.Context) error {
+	since := c.blockedSince.Load()
+	if since == 0 || time.Since(time.Unix(0, since)) < maxLocked {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxBegin)
 	defer cancel()
-	s, err := b.begin(ctx)
+	s, err := c.begin(ctx)
 	switch {
 	case err == nil:
 		s.Rollback()
-	case ctx.Err() != nil && b.asked.Load() == 0: // another one could begin meanwhile
+	case ctx.Err() != nil && c.blockedSince.Load() == 0: // another transaction could begin meanwhile
 		return nil
 	case ctx.Err() != nil:
-		err = fault.New(fault.Unavailable, b.file.name(lockHeld))
+		err = fault.New(fault.Unavailable, c.file.name(lockHeld))
 	}
 	return err
 }

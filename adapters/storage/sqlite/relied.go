@@ -11,26 +11,26 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// flaws finds what is wrong with the tables on which the program relies.
+// flaws finds errors in the tables on which the program relies.
 //
 //go:embed relied.sql
 var flaws string
 
-// relied returns a check of the tables: see storage.Engine's Relying. SQLite counts the
-// changes of the schema, so that tables which were right are read again only after one.
+// relied returns a check of the tables: see Relying of storage.Engine. SQLite counts schema
+// changes. So correct tables are checked again only after a schema change.
 func relied(tables string) storage.Check {
-	var right atomic.Int64 // the version of the schema with which nothing was wrong
-	return func(ctx context.Context, on storage.Querier) error {
+	var validVersion atomic.Int64 // the schema version that passed the check
+	return func(ctx context.Context, q storage.Querier) error {
 		var version int64
-		err := on.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&version)
-		if err != nil || version == right.Load() {
+		err := q.QueryRowContext(ctx, "PRAGMA schema_version").Scan(&version)
+		if err != nil || version == validVersion.Load() {
 			return err
 		}
 		var flaw string
-		err = on.QueryRowContext(ctx, flaws, tables).Scan(&flaw)
+		err = q.QueryRowContext(ctx, flaws, tables).Scan(&flaw)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			right.Store(version)
+			validVersion.Store(version)
 			return nil
 		case err == nil:
 			err = fault.New(fault.Unavailable, flaw)

@@ -14,14 +14,14 @@ type hostSettings struct {
 	Synchronous, Busy int
 }
 
-// settingsOf asks a connection. The host must give all connections the same settings.
+// settingsOf reads the settings of one connection. The host must use them for all connections.
 func settingsOf(ctx context.Context, db *sql.DB) (s hostSettings, err error) {
 	err = db.QueryRowContext(ctx, "SELECT (SELECT file FROM pragma_database_list WHERE name = 'main'), (SELECT * FROM pragma_journal_mode),"+
 		" (SELECT * FROM pragma_synchronous), (SELECT * FROM pragma_busy_timeout)").Scan(&s.File, &s.Journal, &s.Synchronous, &s.Busy)
 	return s, err
 }
 
-// usable returns an error if no answer could be true.
+// usable returns an error if answers could not be correct with these settings.
 func (s hostSettings) usable(writes, reads *sql.DB) error {
 	switch {
 	case s.Journal == "off":
@@ -32,7 +32,7 @@ func (s hostSettings) usable(writes, reads *sql.DB) error {
 	return nil
 }
 
-// The settings that may cost data.
+// The settings that may lose data.
 var riskySettings = []struct {
 	isSet func(hostSettings) bool
 	store.Risk
@@ -46,16 +46,16 @@ var riskySettings = []struct {
 	{func(s hostSettings) bool { return s.File != "" && s.Busy == 0 }, store.Risk{Detail: "The database has no busy_timeout. While another connection writes, requests are answered 503. Use busy_timeout(5000)."}},
 }
 
-// risks is storage.Engine's for a database that a host has opened.
-func risks(ctx context.Context, db *sql.DB) (found []store.Risk, err error) {
+// risks implements Risks of storage.Engine for a database that a host has opened.
+func risks(ctx context.Context, db *sql.DB) (list []store.Risk, err error) {
 	host, err := settingsOf(ctx, db)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range riskySettings {
 		if r.isSet(host) {
-			found = append(found, r.Risk)
+			list = append(list, r.Risk)
 		}
 	}
-	return found, nil
+	return list, nil
 }

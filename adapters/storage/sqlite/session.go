@@ -24,16 +24,16 @@ type connections struct {
 	writes, reads *batch.Pool
 
 	file        *file        // nil for a database that a host has opened
-	checkpoints *checkpoints // nil for one too
+	checkpoints *checkpoints // likewise
 
-	last atomic.Pointer[writer] // nil before the first one
+	lastWriter atomic.Pointer[writer] // nil before the first session
 
-	asked atomic.Int64 // since when no transaction could begin, in ns; 0 if the last one that asked could
+	blockedSince atomic.Int64 // since when no transaction could begin, in ns; 0 if the last one could begin
 
-	newest [len(sources)]atomic.Int64 // rows, when index looked last
+	newest [len(sources)]atomic.Int64 // newest rows at the last call of index
 }
 
-// writer is a connection that writes. It keeps its prepared statements: preparing one
+// writer is a connection that writes. It keeps its prepared statements, because preparing one
 // takes as long as running it for several rows.
 type writer struct {
 	native     driver.Conn
@@ -41,29 +41,29 @@ type writer struct {
 	passed     storage.Passed
 }
 
-func (b *connections) begin(ctx context.Context) (*session, error) {
-	conn, err := b.writes.DB().Conn(ctx)
+func (c *connections) begin(ctx context.Context) (*session, error) {
+	conn, err := c.writes.DB().Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{connections: b, conn: conn}
-	b.checkpoints.finish(ctx, conn)
-	b.asked.CompareAndSwap(0, time.Now().UnixNano()) //nolint:forbidigo // measures a duration
+	s := &session{connections: c, conn: conn}
+	c.checkpoints.finish(ctx, conn)
+	c.blockedSince.CompareAndSwap(0, time.Now().UnixNano()) //nolint:forbidigo // measures a duration
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		s.Rollback() // it may have begun although ctx has ended
-		return nil, b.file.explain(err)
+		s.Rollback() // the transaction may have begun although ctx has ended
+		return nil, c.file.explain(err)
 	}
-	b.asked.Store(0)
+	c.blockedSince.Store(0)
 	err = conn.Raw(func(raw any) error {
 		native, ok := raw.(driver.Conn)
 		if !ok {
 			return fmt.Errorf("unexpected connection %T", raw)
 		}
-		if s.writer = b.last.Load(); s.writer == nil || s.writer.native != native {
+		if s.writer = c.lastWriter.Load(); s.writer == nil || s.writer.native != native {
 			s.writer = &writer{native: native, statements: make(map[string]driver.Stmt)}
-			b.last.Store(s.writer)
+			c.lastWriter.Store(s.writer)
 		}
-		return b.file.remember(native)
+		return c.file.remember(native)
 	})
 	if err != nil {
 		s.Rollback()
@@ -72,13 +72,13 @@ func (b *connections) begin(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// align is storage.Engine's Align. A transaction sees what it saw when it first
-// read. While this connection may write, no other one does. An import may write for
-// minutes: then it is an error.
-func (b *connections) align(ctx context.Context, first, second *sql.Tx) error {
+// align implements Align of storage.Engine. A transaction sees the state of its first read.
+// While this session holds the write lock, no other connection writes. If an import writes for
+// minutes, align returns an error.
+func (c *connections) align(ctx context.Context, first, second *sql.Tx) error {
 	ctx, cancel := context.WithTimeout(ctx, alignTimeout)
 	defer cancel()
-	s, err := b.begin(ctx)
+	s, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (b *connections) align(ctx context.Context, first, second *sql.Tx) error {
 	return nil
 }
 
-// alignTimeout is how long align waits for its turn to write.
+// alignTimeout is how long align waits for the write lock.
 const alignTimeout = time.Second
 
 func (w *writer) prepare(command string) (driver.Stmt, error) {
@@ -106,19 +106,19 @@ func (w *writer) prepare(command string) (driver.Stmt, error) {
 	return s, err
 }
 
-// close ends the prepared statements. SQLite ends a connection only when it has
-// none left, and only then moves the write-ahead log into the file.
-func (b *connections) close() error {
+// close closes the prepared statements. SQLite closes a connection only if it has no statements
+// left, and only then moves the write-ahead log into the file.
+func (c *connections) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	conn, err := b.writes.DB().Conn(ctx) // waits for a transaction that still runs
+	conn, err := c.writes.DB().Conn(ctx) // waits for a running transaction
 	if err != nil {
-		return nil // the owner has closed the database, or it hangs: they cannot be ended
+		return nil // the owner has closed the database, or it hangs: the statements cannot be closed
 	}
 	err = conn.Raw(func(raw any) (err error) {
-		if w := b.last.Swap(nil); w != nil && w.native == raw {
-			for _, each := range w.statements {
-				err = errors.Join(err, each.Close())
+		if w := c.lastWriter.Swap(nil); w != nil && w.native == raw {
+			for _, statement := range w.statements {
+				err = errors.Join(err, statement.Close())
 			}
 		}
 		return err
@@ -132,16 +132,16 @@ const closeTimeout = time.Second
 type session struct {
 	connections *connections
 	conn        *sql.Conn
-	writer      *writer // of conn
-	rows        int     // written
+	writer      *writer // writer of conn
+	rows        int     // rows written
 	ended       bool
 }
 
-// Exchange calls the driver directly: database/sql and a watcher of the context for
-// every row would cost more than the row.
+// Exchange calls the driver directly. database/sql, and a goroutine that watches the context,
+// would cost more for each row than the row itself.
 func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
-	// A panic inside Raw would end the connection without its transaction, which
-	// the prepared statements keep open.
+	// A panic inside Raw would close the connection without ending its transaction: the
+	// prepared statements would keep the transaction open.
 	var panicked any
 	defer func() {
 		if panicked != nil {
@@ -197,7 +197,7 @@ func (s *session) run(r *batch.Request) error {
 	return nil
 }
 
-// wrote returns an error if something swallowed the row.
+// wrote returns an error if the database ignored the row.
 func wrote(r *batch.Request, result driver.Result) error {
 	if n, err := result.RowsAffected(); r.Writes && (err != nil || n != 1) {
 		return fmt.Errorf("%s wrote %d rows instead of 1: does the table have a trigger?", r.Name, n)
@@ -205,8 +205,8 @@ func wrote(r *batch.Request, result driver.Result) error {
 	return nil
 }
 
-// find hands out the rows of a lookup. Values are copied: the driver reuses its memory.
-func find(prepared driver.Stmt, arguments []driver.Value, key int, found func(batch.Scan) error) (err error) {
+// find passes the rows of a lookup to visit. It copies values: the driver reuses its memory.
+func find(prepared driver.Stmt, arguments []driver.Value, key int, visit func(batch.Scan) error) (err error) {
 	rows, err := prepared.Query(arguments) //nolint:staticcheck // see run
 	if err != nil {
 		return err
@@ -219,31 +219,31 @@ func find(prepared driver.Stmt, arguments []driver.Value, key int, found func(ba
 		} else if err != nil {
 			return err
 		}
-		err := found(func(into ...any) (int, error) { return key, assign(into, values) })
+		err := visit(func(targets ...any) (int, error) { return key, assign(targets, values) })
 		if err != nil {
 			return err
 		}
 	}
 }
 
-func assign(into []any, values []driver.Value) error {
+func assign(targets []any, values []driver.Value) error {
 	for i, v := range values {
 		var fits bool
-		switch to := into[i].(type) {
+		switch target := targets[i].(type) {
 		case *int64:
-			*to, fits = v.(int64)
+			*target, fits = v.(int64)
 		case *string:
-			*to, fits = v.(string)
+			*target, fits = v.(string)
 		case *[]byte:
-			*to, fits = v.([]byte)
+			*target, fits = v.([]byte)
 		case sql.Scanner:
-			if err := to.Scan(v); err != nil {
+			if err := target.Scan(v); err != nil {
 				return err
 			}
 			fits = true
 		}
 		if !fits {
-			return fmt.Errorf("column %d is a %T, not what %T points at", i, v, into[i])
+			return fmt.Errorf("column %d is a %T, not what %T points at", i, v, targets[i])
 		}
 	}
 	return nil
@@ -262,7 +262,7 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	if err := s.connections.file.check(); err != nil {
 		return err
 	}
-	// From here on the caller's time is not watched: a commit is not interrupted.
+	// From here on, the context of the caller is ignored: a commit is not interrupted.
 	_, err := s.conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
 	if err == nil {
 		s.ended = true
@@ -279,7 +279,7 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 func (s *session) Rollback() {
 	if !s.ended {
 		s.ended = true
-		// Some errors have rolled back already, which is all the same.
+		// Ignore the error: SQLite rolls back by itself after some errors.
 		_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK")
 	}
 	_ = s.conn.Close()
@@ -323,7 +323,7 @@ func (s hostSession) run(ctx context.Context, r *batch.Request) error {
 			var rows *sql.Rows
 			if rows, err = prepared.QueryContext(ctx, arguments...); err == nil { //nolint:rowserrcheck,sqlclosecheck // Each does it
 				err = batch.Each(rows, func() error {
-					return r.Found(func(into ...any) (int, error) { return key, rows.Scan(into...) })
+					return r.Found(func(targets ...any) (int, error) { return key, rows.Scan(targets...) })
 				})
 			}
 		}
@@ -334,7 +334,7 @@ func (s hostSession) run(ctx context.Context, r *batch.Request) error {
 	return nil
 }
 
-// bind is dialect's Bind. It makes texts of times.
+// bind implements Bind of the dialect. It converts times to texts.
 func bind(value any) any {
 	switch v := value.(type) {
 	case time.Time:

@@ -1,9 +1,9 @@
-// Package sqlite opens a SQLite file as an engine of package storage, with a
-// driver that needs no C compiler.
+// Package sqlite opens a SQLite file as an engine of package storage, with a driver that needs
+// no C compiler.
 //
-// One connection writes. Usually only the queues of the use cases use it, so
-// writers wait in order and do not get SQLITE_BUSY. Other connections read from
-// snapshots. Every commit is synced to disk before it is answered.
+// One connection writes. Usually only the queues of the use cases use it, so writers wait in
+// order and do not get SQLITE_BUSY. Other connections read from snapshots. Every commit is
+// synced to disk before the caller gets an answer.
 package sqlite
 
 import (
@@ -36,13 +36,13 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// walPages is the size of the write-ahead log at which the writer itself moves
-// it into the database (160 MB). Checkpoints normally do this much earlier.
+// walPages is the size of the write-ahead log at which the writer itself moves it into the
+// database (160 MB). Checkpoints normally do this much earlier.
 const walPages = "wal_autocheckpoint(40000)"
 
-// Open returns the engine of the file that o.DSN names. Its Start makes the file and its
-// folder if they are not there: only the owner can read them. With o.MustExist it makes
-// nothing and returns an error. A second process may have the same file open.
+// Open returns the engine of the file o.DSN. Start creates the file and its folder if they do
+// not exist. Only the owner can read them. With o.MustExist it creates nothing and returns an
+// error. A second process may open the same file.
 func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	path := strings.TrimPrefix(o.DSN, "file:")
 	if path == "" || strings.HasPrefix(path, ":memory:") {
@@ -61,15 +61,15 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 }
 
 // start opens the file.
-func (b *connections) start(ctx context.Context, o storage.Options) error {
-	path, prepare := b.file.path, create
+func (c *connections) start(ctx context.Context, o storage.Options) error {
+	path, prepare := c.file.path, create
 	if o.MustExist {
 		prepare = exists
 	}
 	if err := prepare(path); err != nil {
 		return err
 	}
-	if err := b.file.open(); err != nil {
+	if err := c.file.open(); err != nil {
 		return err
 	}
 	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)", walPages}
@@ -80,38 +80,39 @@ func (b *connections) start(ctx context.Context, o storage.Options) error {
 	for i, pragmas := range [][]string{pragmas, {"query_only(1)"}, nil} {
 		var err error
 		if pools[i], err = sql.Open("sqlite", dsn(path, max(o.StatementTimeout.Milliseconds(), 1), pragmas...)); err != nil {
-			return errors.Join(err, b.end())
+			return errors.Join(err, c.end())
 		}
 		pools[i].SetMaxOpenConns(1)
 	}
 	writes, reads, moves := pools[0], pools[1], pools[2]
 	reads.SetMaxOpenConns(max(o.MaxConnections-1, readers))
 	reads.SetMaxIdleConns(readers)
-	b.checkpoints = startCheckpoints(moves)
-	b.reads.Open(reads)
-	b.writes.Open(writes)
+	c.checkpoints = startCheckpoints(moves)
+	c.reads.Open(reads)
+	c.writes.Open(writes)
 	if err := writes.PingContext(ctx); err != nil {
-		return errors.Join(fmt.Errorf("open the database file %s: %w", path, err), b.end())
+		return errors.Join(fmt.Errorf("open the database file %s: %w", path, err), c.end())
 	}
 	return nil
 }
 
-// end closes what start has opened.
-func (b *connections) end() error {
-	defer b.file.close()
-	reads := b.reads.DB()
-	err := errors.Join(b.checkpoints.close(), reads.Close())
+// end closes everything that start has opened.
+func (c *connections) end() error {
+	defer c.file.close()
+	reads := c.reads.DB()
+	err := errors.Join(c.checkpoints.close(), reads.Close())
 	awaitClosed(context.Background(), reads) // the last connection moves the write-ahead log into the file
-	return errors.Join(err, b.writes.DB().Close())
+	return errors.Join(err, c.writes.DB().Close())
 }
 
-// Use makes an engine of databases that a host has opened with the driver modernc.org/sqlite,
-// and that it closes itself. writes should have one connection and begin its transactions
-// immediately (_txlock=immediate); reads may be the same. The options are for other engines.
+// Use makes an engine of databases that a host has opened with the driver modernc.org/sqlite.
+// The host closes them. writes should have one connection and begin its transactions
+// immediately (_txlock=immediate). reads may be the same. Use ignores the options, which are
+// for other engines.
 //
-// It is an error if they have another driver, if the database is in memory and they
-// have more than one connection, or if journal_mode is OFF, which cannot roll back.
-// What else may lose data is a risk: readiness tells it.
+// It returns an error if they have another driver, if the database is in memory and they have
+// more than one connection, or if journal_mode is OFF, which cannot roll back. Readiness
+// reports other settings that may lose data as risks.
 func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storage.Engine, error) {
 	if writes == nil || reads == nil {
 		return nil, errors.New("sqlite.Use needs a database to write and one to read: they may be the same")
@@ -135,13 +136,13 @@ func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storag
 	return c.engine(), nil
 }
 
-// engine is that of a database which a host has opened, where Open does not say otherwise.
-func (b *connections) engine() *storage.Engine {
+// engine returns the engine of a database that a host has opened. Open changes some fields.
+func (c *connections) engine() *storage.Engine {
 	engine := &storage.Engine{
 		Store:   *store.Unsupported(),
-		Dialect: dialect{b},
-		Writes:  b.writes,
-		Reads:   b.reads,
+		Dialect: dialect{c},
+		Writes:  c.writes,
+		Reads:   c.reads,
 		Gorm:    func(pool gorm.ConnPool) gorm.Dialector { return dialector{gormsqlite.Dialector{Conn: pool}} },
 		Migrations: storage.Migrations{
 			Dialect:  goose.DialectSQLite3,
@@ -153,25 +154,25 @@ func (b *connections) engine() *storage.Engine {
 		Ways: func(*write.Books, *write.Inboxes, *tables.Database) {},
 		Engine: tables.Engine{
 			OneWriter: true,
-			Check:     b.file.check,
+			Check:     c.file.check,
 			Find:      lookup,
 			LeaveRoom: tables.LeaveNoRoom,
 			Align:     func(context.Context, *sql.Tx, *sql.Tx) error { return errors.ErrUnsupported },
 		},
-		Probe:   b.probe,
-		Relying: func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), b.reads },
-		Explain: b.file.reason,
+		Probe:   c.probe,
+		Relying: func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), c.reads },
+		Explain: c.file.reason,
 		Now:     "NULL",
-		Index:   b.index,
+		Index:   c.index,
 		Tables:  []string{"lookup_runs", "lookup_entries"},
 	}
 	engine.Name, engine.MigrateAtStart = "sqlite", true
-	engine.Backup, engine.Close = b.backup, b.close
-	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, b.writes.DB()) }
+	engine.Backup, engine.Close = c.backup, c.close
+	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, c.writes.DB()) }
 	return engine
 }
 
-// dialector is gorm's, without its question for the version: that would open the file.
+// dialector is gorm's dialector without its query of the version, which would open the file.
 type dialector struct{ gormsqlite.Dialector }
 
 func (d dialector) Initialize(db *gorm.DB) error {
@@ -181,37 +182,37 @@ func (d dialector) Initialize(db *gorm.DB) error {
 	return nil
 }
 
-// backup copies the database as it is at one moment. The copy is the owner's
-// alone, because it has the data of customers.
-func (b *connections) backup(ctx context.Context, file string) (err error) {
-	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+// backup writes a copy of one snapshot of the database. Only the owner can read the copy,
+// because it has the data of customers.
+func (c *connections) backup(ctx context.Context, file string) (err error) {
+	target, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
 	defer func() {
-		if err = errors.Join(err, made.Close()); err != nil {
+		if err = errors.Join(err, target.Close()); err != nil {
 			err = errors.Join(err, os.Remove(file))
 		}
 	}()
-	conn, err := b.reads.DB().Conn(ctx)
+	conn, err := c.reads.DB().Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	// The connection may only read, and SQLite counts the copy as a write.
+	// The connection may only read, but SQLite treats the copy as a write.
 	_, err = conn.ExecContext(ctx, "PRAGMA query_only = 0")
 	if err == nil {
-		_, err = conn.ExecContext(ctx, "VACUUM INTO ?", file) // it takes an empty file
-		_, again := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = 1")
-		err = errors.Join(err, again)
+		_, err = conn.ExecContext(ctx, "VACUUM INTO ?", file) // it accepts an empty file
+		_, restoreErr := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = 1")
+		err = errors.Join(err, restoreErr)
 	}
 	if err != nil {
 		return fmt.Errorf("write the copy: %w", err)
 	}
-	return made.Sync()
+	return target.Sync()
 }
 
-// exists returns an error if the file has no book. An empty file has none.
+// exists returns an error if the file has no book. An empty file has no book.
 func exists(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
@@ -225,7 +226,7 @@ func create(path string) error {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		return nil // to close it would drop the locks of this process
+		return nil // opening and closing it would drop the locks of this process
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
@@ -234,8 +235,8 @@ func create(path string) error {
 	return file.Close()
 }
 
-// dsn opens an existing file only. SQLite would create one that was moved away,
-// and take the write-ahead log of the real one for its own and remove it.
+// dsn opens existing files only. If the file was moved away, SQLite would create a new one. It
+// would also use the write-ahead log of the real file and remove it.
 func dsn(path string, busy int64, pragmas ...string) string {
 	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}, "_dqs": {"0"}}
 	for _, p := range append([]string{"busy_timeout(" + strconv.FormatInt(busy, 10) + ")"}, pragmas...) {
