@@ -14,7 +14,7 @@ import (
 	domain "bankingapi/domain/trail"
 )
 
-// acts is backoffice.Audit and backoffice.Withdrawing.
+// acts implements backoffice.Audit and backoffice.Withdrawing.
 type acts struct{ trail.Writer }
 
 func (a acts) Keep(ctx context.Context, act audit.Act) error {

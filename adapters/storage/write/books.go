@@ -19,12 +19,12 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Books is buyfund.Books.
+// Books implements buyfund.Books.
 type Books struct {
 	db trail.Writer
-	// Ways lists the ways of a batch, which are tried in their order. The last one works for
-	// every batch: it is the normal way, which Ways receives, or one that contains it. An
-	// engine sets it: see storage.Engine's Ways.
+	// Ways returns the ways of a batch, which are tried in this order. The last one works for
+	// every batch: it is the normal way, which Ways receives, or a way that contains it. An
+	// engine sets Ways: see Ways of storage.Engine.
 	Ways func(*fund.LockSet, Way[*fund.Book]) []Way[*fund.Book]
 	// Learn receives each current price that is read.
 	Learn func(fund.PriceDay, fund.Price)
@@ -32,23 +32,23 @@ type Books struct {
 
 var _ buyfund.Books = (*Books)(nil)
 
-// NewBooks returns a Books that only knows the normal way.
+// NewBooks returns a Books that only has the normal way.
 func NewBooks(d trail.Writer) *Books {
 	return &Books{d, only[*fund.LockSet, *fund.Book], func(fund.PriceDay, fund.Price) {}}
 }
 
-// Update is buyfund.Books.
+// Update implements buyfund.Books.
 func (b *Books) Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error {
-	return update(ctx, b.db.DB, b.Ways(&locks, lookAtBook{b, &locks}), settle)
+	return update(ctx, b.db.DB, b.Ways(&locks, bookWay{b, &locks}), settle)
 }
 
-// lookAtBook is the normal way: one round trip to read and lock, and one to write and commit.
-type lookAtBook struct {
+// bookWay is the normal way: one round trip to read and lock, and one to write and commit.
+type bookWay struct {
 	*Books
 	locks *fund.LockSet
 }
 
-func (w lookAtBook) Load(ctx context.Context, s batch.Session) (*fund.Book, error) {
+func (w bookWay) Load(ctx context.Context, s batch.Session) (*fund.Book, error) {
 	book := fund.NewBook(len(w.locks.Holdings))
 	if reads := w.load(w.locks, book); len(reads) > 0 {
 		return book, s.Exchange(ctx, reads...)
@@ -56,7 +56,7 @@ func (w lookAtBook) Load(ctx context.Context, s batch.Session) (*fund.Book, erro
 	return book, nil
 }
 
-func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
+func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
 	c := book.Changes()
 	writes := w.Changes(book, &c)
 	outcomes, err := writeOutcomes(ctx, w.db.Database, s, c.Ended)
@@ -64,7 +64,7 @@ func (w lookAtBook) Store(ctx context.Context, s batch.Session, book *fund.Book)
 		return err
 	}
 	writes = append(writes, outcomes...)
-	if len(writes) > 0 { // an act that changed nothing is no act
+	if len(writes) > 0 { // an act that changed nothing is not recorded
 		writes = append(writes, w.db.ActWrites(ctx, nil)...)
 	}
 	return s.Commit(ctx, writes...)
@@ -94,7 +94,8 @@ func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 			return nil
 		}),
 		findRecords(b.db.Database, locks.Callers, &book.Register),
-		// If two reverse one operation at the same moment, one of them loses that race by the key.
+		// If two reverse one operation at the same moment, one of them loses the race by the
+		// key.
 		b.db.Reversals.Find.Request(tables.Convert(locks.Reversed, reversalKey), func(i int, _ *tables.ReversalRow) error {
 			book.LoadReversal(locks.Reversed[i])
 			return nil
@@ -110,28 +111,28 @@ func accountKey(k fund.AccountKey) tables.AccountRow {
 	return tables.NewAccountRow(fund.Account{Key: k})
 }
 
-func currentPriceKey(of fund.PriceDay) tables.PriceRow {
-	return tables.NewCurrentPriceRow(of, fund.Price{})
+func currentPriceKey(priceDay fund.PriceDay) tables.PriceRow {
+	return tables.NewCurrentPriceRow(priceDay, fund.Price{})
 }
 
 func reversalKey(id operation.ID) tables.ReversalRow {
 	return tables.ReversalRow{OperationID: batch.UUID(id)}
 }
 
-// findPrices looks up prices by ID. found receives the index of the ID.
-func findPrices(d *tables.Database, ids []int64, found func(i int, p fund.Price)) batch.Request {
+// findPrices looks up prices by ID. visit receives the index of the ID.
+func findPrices(d *tables.Database, ids []int64, visit func(i int, p fund.Price)) batch.Request {
 	keys := tables.Convert(ids, func(id int64) tables.PriceRow { return tables.PriceRow{PriceID: id} })
 	return d.Prices.Find.Request(keys, func(i int, row *tables.PriceRow) error {
 		row.PriceID = ids[i]
 		price, err := row.ToPrice()
 		if err == nil {
-			found(i, price)
+			visit(i, price)
 		}
 		return err
 	})
 }
 
-// findRecords finds the operations of the keys and puts them into the register.
+// findRecords looks up the records of the keys and adds them to the register.
 func findRecords(d *tables.Database, keys []idempotency.Key, register *idempotency.Register) batch.Request {
 	request := d.Operations.Find.Request(tables.Convert(keys, tables.OperationKey), func(i int, row *tables.OperationRow) error {
 		record, err := row.Record(keys[i])
@@ -144,11 +145,11 @@ func findRecords(d *tables.Database, keys []idempotency.Key, register *idempoten
 	return request
 }
 
-// claim locks the sales of due operations that are still recorded. An operation
-// is claimed when all its sales are locked.
+// claim locks the sales of due operations that are still recorded. An operation is claimed if
+// all its sales are locked.
 func (b *Books) claim(due []*fund.Operation, book *fund.Book) batch.Request {
 	var keys []tables.SaleRow
-	var of []*fund.Operation
+	var operations []*fund.Operation
 	for _, o := range due {
 		for i := range o.Sales {
 			keys = append(keys, tables.SaleRow{
@@ -156,19 +157,19 @@ func (b *Books) claim(due []*fund.Operation, book *fund.Book) batch.Request {
 				OperationID: batch.UUID(o.ID),
 				Position:    int64(i),
 			})
-			of = append(of, o)
+			operations = append(operations, o)
 		}
 	}
 	locked := make(map[*fund.Operation]int, len(due))
 	return b.db.Sales.Find.Request(keys, func(i int, _ *tables.SaleRow) error {
-		if locked[of[i]]++; locked[of[i]] == len(of[i].Sales) {
-			book.LoadClaim(of[i].ID)
+		if locked[operations[i]]++; locked[operations[i]] == len(operations[i].Sales) {
+			book.LoadClaim(operations[i].ID)
 		}
 		return nil
 	})
 }
 
-// Changes writes everything that settling changed.
+// Changes returns the requests that write all changes of a settled book.
 func (b *Books) Changes(book *fund.Book, c *fund.Changes) []batch.Request {
 	return batch.NonEmpty(append([]batch.Request{
 		b.db.Holdings.Put.Request(tables.Convert(c.Holdings, tables.NewHoldingRow)),
@@ -176,8 +177,8 @@ func (b *Books) Changes(book *fund.Book, c *fund.Changes) []batch.Request {
 	}, b.Records(book, c)...)...)
 }
 
-// Records writes the operations, sales, postings and refusals of a settled book, which are all
-// its changes except those of holdings and accounts, and their entries in the trail.
+// Records returns the requests that write the operations, sales, postings and refusals of a
+// settled book, and their entries in the trail: all changes except holdings and accounts.
 func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	var rows trail.BookRows
 	rows.Added, rows.Answered = tables.OperationRows(book.Register.NewRecords()), tables.OperationRows(book.Register.ChangedRecords())
@@ -196,9 +197,9 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 }
 
 // writeOutcomes numbers the outcomes and returns the requests that write them. The session
-// locks the counter until it has committed, so that no outcome appears below a number
-// that was seen. It locks nothing else afterwards. Sales that end when they are
-// answered have no outcomes, and do not come here.
+// locks the counter until it has committed. So after a number was visible, no outcome with a
+// lower number appears. It locks nothing else afterwards. Sales that end with their answer have
+// no outcomes, and do not need this function.
 func writeOutcomes(ctx context.Context, d *tables.Database, session batch.Session, ended []fund.Ended) ([]batch.Request, error) {
 	if len(ended) == 0 {
 		return nil, nil
@@ -219,21 +220,21 @@ func writeOutcomes(ctx context.Context, d *tables.Database, session batch.Sessio
 	}, nil
 }
 
-// Due is buyfund.Books.
-func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
-	afterDay, afterID := "0001-01-01", operation.ID{} // before all others
+// Due implements buyfund.Books.
+func (b *Books) Due(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	afterDay, afterID := "0001-01-01", operation.ID{} // before all days and IDs
 	if after != nil {
 		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
 	}
-	// Whole operations only: the inner query counts operations, the outer one
+	// The limit must not cut an operation: the inner query counts operations, and the outer one
 	// reads all their sales.
 	operations := b.db.Reads.WithContext(ctx).Table(b.db.Sales.Name).Where(tables.IsRecorded).Select("selected_date, operation_id").
 		Group("selected_date, operation_id").Order("selected_date, operation_id").Limit(limit)
-	if of.Of == (fund.PriceDay{}) {
-		operations = operations.Where("selected_date <= ? AND (selected_date, operation_id) > (?, ?)", of.Until.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID)))
+	if filter.Of == (fund.PriceDay{}) {
+		operations = operations.Where("selected_date <= ? AND (selected_date, operation_id) > (?, ?)", filter.Until.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID)))
 	} else {
 		operations = operations.Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
-			of.Of.Day.String(), of.Of.Fund.IMKBCode, of.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
+			filter.Of.Day.String(), filter.Of.Fund.IMKBCode, filter.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
 	}
 	rows, err := tables.RowsOf(b.db.Query(ctx).Where(tables.IsRecorded).Where("(selected_date, operation_id) IN (?)", operations).
 		Order("selected_date, operation_id, position"), b.db.Sales.Table)
@@ -254,17 +255,17 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 	return slices.DeleteFunc(due, func(o *fund.Operation) bool { return unreadable[o.ID] }), b.db.Translate(err)
 }
 
-// DueFunds is buyfund.Books. The index of the funds that wait has all that it reads.
+// DueFunds implements buyfund.Books. The index of waiting funds has all columns that it reads.
 func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
-	const of = "selected_date, imkb_code, holder_corporation_name"
-	columns := of + ", EXISTS (SELECT 1 FROM " + b.db.Prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
+	const key = "selected_date, imkb_code, holder_corporation_name"
+	columns := key + ", EXISTS (SELECT 1 FROM " + b.db.Prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
 		" AND p.holder_corporation_name = s.holder_corporation_name AND p.valid_from = s.selected_date) AS priced"
 	due := func() *gorm.DB {
-		return b.db.Query(ctx).Table(b.db.Sales.Name+" AS s").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).Order(of)
+		return b.db.Query(ctx).Table(b.db.Sales.Name+" AS s").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).Order(key)
 	}
 	var rows []dueFundRow
 	if count {
-		err := due().Select(columns + ", COUNT(*) AS sales").Group(of).Find(&rows).Error
+		err := due().Select(columns + ", COUNT(*) AS sales").Group(key).Find(&rows).Error
 		if err != nil {
 			return nil, b.db.Translate(err)
 		}
@@ -273,7 +274,7 @@ func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyf
 	last := dueFundRow{SelectedDate: "0001-01-01"}
 	for { // one step in the index for each fund
 		var next []dueFundRow
-		err := due().Select(columns).Where("("+of+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).Limit(1).Find(&next).Error
+		err := due().Select(columns).Where("("+key+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).Limit(1).Find(&next).Error
 		if err != nil {
 			return nil, b.db.Translate(err)
 		}
@@ -285,7 +286,7 @@ func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyf
 	}
 }
 
-// dueFundRow is a fund and a day of recorded sales.
+// dueFundRow is a fund with recorded sales for a day.
 type dueFundRow struct {
 	SelectedDate          batch.Day
 	IMKBCode              string
@@ -295,9 +296,9 @@ type dueFundRow struct {
 }
 
 func (r *dueFundRow) fund() (buyfund.DueFund, error) {
-	on, err := day.Parse(string(r.SelectedDate))
+	date, err := day.Parse(string(r.SelectedDate))
 	return buyfund.DueFund{
-		PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName}, Day: on},
+		PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName}, Day: date},
 		Priced:   r.Priced, Sales: r.Sales,
 	}, err
 }

@@ -20,10 +20,10 @@ import (
 	domain "bankingapi/domain/trail"
 )
 
-// erasing is backoffice.Erasing.
+// erasing implements backoffice.Erasing.
 type erasing struct{ trail.Writer }
 
-// Erase locks the row of the key first.
+// Erase first locks the row of the key.
 func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, last operation.ID, err error) {
 	if err := e.Ready(ctx); err != nil {
 		return 0, last, err
@@ -34,14 +34,14 @@ func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, las
 		if err := tx.Table(e.Properties.Name).Clauses(locking).Where("name = ?", tables.KeyProperty).Find(&key).Error; err != nil {
 			return err
 		}
-		found := tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(q.Limit)
+		query := tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(q.Limit)
 		if q.UserID != "" {
-			found = found.Where("t.user_id = ?", q.UserID)
+			query = query.Where("t.user_id = ?", q.UserID)
 		} else {
-			found = found.Where("t.operation_id >= ? AND t.operation_id < ? AND t.received_at < ?", e.Dialect.Bind(batch.UUID(q.From)),
+			query = query.Where("t.operation_id >= ? AND t.operation_id < ? AND t.received_at < ?", e.Dialect.Bind(batch.UUID(q.From)),
 				e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(read.Slack)))), e.Dialect.Bind(tables.Microsecond(q.Until)))
 		}
-		rows, err := tables.RowsOf(found, e.Notifications.Table)
+		rows, err := tables.RowsOf(query, e.Notifications.Table)
 		if erased = len(rows); err != nil || erased == 0 {
 			return err
 		}
@@ -70,8 +70,8 @@ func (e erasing) SetErasedBefore(ctx context.Context, before day.Day) error {
 // erasedProperty is the day before which all messages were erased.
 const erasedProperty = "messages_erased_before"
 
-// write empties the rows. Their new key is not that of a live row, so they are added and the
-// old ones removed: SQLite gives new rows the next numbers then, on which lookups rely.
+// write empties the rows. They get new keys, so the empty rows are added and the old ones
+// removed. Then SQLite gives the new rows the next rowids, which lookups rely on.
 func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.NotificationRow) error {
 	trailKeys := e.Writer.Keys()
 	if trailKeys == nil {
@@ -83,12 +83,12 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 			return err
 		}
 	}
-	session, gone, erased := e.Dialect.Within(tx.Statement.ConnPool), make(map[int]bool), tables.ErasedDigests(e.MessagesKey())
+	session, exists, erased := e.Dialect.Within(tx.Statement.ConnPool), make(map[int]bool), tables.ErasedDigests(e.MessagesKey())
 	keys := tables.Convert(rows, func(row tables.NotificationRow) tables.NotificationRow {
 		return tables.NotificationRow{Digest: erased(row.Digest)}
 	})
 	err := session.Exchange(ctx, e.Notifications.Find.Request(keys, func(key int, _ *tables.NotificationRow) error {
-		gone[key] = true // version 11 stored an erased message again
+		exists[key] = true // version 11 stored an erased message again
 		return nil
 	}))
 	if err != nil {
@@ -97,7 +97,7 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 	act, _ := audit.From(ctx)
 	var emptied []tables.NotificationRow
 	for i, row := range rows {
-		if gone[i] {
+		if exists[i] {
 			continue
 		}
 		if trailKeys != nil {
@@ -113,7 +113,7 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 	if trailKeys != nil && len(emptied) > 0 {
 		entries = append(entries, tables.EntryOf(domain.Erased, act.ID, e.Notifications.Leaves.SumOf(trailKeys, act.ID, emptied)))
 	}
-	// SQLite may leave a piece of a row that it removes, unless it was overwritten before.
+	// SQLite may leave parts of a removed row in the file, unless it was overwritten before.
 	blank := func(text string) string { return strings.Repeat("-", len(text)) }
 	overwritten := tables.Convert(rows, func(r tables.NotificationRow) tables.NotificationRow {
 		r.Subject, r.Content, r.DeepLinkURL, r.TranData, r.Header.ChannelSessionID = blank(r.Subject), blank(r.Content), blank(r.DeepLinkURL), blank(r.TranData), blank(r.Header.ChannelSessionID)

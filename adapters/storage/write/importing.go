@@ -17,7 +17,7 @@ import (
 	domain "bankingapi/domain/trail"
 )
 
-// imports is backoffice.Imports.
+// imports implements backoffice.Imports.
 type imports struct{ trail.Writer }
 
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
@@ -28,12 +28,12 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			rows := tables.Convert(part, func(p numbered[fund.Price]) tables.PriceRow { return tables.NewPriceRow(p.value) })
 			ids := tables.Convert(rows, func(r tables.PriceRow) int64 { return r.PriceID })
 			existing := make(map[int]bool)
-			found := findPrices(i.Database, ids, func(key int, _ fund.Price) { existing[key] = true })
+			findExisting := findPrices(i.Database, ids, func(key int, _ fund.Price) { existing[key] = true })
 			add := i.Database.Prices.Add.Request(rows)
 			add.Decides = true
 			compared := findPrices(i.Database, ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
-			requests := []batch.Request{found, add, compared}
-			if o.PriceChangeLimit > 0 { // the new prices are in the book already, so a file is compared with itself too
+			requests := []batch.Request{findExisting, add, compared}
+			if o.PriceChangeLimit > 0 { // the new prices are already in the book, so the prices of a file are also compared with each other
 				requests = append(requests, i.FindEarlierPrice.Request(rows, func(key int, row *tables.PriceRow) error {
 					before, err := row.ToPrice()
 					if err == nil && !existing[key] {
@@ -66,15 +66,15 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 	return imported, err
 }
 
-// transact is Transact. A dry run needs its own transaction: a host keeps what is in its own.
+// transact is Transact. A dry run needs its own transaction: a host would commit its changes.
 func (i imports) transact(ctx context.Context, o backoffice.ImportOptions, work func(batch.Session) error) error {
-	if _, isOwn := i.Reads.Statement.ConnPool.(*batch.Pool); o.DryRun && !isOwn {
+	if _, isPool := i.Reads.Statement.ConnPool.(*batch.Pool); o.DryRun && !isPool {
 		return fault.New(fault.Invalid, "A dry run is not possible in a transaction of a host, which would keep what it writes.")
 	}
 	return i.Transact(ctx, work)
 }
 
-// commit ends an import: it writes the act. After a dry run, everything is undone.
+// commit ends an import and writes the act. After a dry run, everything is rolled back.
 func (i imports) commit(ctx context.Context, session batch.Session, o backoffice.ImportOptions, imported backoffice.Imported, posted ...batch.Request) error {
 	if o.DryRun {
 		return nil
@@ -87,8 +87,8 @@ func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holdi
 		Statements: i.Database.Holdings, leg: tables.UnitLeg,
 		row:      tables.NewHoldingRow,
 		quantity: func(r *tables.HoldingRow) int64 { return r.Units },
-		posting: func(kind fund.PostingKind, line int64, h *fund.Holding, by int64) fund.Posting {
-			return fund.UnitPosting(kind, o.ID, int(line), h.Key, fund.Units(by))
+		posting: func(kind fund.PostingKind, line int64, h *fund.Holding, change int64) fund.Posting {
+			return fund.UnitPosting(kind, o.ID, int(line), h.Key, fund.Units(change))
 		},
 	})
 }
@@ -98,8 +98,8 @@ func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Accou
 		Statements: i.Database.Accounts, leg: tables.MoneyLeg,
 		row:      tables.NewAccountRow,
 		quantity: func(r *tables.AccountRow) int64 { return r.Balance },
-		posting: func(kind fund.PostingKind, line int64, a *fund.Account, by int64) fund.Posting {
-			return fund.MoneyPosting(kind, o.ID, int(line), a.Key, by)
+		posting: func(kind fund.PostingKind, line int64, a *fund.Account, change int64) fund.Posting {
+			return fund.MoneyPosting(kind, o.ID, int(line), a.Key, change)
 		},
 	})
 }
@@ -110,13 +110,13 @@ type numbered[T any] struct {
 	value T
 }
 
-// positions says how holdings or accounts are read and written.
+// positions describes how holdings or accounts are read and written.
 type positions[T, R any] struct {
 	tables.Statements[R]
 	leg      int
 	row      func(T) R
 	quantity func(*R) int64
-	posting  func(kind fund.PostingKind, line int64, of *T, by int64) fund.Posting
+	posting  func(kind fund.PostingKind, line int64, value *T, change int64) fund.Posting
 }
 
 func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.Lines[T], o backoffice.ImportOptions, p positions[T, R]) (imported backoffice.Imported, err error) {
@@ -133,7 +133,7 @@ func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.
 		}
 		customer := p.Select("customer_no")
 		anyRow := p.Lookup("find any row", batch.Lookup{Select: customer, Where: []batch.Condition{{Column: customer[0], Operator: ">"}}})
-		existing, err := tables.LookUp(ctx, session, anyRow, *new(R)) // of a customer from 1 on
+		existing, err := tables.LookUp(ctx, session, anyRow, *new(R)) // customer numbers start at 1
 		if err != nil {
 			return err
 		}
@@ -156,10 +156,10 @@ func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.
 
 var errNoRoom = errors.New("the table leaves no room for changes")
 
-// checkSoldSince refuses an import that has changed a position which a sale or a reversal
-// has changed since the moment of the file. It names the first one. All of them are
-// locked, so that no further sale comes between. key are the columns that name a position
-// in its postings of that leg.
+// checkSoldSince rejects an import that changed a position if a sale or a reversal has also
+// changed this position since the moment of the file. The error names the first such line. The
+// changed positions are locked, so no new sale can come in between. key has the columns that
+// name a position in its postings of this leg.
 func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o backoffice.ImportOptions, leg int, key string) error {
 	if o.AsOf.IsZero() {
 		return nil
@@ -185,21 +185,22 @@ type attempt[T, R any] struct {
 	positions[T, R]
 	session  batch.Session
 	imported *backoffice.Imported
-	// isEmpty says that there were no positions. Then none is looked up, which saves a fifth of
-	// the time. If another import adds some meanwhile, this one loses the race and is retried.
+	// isEmpty: there were no positions. Then lookups are skipped, which saves a fifth of the
+	// time. If another import adds positions meanwhile, this attempt loses the race and is
+	// retried.
 	isEmpty bool
-	sum     *domain.Sum // of the postings
+	sum     *domain.Sum // sum of the postings
 }
 
-// write reads and locks the existing positions and writes the differences. If two imports
-// add one position at the same moment, the second one loses the race and is retried.
+// write reads and locks the existing positions and writes the differences. If two imports add
+// one position at the same moment, the second one loses the race and is retried.
 func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbered[T]) error {
 	rows := tables.Convert(part, func(n numbered[T]) R { return a.row(n.value) })
 	before := make([]int64, len(part))
-	there := make([]bool, len(part))
+	exists := make([]bool, len(part))
 	if !a.isEmpty {
 		find := a.Find.Request(rows, func(key int, row *R) error {
-			before[key], there[key] = a.quantity(row), true
+			before[key], exists[key] = a.quantity(row), true
 			return nil
 		})
 		if err := a.session.Exchange(ctx, find); err != nil {
@@ -209,17 +210,17 @@ func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbere
 	var added, changed []R
 	var postings []fund.Posting
 	for i := range part {
-		by := a.quantity(&rows[i]) - before[i] // both are from 0 on: no wrap
+		change := a.quantity(&rows[i]) - before[i] // both are at least 0: no overflow
 		kind := fund.AdjustmentPosting
 		switch {
-		case !there[i]:
+		case !exists[i]:
 			kind = fund.OpeningPosting
 			added = append(added, rows[i])
-		case by != 0:
+		case change != 0:
 			changed = append(changed, rows[i])
 		}
-		if by != 0 {
-			postings = append(postings, a.posting(kind, part[i].line, &part[i].value, by))
+		if change != 0 {
+			postings = append(postings, a.posting(kind, part[i].line, &part[i].value, change))
 		}
 	}
 	a.imported.New += int64(len(added))
@@ -230,7 +231,7 @@ func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbere
 	if len(writes) == 0 {
 		return nil
 	}
-	summed := tables.Aside(func() error { // while the database writes the rows
+	summed := tables.Aside(func() error { // runs while the database writes the rows
 		for _, rows := range [][]tables.PostingRow{units, money} {
 			for k := range rows {
 				a.imports.Postings.Leaves.Add(a.sum, &rows[k])
@@ -241,8 +242,8 @@ func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbere
 	return cmp.Or(a.session.Exchange(ctx, writes...), summed())
 }
 
-// inChunks hands the lines on in chunks, in a transaction that may take its
-// time. The next chunk is read while one is written.
+// inChunks passes the lines to write in chunks, in a transaction that may take long. It reads
+// the next chunk while write runs.
 func inChunks[T any](ctx context.Context, d *tables.Database, session batch.Session, lines backoffice.Lines[T], done func(int64), write func([]numbered[T]) error) error {
 	for _, statement := range d.Dialect.Prepare(batch.Import) {
 		if err := session.Exchange(ctx, batch.Request{Name: "prepare the import", SQL: statement}); err != nil {
@@ -262,7 +263,7 @@ func inChunks[T any](ctx context.Context, d *tables.Database, session batch.Sess
 			return ctx.Err()
 		}
 	}
-	read := tables.Aside(func() error {
+	wait := tables.Aside(func() error {
 		defer close(parts)
 		err := lines(func(line int64, value T) error {
 			if part = append(part, numbered[T]{line, value}); len(part) < tables.Chunk {
@@ -279,11 +280,11 @@ func inChunks[T any](ctx context.Context, d *tables.Database, session batch.Sess
 	for part := range parts {
 		if err := write(part); err != nil {
 			cancel()
-			_ = read() // it must not go on
+			_ = wait() // wait until the reader has stopped
 			return err
 		}
 		total += int64(len(part))
 		done(total)
 	}
-	return read()
+	return wait()
 }

@@ -11,7 +11,7 @@ import (
 	"bankingapi/domain/push"
 )
 
-// Inboxes is addpush.Inboxes.
+// Inboxes implements addpush.Inboxes.
 type Inboxes struct {
 	db   trail.Writer
 	Ways func([]idempotency.Key, Way[*push.Inbox]) []Way[*push.Inbox]
@@ -19,25 +19,25 @@ type Inboxes struct {
 
 var _ addpush.Inboxes = (*Inboxes)(nil)
 
-// NewInboxes returns an Inboxes that only knows the normal way.
+// NewInboxes returns an Inboxes that only has the normal way.
 func NewInboxes(d trail.Writer) *Inboxes { return &Inboxes{d, only[[]idempotency.Key, *push.Inbox]} }
 
 // New returns an empty inbox.
 func (b *Inboxes) New() *push.Inbox { return &push.Inbox{Key: b.db.MessagesKey()} }
 
-// Update is addpush.Inboxes.
+// Update implements addpush.Inboxes.
 func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error {
-	return update(ctx, b.db.DB, b.Ways(callers, &lookIntoInbox{b, callers, true}), accept)
+	return update(ctx, b.db.DB, b.Ways(callers, &inboxWay{b, callers, true}), accept)
 }
 
-// lookIntoInbox is the normal way: one round trip, or two if CallerIds are to be looked up.
-type lookIntoInbox struct {
+// inboxWay is the normal way: one round trip, or two if CallerIds must be looked up.
+type inboxWay struct {
 	*Inboxes
 	callers []idempotency.Key
 	erased  bool // messages may have been erased
 }
 
-func (w *lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
+func (w *inboxWay) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
 	inbox := w.New()
 	reads := batch.NonEmpty(findRecords(w.db.Database, w.callers, &inbox.Register))
 	if w.db.OneWriter {
@@ -53,7 +53,7 @@ func (w *lookIntoInbox) Load(ctx context.Context, s batch.Session) (*push.Inbox,
 	return inbox, s.Exchange(ctx, reads...)
 }
 
-func (w *lookIntoInbox) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
+func (w *inboxWay) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
 	writes, err := w.Writes(inbox, w.erased)
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func (w *lookIntoInbox) Store(ctx context.Context, s batch.Session, inbox *push.
 	return s.Commit(ctx, writes...)
 }
 
-// Writes writes everything that was accepted, and its entries in the trail. erased says that
-// messages may have been erased: those of them that come again are removed.
+// Writes returns the requests that write everything that was accepted, and its entries in the
+// trail. If erased is true, it also removes erased messages that come again.
 func (b *Inboxes) Writes(inbox *push.Inbox, erased bool) ([]batch.Request, error) {
 	added, answered := tables.OperationRows(inbox.Register.NewRecords()), tables.OperationRows(inbox.Register.ChangedRecords())
 	stored, err := tables.NotificationRows(inbox.ToStore())

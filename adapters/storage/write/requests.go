@@ -12,7 +12,7 @@ import (
 	"bankingapi/application/summary"
 )
 
-// requestLog is requestlog.Storage.
+// requestLog implements requestlog.Storage.
 type requestLog struct{ *tables.Database }
 
 func (l requestLog) Add(ctx context.Context, entries []summary.Answered) error {
@@ -20,7 +20,7 @@ func (l requestLog) Add(ctx context.Context, entries []summary.Answered) error {
 	return l.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, l.Requests.Add.Request(rows)) })
 }
 
-// forgotten is how many entries a transaction deletes.
+// forgotten is how many entries one transaction deletes.
 const forgotten = 1000
 
 func (l requestLog) Forget(ctx context.Context, before time.Time, newest int) error {
@@ -33,11 +33,11 @@ func (l requestLog) Forget(ctx context.Context, before time.Time, newest int) er
 	for _, id := range surplus {
 		old, arguments = old+" OR entry_id <= ?", append(arguments, l.Dialect.Bind(id))
 	}
-	some := "DELETE FROM " + l.Requests.Name + " WHERE entry_id IN (SELECT entry_id FROM " + l.Requests.Name + " WHERE " + old + " ORDER BY entry_id LIMIT ?)"
+	statement := "DELETE FROM " + l.Requests.Name + " WHERE entry_id IN (SELECT entry_id FROM " + l.Requests.Name + " WHERE " + old + " ORDER BY entry_id LIMIT ?)"
 	arguments = append(arguments, forgotten)
 	for deleted := int64(forgotten); deleted == forgotten; {
 		err := l.Change(ctx, func(tx *gorm.DB) error {
-			result := tx.Exec(some, arguments...)
+			result := tx.Exec(statement, arguments...)
 			deleted = result.RowsAffected
 			return result.Error
 		})

@@ -14,7 +14,7 @@ import (
 	domain "bankingapi/domain/trail"
 )
 
-// subscribers is subscriptions.Repository.
+// subscribers implements subscriptions.Repository.
 type subscribers struct{ trail.Writer }
 
 var (
@@ -27,12 +27,12 @@ func (s subscribers) All(ctx context.Context) ([]*subscription.Subscription, err
 	if err := s.Query(ctx).Table(s.Subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
 		return nil, s.Translate(err)
 	}
-	all, err := tables.AppendEntries([]*subscription.Subscription{}, rows, (*tables.SubscriptionRow).Subscription)
-	return all, s.Translate(err)
+	list, err := tables.AppendEntries([]*subscription.Subscription{}, rows, (*tables.SubscriptionRow).Subscription)
+	return list, s.Translate(err)
 }
 
-// Create is subscriptions.Repository. If two create one name at the same
-// moment, the second one loses that race and is run again.
+// Create implements subscriptions.Repository. If two transactions create one name at the same
+// moment, the second one loses the race and is run again.
 func (s subscribers) Create(ctx context.Context, sub *subscription.Subscription) error {
 	row := tables.NewSubscriptionRow(sub)
 	return s.Transact(ctx, func(session batch.Session) error {
@@ -54,18 +54,18 @@ func (s subscribers) Change(ctx context.Context, name string, change func(*subsc
 		if row == nil {
 			return batch.FailureError{Failure: batch.Refused, Cause: subscriptions.ErrNotFound}
 		}
-		found, err := row.Subscription()
+		sub, err := row.Subscription()
 		if err != nil {
 			return err
 		}
-		if err := change(found); err != nil {
+		if err := change(sub); err != nil {
 			return batch.FailureError{Failure: batch.Refused, Cause: err}
 		}
-		return s.commit(ctx, session, s.Subscriptions.Put, tables.NewSubscriptionRow(found))
+		return s.commit(ctx, session, s.Subscriptions.Put, tables.NewSubscriptionRow(sub))
 	})
 }
 
-// KeepUses is subscriptions.Usage. Rows are locked in the order of their names.
+// KeepUses implements subscriptions.Usage. It locks rows in the order of their names.
 func (s subscribers) KeepUses(ctx context.Context, uses []subscriptions.Use) error {
 	if len(uses) == 0 {
 		return nil

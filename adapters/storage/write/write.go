@@ -1,6 +1,6 @@
-// Package write has the ports that write. Books and Inboxes carry out batches: a way fills a
-// book, the book is settled, and the way writes what has changed. Everything that is written
-// has its entry in the trail, and the act that the context carries.
+// Package write implements the ports that write. Books and Inboxes carry out batches: a way
+// fills a book, the book is settled, and the way writes the changes. Every change has an entry
+// in the trail, and is written together with the act that the context carries.
 package write
 
 import (
@@ -9,9 +9,9 @@ import (
 )
 
 // Fill sets the ports that write, except Books and Inboxes.
-func Fill(s *store.Store, m trail.Writer) {
-	s.Subscriptions, s.Usage = subscribers{m}, subscribers{m}
-	s.Requests = requestLog{m.Database}
+func Fill(s *store.Store, d trail.Writer) {
+	s.Subscriptions, s.Usage = subscribers{d}, subscribers{d}
+	s.Requests = requestLog{d.Database}
 	p := &s.Backoffice
-	p.Books, p.Imports, p.Audit, p.Erasing, p.Withdrawing = NewBooks(m), imports{m}, acts{m}, erasing{m}, acts{m}
+	p.Books, p.Imports, p.Audit, p.Erasing, p.Withdrawing = NewBooks(d), imports{d}, acts{d}, erasing{d}, acts{d}
 }
