@@ -23,8 +23,8 @@ import (
 	"bankingapi/application/store"
 )
 
-// prefixes are what TablePrefix may be. Names have no quotes, so Postgres has them in small
-// letters, and cuts them off after 63.
+// prefixes matches valid table prefixes. Names have no quotes, so Postgres converts them to
+// lower case and cuts them off after 63 bytes.
 var prefixes = regexp.MustCompile(`^([\pL_][\pL\pN_]*)?$`)
 
 // Bind returns the ports of the database.
@@ -35,7 +35,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if p := o.TablePrefix; !prefixes.MatchString(p) || e.Migrations.Dialect == goose.DialectPostgres && (len(p) > 40 || p != strings.ToLower(p)) {
 		return nil, fmt.Errorf("the table prefix %q must have letters, digits and underscores only, and begin with no digit; on Postgres small letters, at most 40", p)
 	}
-	log := logger.Discard // it would print values; errors are returned
+	log := logger.Discard // it would print values; errors are returned instead
 	if o.Slow != nil {
 		log = slowStatements{log, o.Slow}
 	}
@@ -44,7 +44,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		SkipDefaultTransaction:   true,
 		DisableNestedTransaction: true,
 		DisableAutomaticPing:     true,
-		QueryFields:              true, // a statement that was prepared for all columns fails when there is one more
+		QueryFields:              true, // a statement that was prepared for * fails when a column is added
 	})
 	if err != nil {
 		return nil, err
@@ -58,15 +58,15 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	s := service{trail.NewWriter(d), e, new(checks), o.Mark}
 	schema.service = s
 	if o.Outcomes {
-		at := slices.IndexFunc(d.Relied, func(r tables.Relied) bool { return r.Table == d.Outcomes.Name })
-		d.Relied[at].Rights = append(d.Relied[at].Rights, "SELECT")
+		index := slices.IndexFunc(d.Relied, func(r tables.Relied) bool { return r.Table == d.Outcomes.Name })
+		d.Relied[index].Rights = append(d.Relied[index].Rights, "SELECT")
 	}
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
 		return nil, err
 	}
 	s.checks.check, s.checks.pool = e.Relying(schema.table(), string(relied))
-	db.Dialect = checked{e.Dialect, s.checks} // so Begin passes tracing, then checked, then the engine
+	db.Dialect = checked{e.Dialect, s.checks} // so Begin runs tracing, then checked, then the engine
 	if o.Trace != nil || o.Slow != nil {
 		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
 	}
@@ -88,7 +88,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	return ports, nil
 }
 
-// ports are the ports of the database.
+// ports returns the ports of the database.
 func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Store {
 	ports := d.engine.Store
 	ports.Books, ports.Inboxes, ports.Schema, ports.Marker = b, i, s, d
@@ -99,16 +99,16 @@ func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Sto
 	return &ports
 }
 
-// inside are the ports inside a transaction of a host.
+// inside returns the ports inside a transaction of a host.
 func (d service) inside(tx batch.Tx, s *migrator) *store.Store {
-	within := *d.Database
-	within.DB = d.DB.Inside(tx)
-	within.LeaveRoom = tables.LeaveNoRoom // an error would end the transaction of the host
-	within.Reads = d.Over(context.Background(), tx)
-	within.Writes = within.Reads
-	d.Database = &within
+	database := *d.Database
+	database.DB = d.DB.Inside(tx)
+	database.LeaveRoom = tables.LeaveNoRoom // an error would end the transaction of the host
+	database.Reads = d.Over(context.Background(), tx)
+	database.Writes = database.Reads
+	d.Database = &database
 	schema := &migrator{d, s.state, s.dropData}
-	within.Ready = schema.Require
+	database.Ready = schema.Require
 	ports := d.ports(write.NewBooks(d.Writer), write.NewInboxes(d.Writer), schema)
 	ports.Close = func() error { return nil }
 	return ports

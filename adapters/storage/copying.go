@@ -16,22 +16,22 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// copyTo is store.Store.Copy.
+// copyTo implements Copy of store.Store.
 func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWatch) (rows int64, err error) {
 	target, ok := other.Marker.(service)
 	if !ok || target.mark != store.CopyMark || target.Prefix != d.Prefix {
 		return 0, errors.New("a book can only be copied to a relational database, with the same prefix of its tables")
 	}
-	to := target.Database
-	with := func(step func(context.Context) error) func() error { return func() error { return step(ctx) } }
-	unused := func() error { return tables.InTurn(with(d.engine.Alone), with(target.engine.Alone)) }
-	if err := tables.InTurn(with(d.Ready), with(to.Ready), unused, func() error { return target.claimCopy(ctx, d.Database) }); err != nil {
+	targetDB := target.Database
+	withContext := func(step func(context.Context) error) func() error { return func() error { return step(ctx) } }
+	checkUnused := func() error { return tables.InTurn(withContext(d.engine.Alone), withContext(target.engine.Alone)) }
+	if err := tables.InTurn(withContext(d.Ready), withContext(targetDB.Ready), checkUnused, func() error { return target.claimCopy(ctx, d.Database) }); err != nil {
 		return 0, err
 	}
-	each := func(work string, source *gorm.DB, do func(t *tables.Relied) error) error {
-		for i := range to.Relied {
-			t := &to.Relied[i]
-			if t.Table == to.Marks.Name {
+	eachTable := func(work string, source *gorm.DB, do func(t *tables.Relied) error) error {
+		for i := range targetDB.Relied {
+			t := &targetDB.Relied[i]
+			if t.Table == targetDB.Marks.Name {
 				continue
 			}
 			var count int64
@@ -46,10 +46,10 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 		return nil
 	}
 	err = d.Snapshot(ctx, func(source *gorm.DB) error {
-		return each("copying", source, func(t *tables.Relied) error {
-			// Migrations make rows in these.
-			all := slices.Contains([]string{to.Properties.Name, to.OutcomeCounter.Name, to.TrailLogs.Name}, t.Table)
-			if err := t.Copies.Copy(ctx, d.Database, to, source, all, w.Row); err != nil {
+		return eachTable("copying", source, func(t *tables.Relied) error {
+			// Migrations add rows to these tables.
+			isFull := slices.Contains([]string{targetDB.Properties.Name, targetDB.OutcomeCounter.Name, targetDB.TrailLogs.Name}, t.Table)
+			if err := t.Copies.Copy(ctx, d.Database, targetDB, source, isFull, w.Row); err != nil {
 				return fmt.Errorf("copy the table %s: %w", t.Table, err)
 			}
 			return nil
@@ -58,33 +58,33 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	if err != nil {
 		return 0, err
 	}
-	// This snapshot of the source also has what was changed meanwhile.
+	// This snapshot of the source also includes changes that were made during the copy.
 	err = d.Snapshot(ctx, func(source *gorm.DB) error {
-		return to.Snapshot(ctx, func(copied *gorm.DB) error {
-			return each("comparing", source, func(t *tables.Relied) error {
-				from, err := t.Copies.Sum(source, w.Row)
+		return targetDB.Snapshot(ctx, func(copied *gorm.DB) error {
+			return eachTable("comparing", source, func(t *tables.Relied) error {
+				want, err := t.Copies.Sum(source, w.Row)
 				if err != nil {
 					return err
 				}
-				found, err := t.Copies.Sum(copied, func(int64) {})
-				if err == nil && found != from {
+				got, err := t.Copies.Sum(copied, func(int64) {})
+				if err == nil && got != want {
 					err = fault.New(fault.Conflict, fmt.Sprintf("The table %s is not the same in the copy: %d rows here, %d there, or other values."+
-						" The book was changed meanwhile, or the target had other rows. Begin again with an empty database.", t.Table, from.Rows, found.Rows))
+						" The book was changed meanwhile, or the target had other rows. Begin again with an empty database.", t.Table, want.Rows, got.Rows))
 				}
-				rows += from.Rows
+				rows += want.Rows
 				return err
 			})
 		})
 	})
 	if err == nil {
-		err = tables.InTurn(unused, with(target.finishCopy))
+		err = tables.InTurn(checkUnused, withContext(target.finishCopy))
 	}
 	return rows, err
 }
 
-// claimCopy keeps in the mark of which book it is the copy.
-func (d service) claimCopy(ctx context.Context, of *tables.Database) error {
-	digest := sha256.Sum256(append([]byte("copy of "), of.MessagesKey()...))
+// claimCopy stores in the mark which book the target is a copy of.
+func (d service) claimCopy(ctx context.Context, source *tables.Database) error {
+	digest := sha256.Sum256(append([]byte("copy of "), source.MessagesKey()...))
 	book := hex.EncodeToString(digest[:])
 	note, err := d.Note(ctx)
 	switch {
@@ -96,7 +96,7 @@ func (d service) claimCopy(ctx context.Context, of *tables.Database) error {
 	return d.SetNote(ctx, book)
 }
 
-// finishCopy takes the mark away: then the copy is a book.
+// finishCopy removes the mark. Then the copy is a book.
 func (d service) finishCopy(ctx context.Context) error {
 	return d.Change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM "+d.Marks.Name+" WHERE mark = ?", d.mark).Error

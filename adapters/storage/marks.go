@@ -32,8 +32,8 @@ func (d service) setNote(tx *gorm.DB, note string) error {
 	return result.Error
 }
 
-// Empty is store.Marker. The first statement fails without the mark, and the
-// transaction with it.
+// Empty implements store.Marker. Without the mark the first statement fails, and the
+// transaction is rolled back.
 func (d service) Empty(ctx context.Context, note string) error {
 	if d.mark == "" {
 		return otherMark("", store.SandboxMark)
@@ -42,8 +42,8 @@ func (d service) Empty(ctx context.Context, note string) error {
 		if err := d.setNote(tx, note); err != nil {
 			return err
 		}
-		own := tables.Convert(d.engine.Tables, func(table string) string { return d.Prefix + table })
-		for _, table := range append(own, d.TableNames...) {
+		engineTables := tables.Convert(d.engine.Tables, func(table string) string { return d.Prefix + table })
+		for _, table := range append(engineTables, d.TableNames...) {
 			if table == d.Subscriptions.Name {
 				continue
 			}
@@ -55,27 +55,27 @@ func (d service) Empty(ctx context.Context, note string) error {
 	})
 }
 
-// add marks the database if it has no row yet. A database that has the mark stays as it is.
+// add marks the database if it has no rows yet. If it already has this mark, add does nothing.
 func (d service) add(ctx context.Context) error {
 	return d.Change(ctx, func(tx *gorm.DB) error {
-		var found []string
-		if err := tx.Table(d.Marks.Name).Pluck("mark", &found).Error; err != nil {
+		var marks []string
+		if err := tx.Table(d.Marks.Name).Pluck("mark", &marks).Error; err != nil {
 			return err
 		}
-		if len(found) > 0 && found[0] == d.mark {
+		if len(marks) > 0 && marks[0] == d.mark {
 			return nil
 		}
 		if filled, err := d.tablesWithRows(tx); err != nil {
 			return err
-		} else if len(filled)+len(found) > 0 {
+		} else if len(filled)+len(marks) > 0 {
 			return otherMark("", d.mark)
 		}
 		return tx.Table(d.Marks.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&tables.MarkRow{Mark: d.mark}).Error
 	})
 }
 
-// tablesWithRows are those of the book, without prefix. An older schema does not have all
-// tables.
+// tablesWithRows returns the tables of the book that have rows, without prefix. An older schema
+// does not have all tables.
 func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 	for _, table := range d.TableNames {
 		var rows []int
@@ -90,7 +90,7 @@ func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 	return names, nil
 }
 
-// ifExists reads if the table exists.
+// ifExists calls read if the table exists.
 func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exists bool, err error) {
 	var tables int64
 	if err = tx.Raw(d.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
@@ -99,15 +99,15 @@ func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exis
 	return tables > 0, err
 }
 
-// otherMark is the error of a database with another mark.
-func otherMark(found, wanted string) error {
-	cause := fmt.Errorf("it is %w: start with --%s, or choose another database", store.MarkError(found), found)
-	switch found {
+// otherMark returns the error of a database with another mark.
+func otherMark(mark, wanted string) error {
+	cause := fmt.Errorf("it is %w: start with --%s, or choose another database", store.MarkError(mark), mark)
+	switch mark {
 	case store.CopyMark:
-		cause = fmt.Errorf("it is %w: run 'bankingapi copy' again, or choose another database", store.MarkError(found))
+		cause = fmt.Errorf("it is %w: run 'bankingapi copy' again, or choose another database", store.MarkError(mark))
 	case "":
 		kind, _, _ := strings.Cut(wanted, " ")
-		cause = fmt.Errorf("it is %w: a %s needs an empty database", store.MarkError(found), kind)
+		cause = fmt.Errorf("it is %w: a %s needs an empty database", store.MarkError(mark), kind)
 	}
 	return fault.Wrap(fault.Unavailable, cause, "The service does not use this database:")
 }

@@ -11,24 +11,23 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Check returns an error if the tables are not as the program relies on them, as on sees
-// them. It says what is wrong and how to mend it. What it finds is a fault.
-type Check func(ctx context.Context, on Querier) error
+// Check returns an error unless the tables, as q sees them, are as the program relies on them.
+// The error says what is wrong and how to fix it. It is a fault if the tables are wrong.
+type Check func(ctx context.Context, q Querier) error
 
 // Querier is a *sql.DB or a *sql.Conn.
 type Querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// checked is a dialect whose sessions begin only while the tables are as the program
-// relies on them.
+// checked is a dialect whose sessions begin only while the tables pass the check.
 type checked struct {
 	batch.Dialect
 	*checks
 }
 
 // CheckedSession is a session whose connection checks the tables before a batch. Each session
-// that the dialect of an engine begins must be one. Those in the transaction of a host are not.
+// from Begin of an engine must implement it. Sessions in the transaction of a host do not.
 type CheckedSession interface {
 	batch.Session
 	// Connection returns the connection, and the last check that it has passed.
@@ -40,8 +39,8 @@ func (d checked) Begin(ctx context.Context) (batch.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if own, ok := s.(CheckedSession); ok {
-		conn, last := own.Connection()
+	if engineSession, ok := s.(CheckedSession); ok {
+		conn, last := engineSession.Connection()
 		if err := d.checkFirst(ctx, conn, last); err != nil {
 			s.Rollback()
 			return nil, err
@@ -50,34 +49,34 @@ func (d checked) Begin(ctx context.Context) (batch.Session, error) {
 	return s, nil
 }
 
-// Every batch rests on a check of the whole process that began at most maxUnchecked ago. After
-// half of that one runs beside the batches, so that none waits for it. What remains: until then
-// a repeat may sell again after its key was dropped, because an insert without a key looks like
-// any other. The transactions of a host rest on the checks of readiness alone.
+// Every batch relies on a check of this process that began at most maxUnchecked ago. After half
+// of this time a check runs in the background, so that no batch waits for it. One risk remains:
+// if a key is dropped, a repeat may sell again until the next check, because an insert without
+// a key looks like any other. The transactions of a host rely only on the checks of readiness.
 const maxUnchecked = time.Second
 
-// checks is what all connections of a database know of the checks whether the tables are as the
-// program relies on them. Its zero value knows of none. It is safe for concurrent use.
+// checks is the state of the checks of the tables, shared by all connections of a database. The
+// zero value means that no check was run. It is safe for concurrent use.
 type checks struct {
 	check Check
-	pool  Querier // for checks that are not of a connection
+	pool  Querier // for checks outside of a session
 
-	mu     sync.Mutex
-	round  int64     // grows when a check finds something: what a connection passed before does not count
-	passed time.Time // when the last check of this round began that found nothing; zero if none did
-	asked  time.Time // when a check beside the batches began last
+	mu      sync.Mutex
+	round   int64     // increased when a check fails; then earlier checks of a connection do not count
+	passed  time.Time // start of the last successful check of this round; zero if there is none
+	started time.Time // start of the last background check
 }
 
-// Passed is the last check that a connection has passed. An engine keeps one with each of
-// its connections, and hands it out with a session.
+// Passed is the last check that a connection has passed. An engine stores one with each of its
+// connections, and returns it with a session.
 type Passed struct {
-	of    *checks
+	owner *checks
 	round int64
 }
 
-// checkFirst checks on a connection if that is due before it begins a batch.
+// checkFirst runs a check on a connection before a batch, if one is due.
 func (c *checks) checkFirst(ctx context.Context, conn *sql.Conn, last *Passed) error {
-	if last.of != c {
+	if last.owner != c {
 		*last = Passed{c, -1}
 	}
 	if !c.Due(last.round) {
@@ -90,9 +89,9 @@ func (c *checks) checkFirst(ctx context.Context, conn *sql.Conn, last *Passed) e
 	return err
 }
 
-// Due reports whether a connection must run a check before it begins a batch. round is
-// that of its last check, or -1. If a check is only soon due, one runs on the pool while
-// batches go on; it ends when the database is closed, or after maxUnchecked.
+// Due reports whether a connection must run a check before it begins a batch. round is the
+// round of its last check, or -1. If a check will be due soon, Due starts one on the pool while
+// batches continue. It ends when the database is closed, or after maxUnchecked.
 func (c *checks) Due(round int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,30 +99,30 @@ func (c *checks) Due(round int64) bool {
 	if round != c.round || now.Sub(c.passed) >= maxUnchecked {
 		return true
 	}
-	if now.Sub(c.asked) >= maxUnchecked/2 && now.Sub(c.passed) >= maxUnchecked/2 {
-		c.asked = now
+	if now.Sub(c.started) >= maxUnchecked/2 && now.Sub(c.passed) >= maxUnchecked/2 {
+		c.started = now
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), maxUnchecked)
 			defer cancel()
-			_, _ = c.Run(ctx, c.pool) // Run keeps what it finds
+			_, _ = c.Run(ctx, c.pool) // Run stores the result
 		}()
 	}
 	return false
 }
 
-// Run runs a check and returns the round in which it began. A fault is what it found:
-// all connections must check again, until one finds nothing.
-func (c *checks) Run(ctx context.Context, on Querier) (round int64, err error) {
+// Run runs a check and returns the round in which it began. If the check finds a fault, all
+// connections must check again, until one check succeeds.
+func (c *checks) Run(ctx context.Context, q Querier) (round int64, err error) {
 	c.mu.Lock()
-	round, began := c.round, time.Now() //nolint:forbidigo // as in Due
+	round, began := c.round, time.Now() //nolint:forbidigo // measures a duration, as in Due
 	c.mu.Unlock()
-	err = c.check(ctx, on)
+	err = c.check(ctx, q)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, found := errors.AsType[*fault.Error](err); found {
+	if _, isFault := errors.AsType[*fault.Error](err); isFault {
 		c.round++
 		c.passed = time.Time{}
-	} else if err == nil && round == c.round { // a check that began before the finding does not clear it
+	} else if err == nil && round == c.round { // a check that began before the failed one does not clear it
 		c.passed = began
 	}
 	return round, err

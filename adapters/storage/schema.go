@@ -26,7 +26,7 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// migrator is store.Schema. It is safe for concurrent use.
+// migrator implements store.Schema. It is safe for concurrent use.
 type migrator struct {
 	service
 	state    *atomic.Int32
@@ -38,15 +38,14 @@ var _ store.Schema = (*migrator)(nil)
 // The states of a migrator.
 const (
 	unknown int32 = iota
-	fitted        // it fits
-	doubted       // it fitted, and an error came since: the book may be another one
+	fitted        // the schema fits
+	doubted       // the schema fitted, and an error came later: the book may be another one
 )
 
-// doubt makes Require ask the database again: what failed may be another book
-// behind the same name.
+// doubt makes Require check the database again: after an error it may be another book.
 func (s *migrator) doubt() { s.state.CompareAndSwap(fitted, doubted) }
 
-// Up is store.Schema. Replicas wait for each other.
+// Up implements store.Schema. Replicas wait for each other.
 func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 	if err := s.mayMigrate(ctx); err != nil {
 		return nil, err
@@ -79,8 +78,8 @@ func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 	return migrations(results), s.explain(err)
 }
 
-// writeAct writes the act of the migration that ctx carries. To make a book is no
-// act: its first row is one.
+// writeAct writes the act of the migration that ctx carries. Creating a book is not an act.
+// Writing its first row is one.
 func (s *migrator) writeAct(ctx context.Context, results []*goose.MigrationResult) error {
 	if _, ok := audit.From(ctx); !ok || results[0].Source.Version == 1 {
 		return nil
@@ -93,7 +92,7 @@ func (s *migrator) writeAct(ctx context.Context, results []*goose.MigrationResul
 
 func (s *migrator) Down(ctx context.Context) (store.Migration, error) {
 	if err := s.checkMark(ctx); err != nil {
-		return store.Migration{}, err // it would lose its mark
+		return store.Migration{}, err // the database would lose its mark
 	}
 	hasData, err := s.mayUndo(ctx)
 	if err != nil {
@@ -117,11 +116,11 @@ func (s *migrator) Down(ctx context.Context) (store.Migration, error) {
 	return migrations([]*goose.MigrationResult{result})[0], nil
 }
 
-// versionTable is the table of versions.
+// versionTable is the table of schema versions.
 type versionTable struct {
 	versions.Store
 	book      trail.Writer
-	writesAct bool // of what is undone
+	writesAct bool // for the migration that is undone
 }
 
 // Insert implements versions.Store. It fails if another replica has applied the version
@@ -137,31 +136,31 @@ func (t versionTable) Insert(ctx context.Context, db versions.DBTxConn, r versio
 	return err
 }
 
-// The versions that bring the audits and the trail.
+// The versions that add the audits and the trail.
 const (
 	auditsVersion = 2
 	trailVersion  = 4
 )
 
-// Delete implements versions.Store. It writes the act that ctx carries in the transaction
-// of the migration.
+// Delete implements versions.Store. It writes the act that ctx carries in the transaction of
+// the migration.
 func (t versionTable) Delete(ctx context.Context, db versions.DBTxConn, version int64) error {
 	if err := t.Store.Delete(ctx, db, version); err != nil {
 		return err
 	}
 	tx, ok := db.(*sql.Tx)
 	if !ok || !t.writesAct || version <= auditsVersion {
-		return nil // the audits are gone
+		return nil // the table audits does not exist any more
 	}
 	requests := t.book.ActWrites(ctx, nil, "version "+strconv.FormatInt(version, 10))
 	if version <= trailVersion && len(requests) > 1 {
-		requests = requests[:1] // the trail is gone
+		requests = requests[:1] // the trail does not exist any more
 	}
 	return t.book.Dialect.Within(tx).Exchange(ctx, requests...)
 }
 
-// mayUndo returns an error if a service uses the database, or if it has rows
-// that must not be deleted.
+// mayUndo returns an error if a service uses the database, or if it has rows that must not be
+// deleted.
 func (s *migrator) mayUndo(ctx context.Context) (hasData bool, err error) {
 	if err := s.engine.Alone(ctx); err != nil {
 		return false, err
@@ -176,8 +175,8 @@ func (s *migrator) mayUndo(ctx context.Context) (hasData bool, err error) {
 	return len(filled) > 0, err
 }
 
-// sync makes migrations durable on a server that does not wait for the disk: a
-// later commit that waits is on disk after all earlier ones.
+// sync makes migrations durable on a server whose commits do not wait for the disk. A later
+// commit that waits is on disk after all earlier commits.
 func (s *migrator) sync(ctx context.Context) error {
 	return s.Change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE " + s.table() + " SET is_applied = is_applied").Error
@@ -201,7 +200,7 @@ func (s *migrator) Status(ctx context.Context) (status store.Status, err error) 
 	return status, err
 }
 
-// Require is store.Schema. Every transaction begins with it.
+// Require implements store.Schema. Every transaction begins with it.
 func (s *migrator) Require(ctx context.Context) error {
 	state := s.state.Load()
 	if state == fitted {
@@ -228,8 +227,9 @@ func (s *migrator) Require(ctx context.Context) error {
 	return nil
 }
 
-// asFound is what the check of the tables finds after an error of the database: it has the SQL
-// that mends a missing right. Otherwise it is the error.
+// asFound runs the check of the tables after an error of the database. If the check finds a
+// fault, asFound returns it, because it has the SQL that grants a missing permission. Otherwise
+// it returns err.
 func (s *migrator) asFound(ctx context.Context, err error) error {
 	if s.engine.Explain(err) != "" {
 		_, finding := s.checks.Run(ctx, s.checks.pool)
@@ -251,10 +251,10 @@ func (s *migrator) version(ctx context.Context) (version int64, err error) {
 
 func (s *migrator) table() string { return s.Prefix + "schema_version" }
 
-// provider migrates the database. writesAct says that it writes the act of what it undoes.
+// provider returns the goose provider. With writesAct it writes the act of an undone version.
 func (s *migrator) provider(writesAct bool) (*goose.Provider, error) {
 	m := &s.engine.Migrations
-	all, err := versions.NewStore(m.Dialect, s.table())
+	versionStore, err := versions.NewStore(m.Dialect, s.table())
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +267,7 @@ func (s *migrator) provider(writesAct bool) (*goose.Provider, error) {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectCustom, s.engine.Writes.DB(), prefixed{files, s.Prefix}, append(options,
-		goose.WithDisableGlobalRegistry(true), goose.WithStore(versionTable{all, s.Writer, writesAct}), goose.WithLogger(goose.NopLogger()))...)
+		goose.WithDisableGlobalRegistry(true), goose.WithStore(versionTable{versionStore, s.Writer, writesAct}), goose.WithLogger(goose.NopLogger()))...)
 }
 
 func (s *migrator) explain(err error) error {
@@ -283,7 +283,7 @@ func migrations(results []*goose.MigrationResult) []store.Migration {
 	})
 }
 
-// prefixed is a folder of SQL in whose files {{prefix}} is the table prefix.
+// prefixed is a folder of SQL files. In the files {{prefix}} stands for the table prefix.
 type prefixed struct {
 	fs.FS
 	prefix string
@@ -291,7 +291,7 @@ type prefixed struct {
 
 func (p prefixed) Open(name string) (fs.File, error) {
 	content, err := fs.ReadFile(p.FS, name)
-	if err != nil { // the folder
+	if err != nil { // name is the folder
 		return p.FS.Open(name)
 	}
 	file, err := p.FS.Open(name)
@@ -303,17 +303,17 @@ type prefixedFile struct {
 	content io.Reader
 }
 
-func (f prefixedFile) Read(to []byte) (int, error) { return f.content.Read(to) }
+func (f prefixedFile) Read(p []byte) (int, error) { return f.content.Read(p) }
 
-// findMark reads the mark of the database; empty if it has none. known is false if
-// its schema is older than marks.
+// findMark reads the mark of the database, or "" if it has none. known is false if the schema
+// is older than marks.
 func (s *migrator) findMark(ctx context.Context) (mark string, known bool, err error) {
 	db := s.Reads.WithContext(ctx)
 	known, err = s.ifExists(db, s.Marks.Name, func() *gorm.DB { return db.Table(s.Marks.Name).Select("mark").Limit(1).Scan(&mark) })
 	return mark, known, s.Translate(err)
 }
 
-// checkMark returns an error if the database has another mark than wanted.
+// checkMark returns an error if the database has another mark than the wanted one.
 func (s *migrator) checkMark(ctx context.Context) error {
 	mark, _, err := s.findMark(ctx)
 	if err == nil && mark != s.mark {
@@ -322,8 +322,8 @@ func (s *migrator) checkMark(ctx context.Context) error {
 	return err
 }
 
-// mayMigrate returns an error if the database has another mark than wanted and
-// is not empty, so that a mistake does not even change its schema.
+// mayMigrate returns an error if the database has another mark than the wanted one and is not
+// empty. So a wrong command does not even change its schema.
 func (s *migrator) mayMigrate(ctx context.Context) error {
 	version, err := s.version(ctx)
 	if err != nil || version == 0 {

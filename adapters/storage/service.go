@@ -14,23 +14,23 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// service is what the service itself asks of the database. It is store.Marker too.
+// service implements the ports about the database as a whole, and store.Marker.
 type service struct {
 	trail.Writer
 	engine *Engine
 	checks *checks
-	mark   string // that the database must have
+	mark   string // the database must have this mark
 }
 
-// ping asks of the database what requests ask of it: without rows, so that nothing changes and
-// nothing is locked. A database that answers but cannot store a sale is not ready: it is
-// read-only, a right or a table is missing, or a pooler allows no transaction.
+// ping runs the statements of requests without rows, so that nothing is changed or locked. A
+// database that responds but cannot store a sale is not ready: it may be read-only, a
+// permission or a table may be missing, or a pooler may not allow transactions.
 func (d service) ping(ctx context.Context) error {
 	if err := d.engine.Check(); err != nil {
-		return err // a new connection would fail too, and could not say why
+		return err // a new connection would also fail, with a less helpful error
 	}
 	err := d.Reads.WithContext(ctx).Exec("SELECT 1").Error
-	if err == nil && d.Ready(ctx) == nil { // if the schema does not fit, that is said of the schema
+	if err == nil && d.Ready(ctx) == nil { // if the schema does not fit, the check of the schema reports it
 		if _, err = d.checks.Run(ctx, d.checks.pool); err == nil {
 			err = d.engine.Probe(ctx, d.probes())
 		}
@@ -42,7 +42,7 @@ func (d service) ping(ctx context.Context) error {
 	return d.Translate(err)
 }
 
-// probes are all statements of sales, their outcomes, refusals and pushes, without rows.
+// probes returns all statements of requests and of settling, without rows.
 func (d service) probes() []batch.Request {
 	probes := []batch.Request{
 		d.Holdings.Find.Request(nil, nil), d.Accounts.Find.Request(nil, nil),
@@ -60,13 +60,13 @@ func (d service) probes() []batch.Request {
 	return probes
 }
 
-// risks is store.Store's Risks.
+// risks implements Risks of store.Store.
 func (d service) risks(ctx context.Context) ([]store.Risk, error) {
-	found, err := d.engine.Risks(ctx)
-	return found, d.Translate(err)
+	risks, err := d.engine.Risks(ctx)
+	return risks, d.Translate(err)
 }
 
-// index is store.Store.Index.
+// index implements Index of store.Store.
 func (d service) index(ctx context.Context) error {
 	if err := d.Ready(ctx); err != nil {
 		return err
@@ -74,27 +74,27 @@ func (d service) index(ctx context.Context) error {
 	return d.Translate(d.engine.Index(ctx, d.Prefix))
 }
 
-// zoneProperty is the time zone of the book. The first service that asks sets it.
+// zoneProperty is the time zone of the book. The first service that needs it sets it.
 const zoneProperty = "time_zone"
 
-// clock is store.Store's Clock.
+// clock implements Clock of store.Store.
 func (d service) clock(ctx context.Context, zone string) (now, newest time.Time, err error) {
-	var found struct {
+	var row struct {
 		Zone        string
 		Now, Newest batch.Instant
 	}
 	err = d.Query(ctx).Raw(fmt.Sprintf("SELECT COALESCE((SELECT value FROM %s WHERE name = ?), '') AS zone, %s AS now,"+
 		" (SELECT received_at FROM %s ORDER BY operation_id DESC LIMIT 1) AS newest",
-		d.Properties.Name, d.engine.Now, d.Sales.Name), zoneProperty).Scan(&found).Error
-	if err == nil && found.Zone == "" {
+		d.Properties.Name, d.engine.Now, d.Sales.Name), zoneProperty).Scan(&row).Error
+	if err == nil && row.Zone == "" {
 		if err = d.SetProperty(ctx, zoneProperty, zone, clause.OnConflict{DoNothing: true}); err == nil {
-			found.Zone, err = d.Property(ctx, zoneProperty) // another service may have been faster
+			row.Zone, err = d.Property(ctx, zoneProperty) // another service may have been faster
 		}
 	}
-	if err == nil && found.Zone != zone {
+	if err == nil && row.Zone != zone {
 		err = fault.New(fault.Unavailable, fmt.Sprintf("bank.time_zone is %[2]s, but the days of this book are those of %[1]s. Set bank.time_zone to %[1]s."+
 			" To give the book another time zone, stop all services and run: UPDATE %[3]s SET value = '%[2]s' WHERE name = '%[4]s'",
-			found.Zone, zone, d.Properties.Name, zoneProperty))
+			row.Zone, zone, d.Properties.Name, zoneProperty))
 	}
-	return found.Now.Time, found.Newest.Time, d.Translate(err)
+	return row.Now.Time, row.Newest.Time, d.Translate(err)
 }

@@ -11,18 +11,18 @@ import (
 	"bankingapi/adapters/storage/tables"
 )
 
-// tracing makes a span of every round trip to the database, and of each of its
-// statements. It reports slow statements.
+// tracing makes a span of every round trip to the database, and of each of its statements. It
+// reports slow statements.
 type tracing struct {
 	batch.Dialect
 	trace func(context.Context, string) (context.Context, func(error)) // may be nil
 	slow  func(statements string, took time.Duration)                  // may be nil
 }
 
-// slowAfter is how long a statement takes that is slow.
+// slowAfter is the duration from which a statement is slow.
 const slowAfter = time.Second
 
-// slowStatements is the logger of gorm. It reports slow statements without values.
+// slowStatements is a logger for gorm. It reports slow statements without values.
 type slowStatements struct {
 	logger.Interface
 	slow func(statements string, took time.Duration)
@@ -35,7 +35,7 @@ func (l slowStatements) Trace(_ context.Context, begin time.Time, statement func
 	}
 }
 
-// ParamsFilter leaves out the values.
+// ParamsFilter removes the values.
 func (slowStatements) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) {
 	return sql, nil
 }
@@ -54,16 +54,16 @@ type tracedSession struct {
 }
 
 func (s tracedSession) Exchange(ctx context.Context, requests ...batch.Request) error {
-	return s.within(ctx, "exchange", requests, s.Session.Exchange)
+	return s.traced(ctx, "exchange", requests, s.Session.Exchange)
 }
 
 func (s tracedSession) Commit(ctx context.Context, requests ...batch.Request) error {
-	return s.within(ctx, "commit", requests, s.Session.Commit)
+	return s.traced(ctx, "commit", requests, s.Session.Commit)
 }
 
-// within also makes a span of each statement. They are sent together, so they
+// traced also makes a span of each statement. The statements are sent together, so their spans
 // have the same time.
-func (s tracedSession) within(ctx context.Context, name string, requests []batch.Request, send func(context.Context, ...batch.Request) error) error {
+func (s tracedSession) traced(ctx context.Context, name string, requests []batch.Request, send func(context.Context, ...batch.Request) error) error {
 	if s.slow != nil {
 		defer s.reportSlow(time.Now(), requests) //nolint:forbidigo // measures a duration
 	}
@@ -76,8 +76,8 @@ func (s tracedSession) within(ctx context.Context, name string, requests []batch
 		_, ends[i] = s.trace(ctx, requests[i].Name)
 	}
 	err := send(ctx, requests...)
-	for _, each := range ends {
-		each(err)
+	for _, endSpan := range ends {
+		endSpan(err)
 	}
 	end(err)
 	return err
