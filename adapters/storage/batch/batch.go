@@ -98,7 +98,7 @@ type Request struct {
 }
 
 // Scan reads a row into variables. It returns the index of the key that the row belongs to.
-type Scan func(into ...any) (key int, err error)
+type Scan func(targets ...any) (key int, err error)
 
 // NonEmpty returns the requests that have rows.
 func NonEmpty(requests ...Request) []Request {

@@ -61,7 +61,7 @@ type Rows struct {
 
 func newRows[R any](rows []R, columns []Column) Rows {
 	var zero R
-	return Rows{unsafe.Pointer(unsafe.SliceData(rows)), unsafe.Sizeof(zero), len(rows), columns, nil} //nolint:gosec // the offsets are those of R
+	return Rows{unsafe.Pointer(unsafe.SliceData(rows)), unsafe.Sizeof(zero), len(rows), columns, nil} //nolint:gosec // the offsets belong to R
 }
 
 // field returns the field of a column in row i. Its type depends on the Kind of the column.

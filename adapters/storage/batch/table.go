@@ -152,7 +152,7 @@ type Encoder interface {
 // with the zero value and columns in skip. It runs once for each row of a batch, so it finds
 // the fields by their offsets: with reflection it took five times as long.
 func Encode[R any](t *Table[R], row *R, e Encoder, skip ...string) {
-	base := unsafe.Pointer(row) //nolint:gosec // the offsets are those of R
+	base := unsafe.Pointer(row) //nolint:gosec // the offsets belong to R
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		if len(skip) > 0 && slices.Contains(skip, c.Name) {

@@ -299,15 +299,15 @@ func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, 
 }
 
 func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
-	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, by batch.UUID, err error) {
+	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, reversalID batch.UUID, err error) {
 		only := batch.UUID(id)
 		err = read.Operations(t.Database, tx, read.Range{Only: &only}, func(o *read.StoredOperation) error {
 			if o.Reversal != nil {
-				leaves, by = append(leaves, t.Reversals.Leaves.Leaf(nil, o.Reversal)), o.Reversal.ReversalID
+				leaves, reversalID = append(leaves, t.Reversals.Leaves.Leaf(nil, o.Reversal)), o.Reversal.ReversalID
 			}
 			return nil
 		})
-		return leaves, by, err
+		return leaves, reversalID, err
 	})
 }
 
