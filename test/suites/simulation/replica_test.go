@@ -249,9 +249,9 @@ func (tx *transaction) run(update func() error) (err error) {
 	return err
 }
 
-// Due lists for a settler, whose gate is the context.
+// Due lists for the settler of the context.
 func (b *watchedBooks) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
-	s := ctx.(*gate).settler
+	s := ctx.Value(settlerKey{}).(*settler)
 	s.replica.world.turn.Load()
 	s.steps++
 	if s.replica.dead {
@@ -317,6 +317,8 @@ type settler struct {
 	err      error
 }
 
+type settlerKey struct{}
+
 // gate is the context of a settler. A queue calls its Err in the goroutine of
 // the settler before it accepts an item, so the world can block the settler
 // there.
@@ -341,7 +343,7 @@ func (g *gate) Err() error {
 // settle starts a round.
 func (r *replica) settle() *settler {
 	s := &settler{replica: r, open: make(chan struct{})}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.WithValue(context.Background(), settlerKey{}, s))
 	r.settler = append(r.settler, s)
 	go func() {
 		defer s.cancel()
