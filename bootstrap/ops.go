@@ -70,14 +70,9 @@ func (w *setup) end() {
 // newMetrics takes the metrics out of the registry when the service stops.
 func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, error) {
 	o := telemetry.Options{
-		Version:    w.version,
-		Revision:   w.revision,
-		Storage:    cmp.Or(s.Name, w.settings.Storage.Driver),
-		Routes:     w.routes,
-		QueueLimit: w.settings.Commit.QueueLimit,
-		Pools:      s.Pools,
-		FreeSpace:  s.FreeSpace,
-		Dropped:    w.dropped,
+		Version: w.version, Revision: w.revision, Storage: cmp.Or(s.Name, w.settings.Storage.Driver),
+		Routes: w.routes, QueueLimit: w.settings.Commit.QueueLimit,
+		Pools: s.Pools, FreeSpace: s.FreeSpace, Dropped: w.dropped,
 	}
 	if s.HasSchema() {
 		o.Schema = store.SchemaVersion
@@ -188,25 +183,15 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 	office, from := *p.Office, reads.Backoffice // it writes where the service writes
 	office.Reader, office.Lookups, office.Evidence, office.Outcomes = from.Reader, from.Lookups, from.Evidence, from.Outcomes
 	o := operator.Options{
-		Office:         &office,
-		Corrector:      p.Office,
-		Subscriptions:  p.Manager,
-		Checks:         readiness.Results,
-		Zone:           w.zone,
-		Machine:        w.now,
-		Bank:           w.bank,
-		UserHeader:     settings.UserHeader,
-		TrustedProxies: proxies,
-		Operators:      settings.Operators.Items(),
-		Show:           w.consoleLink,
-		Sandbox:        box,
+		Office: &office, Corrector: p.Office, Subscriptions: p.Manager,
+		Checks: readiness.Results, Zone: w.zone, Machine: w.now, Bank: w.bank,
+		UserHeader: settings.UserHeader, TrustedProxies: proxies, Operators: settings.Operators.Items(),
+		Show: w.consoleLink, Sandbox: box,
 		Looked: func(user, page string) {
 			w.log.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
 		},
 		Answer:   func(o operation.Outcome) []byte { return httpapi.Answer(o, false) },
-		DueUntil: p.Buyer.DueUntil,
-		Due:      p.Buyer.CountDue,
-		Forecast: p.Buyer.Forecast,
+		DueUntil: p.Buyer.DueUntil, Due: p.Buyer.CountDue, Forecast: p.Buyer.Forecast,
 		Failed: func(page string, err error) {
 			w.log.Warn("a page of the console failed", zap.String("page", page), zap.Error(err))
 		},

@@ -137,12 +137,8 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 		return w, err
 	}
 	log, level, err := logging.New(logging.Options{
-		Level:      settings.Log.Level,
-		Format:     settings.Log.Format,
-		Writer:     os.Stderr,
-		IsTerminal: isatty.IsTerminal(os.Stderr.Fd()),
-		Now:        o.now,
-		Dropped:    w.dropped,
+		Level: settings.Log.Level, Format: settings.Log.Format, Now: o.now, Dropped: w.dropped,
+		Writer: os.Stderr, IsTerminal: isatty.IsTerminal(os.Stderr.Fd()),
 	})
 	w.log, w.level = log, &level
 	return w, err

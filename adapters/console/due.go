@@ -51,7 +51,7 @@ func showDue(q *request) (any, error) {
 		p.Sales[d.Day], waits[d.Day.String()[:len("2006-01")]] = d.Sales, true
 	}
 	today := q.Today().Start(time.UTC)
-	for i := range maxAhead/28 + 1 {
+	for i := range fund.MaxDaysAhead/28 + 1 {
 		if month := today.AddDate(0, i, 1-today.Day()); i <= 1 || waits[month.Format("2006-01")] {
 			p.Months = append(p.Months, month)
 		}
@@ -91,8 +91,6 @@ func exportDue(q *request) (any, error) {
 }
 
 const (
-	// maxAhead is how many days ahead a sale may be recorded.
-	maxAhead = 366
 	// maxWaiting is how many waiting sales a page counts. More are shown as "over".
 	maxWaiting = 20_000
 	// maxForecast is for how many sales a page says what would happen.
@@ -107,7 +105,7 @@ const (
 // cancelled ones. more is true if there may be others.
 func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 	since, read := q.bank.AddDate(0, 0, -failedDays), 0
-	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.machine.AddDate(0, 0, -maxAhead-failedDays), Until: q.bank.Add(time.Hour)}
+	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.machine.AddDate(0, 0, -fund.MaxDaysAhead-failedDays), Until: q.bank.Add(time.Hour)}
 	for s, err := range q.Office.Reader.Sales(q.ctx, f) {
 		if err != nil {
 			return nil, false, err
@@ -124,7 +122,7 @@ func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 type dueDays struct{ Days, Late []backoffice.DueDay }
 
 func dueOf(q *request) (found dueDays, err error) {
-	found.Days, err = q.Office.Lookups.DueDays(q.ctx, q.Today().Plus(maxAhead), maxWaiting+1)
+	found.Days, err = q.Office.Lookups.DueDays(q.ctx, q.Today().Plus(fund.MaxDaysAhead), maxWaiting+1)
 	found.Late = found.Days[:sort.Search(len(found.Days), func(i int) bool { return found.Days[i].Day.After(q.DueUntil()) })]
 	return found, err
 }

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// freshness is how long a result is reused, so that many probes cost one
-	// check a second.
+	// freshness is how long a result is reused, so that many probes cost one check a second.
 	freshness = time.Second
 	// patience is how long one check may take.
 	patience = 2 * time.Second

@@ -21,6 +21,7 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -119,9 +120,9 @@ func (b *Sandbox) move(ctx context.Context, where func(now time.Time) time.Time)
 
 // cancelSales cancels the recorded sales of the customer whose sales the bank cancels.
 func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
-	today := day.Of(b.o.Bank(), b.o.Zone) // sales are at most 366 days ahead (the contract, section 5)
+	today := day.Of(b.o.Bank(), b.o.Zone)
 	waiting := map[operation.ID]bool{}
-	for sale, err := range b.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueUntil: today.Plus(366)}) {
+	for sale, err := range b.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueUntil: today.Plus(fund.MaxDaysAhead)}) {
 		if err != nil {
 			return 0, err
 		}

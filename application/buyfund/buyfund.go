@@ -166,11 +166,8 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 		return operation.Outcome{}, err
 	}
 	o := &fund.Operation{
-		Envelope:  operation.Envelope{ID: b.options.NewID(), Subscription: caller.Name, Header: completed, ReceivedAt: now},
-		Sales:     request.Sales,
-		Today:     request.Today,
-		DayFaults: request.DayFaults,
-		Zone:      b.options.Zone,
+		Envelope: operation.Envelope{ID: b.options.NewID(), Subscription: caller.Name, Header: completed, ReceivedAt: now},
+		Sales:    request.Sales, Today: request.Today, DayFaults: request.DayFaults, Zone: b.options.Zone,
 	}
 	// At midnight the request begins anew: its ID must have its day, by which a repeat is known.
 	if day.Of(b.options.Now(), b.options.Zone) != request.Today {

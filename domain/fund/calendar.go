@@ -26,7 +26,7 @@ func (c *Calendar) IsOpen(d day.Day) bool { return !c.Closed[d] && !c.Weekdays[d
 // NextOpen returns the first open day after d. It returns no day if the bank is
 // closed as far ahead as a sale can be recorded.
 func (c *Calendar) NextOpen(d day.Day) day.Day {
-	for i := 1; i <= furthest; i++ {
+	for i := 1; i <= MaxDaysAhead; i++ {
 		if next := d.Plus(i); c.IsOpen(next) {
 			return next
 		}

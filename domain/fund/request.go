@@ -19,8 +19,8 @@ type Request struct {
 	DayFaults []fault.Fault
 }
 
-// furthest is how many days ahead a sale may be recorded.
-const furthest = 366
+// MaxDaysAhead is how many days ahead a sale may be recorded (the contract, section 5).
+const MaxDaysAhead = 366
 
 // NewRequest checks an array of Parameters: 1 to limit records and every rule of
 // each of them. It finds all faults. Their pointers start with /Parameters.
@@ -53,7 +53,7 @@ func dayFaults(on, first, today day.Day) []fault.Fault {
 	switch {
 	case on.Before(today):
 		f.Code, f.Detail = fault.DateInThePast, "Must not be before the bank's current day."
-	case on.After(today.Plus(furthest)):
+	case on.After(today.Plus(MaxDaysAhead)):
 		f.Code, f.Detail = fault.DateTooFar, "Must be at most 366 days ahead."
 	case on != first:
 		f.Code, f.Detail = fault.DatesDiffer, "All sales of one request must have the same date."

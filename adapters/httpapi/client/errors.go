@@ -27,8 +27,7 @@ type Error struct {
 	Status int
 	// Detail is one sentence for people. It never repeats values of the request.
 	Detail string
-	// Faults are the reasons, each with a pointer into the request and a code
-	// of the catalogue.
+	// Faults are the reasons, each with a pointer into the request and a code of the catalogue.
 	Faults    []fault.Fault
 	CallerID  string // of the operation
 	RequestID string // the X-Request-Id of the last answer, for questions to the bank

@@ -148,18 +148,12 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 	d := dialect{db: db, settings: s}
 	r := &ranges{done: make(map[int64]int64)}
 	engine := &storage.Engine{
-		Store:   *store.Unsupported(),
-		Dialect: d,
-		Writes:  db,
-		Reads:   db,
+		Store: *store.Unsupported(), Dialect: d, Writes: db, Reads: db,
 		Gorm: func(pool gorm.ConnPool) gorm.Dialector {
 			return gormpostgres.New(gormpostgres.Config{Conn: pool})
 		},
 		Migrations: storage.Migrations{
-			Dialect:  goose.DialectPostgres,
-			Files:    migrations,
-			Options:  lockOptions,
-			Attempts: 1,
+			Dialect: goose.DialectPostgres, Files: migrations, Options: lockOptions, Attempts: 1,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
 		Ways:   newWays,

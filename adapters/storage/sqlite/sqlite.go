@@ -153,18 +153,12 @@ func (c *connections) engine() *storage.Engine {
 		},
 		Ways: func(*write.Books, *write.Inboxes, *tables.Database) {},
 		Engine: tables.Engine{
-			OneWriter: true,
-			Check:     c.file.check,
-			Find:      lookup,
-			LeaveRoom: tables.LeaveNoRoom,
-			Align:     func(context.Context, *sql.Tx, *sql.Tx) error { return errors.ErrUnsupported },
+			OneWriter: true, Check: c.file.check, Find: lookup, LeaveRoom: tables.LeaveNoRoom,
+			Align: func(context.Context, *sql.Tx, *sql.Tx) error { return errors.ErrUnsupported },
 		},
 		Probe:   c.probe,
 		Relying: func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), c.reads },
-		Explain: c.file.reason,
-		Now:     "NULL",
-		Index:   c.index,
-		Tables:  []string{"lookup_runs", "lookup_entries"},
+		Explain: c.file.reason, Now: "NULL", Index: c.index, Tables: []string{"lookup_runs", "lookup_entries"},
 	}
 	engine.Name, engine.MigrateAtStart = "sqlite", true
 	engine.Backup, engine.Close = c.backup, c.close

@@ -46,10 +46,7 @@ func (c *call) load() (err error) {
 		}
 	})
 	c.loaded, err = bootstrap.Load(bootstrap.Sources{
-		File:        c.Flag("config").Value.String(),
-		DefaultFile: c.config,
-		Environment: c.environment,
-		Flags:       given,
+		File: c.Flag("config").Value.String(), DefaultFile: c.config, Environment: c.environment, Flags: given,
 	}, c.options)
 	c.settings = c.loaded.Settings
 	c.SetContext(audit.By(c.Context(), c.who()))

@@ -45,8 +45,7 @@ func healthcheck(c *call) error {
 	return errors.New("the service is not ready: " + strings.Join(strings.Fields(string(body)), " "))
 }
 
-// readyURL returns the URL of /readyz on this machine for a service that listens
-// on address.
+// readyURL returns the URL of /readyz on this machine for a service that listens on address.
 func readyURL(address string) (string, error) {
 	if address == "" {
 		return "", wrongUsef("ops.address is empty: set it, or use --url")

@@ -99,8 +99,7 @@ func checkArguments(cmd *cobra.Command, wanted, args []string) error {
 	return wrongUsef("%s are missing", strings.Join(missing, " and "))
 }
 
-// hasSettings reports whether a command has the flags of settings, or all commands of a
-// group.
+// hasSettings reports whether a command has the flags of settings, or all commands of a group.
 func hasSettings(cmd *cobra.Command) bool {
 	if !cmd.HasParent() || cmd.LocalFlags().Lookup(settings.All()[0].Path) != nil {
 		return true

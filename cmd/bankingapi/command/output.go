@@ -64,8 +64,7 @@ func instant(t time.Time) any {
 	return t.UTC()
 }
 
-// field is a line of a name and a value, if there is one. A text that does not print is
-// quoted.
+// field is a line of a name and a value, if there is one. A text that does not print is quoted.
 func field(name string, value any) string {
 	text, _ := value.(string)
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {

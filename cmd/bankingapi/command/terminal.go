@@ -32,8 +32,7 @@ func forTerminal(w io.Writer) io.Writer {
 	return w
 }
 
-// escaping escapes everything that a terminal does not print, except line ends
-// and tabs.
+// escaping escapes everything that a terminal does not print, except line ends and tabs.
 type escaping struct {
 	w io.Writer
 	// begun are the first bytes of a character whose last ones were not written
