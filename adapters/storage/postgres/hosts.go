@@ -20,6 +20,9 @@ const (
 	// silentFor is for how long a host that did not answer is dialed for no longer than briefly.
 	silentFor = time.Minute
 	briefly   = time.Second / 4
+	// maxSilence is how long a connection waits for a machine that acknowledges no packet, as
+	// after a failover. Linux would wait for a quarter of an hour, and so would a chore.
+	maxSilence = 30 * time.Second
 )
 
 // dialOne is a pgconn.DialFunc.

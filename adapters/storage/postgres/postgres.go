@@ -64,9 +64,6 @@ const (
 	connectTimeout = 5 * time.Second
 	// maxIdle closes connections that were opened for a burst of requests.
 	maxIdle = 5 * time.Minute
-	// maxSilence is how long a connection waits for a machine that acknowledges no packet, as
-	// after a failover. Linux would wait for a quarter of an hour, and so would a chore.
-	maxSilence = 30 * time.Second
 )
 
 // Open returns the engine of the URL or key=value string o.DSN. The parameters of libpq apply,
