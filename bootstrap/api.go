@@ -48,8 +48,8 @@ type apiParts struct {
 	Requests   *requestlog.Log
 }
 
-// newAPI makes the API. Its listener accepts no more requests when the service stops, and
-// waits for those in flight.
+// newAPI makes the API. When the service stops, its listener accepts no more requests and waits
+// for the requests in flight.
 func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
 	handler, err := newHandler(p)
 	if err != nil {
@@ -106,7 +106,7 @@ func newHandler(p apiParts) (http.Handler, error) {
 		api.Outcomes = p.Outcomes
 	}
 	public := strings.TrimSuffix(h.PublicURL, "/")
-	if address, err := url.Parse(public); err == nil { // settings that validate have one, or none
+	if address, err := url.Parse(public); err == nil { // valid settings have a valid URL or an empty one
 		api.Mounted = address.EscapedPath()
 	}
 	if h.Docs && w.docs != nil || public != "" {
@@ -128,7 +128,7 @@ func openAPIOptions(s Settings) openapi.Options {
 	}
 }
 
-// documents are the pages beside the operations, by path.
+// documents returns the pages that the API serves in addition to the operations, by path.
 func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handler, error) {
 	settings := w.settings
 	if !settings.HTTP.Docs || w.callers != nil {
@@ -151,10 +151,10 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 	})
 }
 
-// OpenAPIDocument returns the API's contract in a version of OpenAPI, 3.0 or
-// 3.1, with the contact and the terms of the settings. server is the base URL
-// of the service in the document. If it is empty, it is http.public_url. If
-// that is empty too, the document is for the service that it came from.
+// OpenAPIDocument returns the API's contract in version 3.0 or 3.1 of OpenAPI, with the contact
+// and the terms of the settings. server is the base URL of the service in the document. If
+// server is empty, the base URL is http.public_url. If both are empty, the document applies to
+// the service that served it.
 func OpenAPIDocument(s Settings, version, server string) ([]byte, error) {
 	o := openAPIOptions(s)
 	if server != "" {

@@ -41,7 +41,7 @@ type App struct {
 	closed   error
 }
 
-// appParts are the parts of the graph that App uses and hands out.
+// appParts are the parts of the graph that App uses and returns.
 type appParts struct {
 	fx.In
 	Setup      *setup
@@ -66,24 +66,24 @@ type appParts struct {
 
 func newApp(p appParts) *App { return &App{setup: p.Setup, parts: p} }
 
-// run is called when all parts are made. So the service is not ready before it stops its
-// chores, and then its parts, the API among them.
+// run is called after all parts are made, so its hooks stop first. The service first reports
+// not ready, then stops its chores, and then its parts, such as the API.
 func run(lc fx.Lifecycle, a *App) {
 	b := background{a}
 	lc.Append(b.hook())
 	lc.Append(fx.StopHook(b.drain))
 }
 
-// Open starts the service without a listener: its use cases and its Handler
-// work when it returns, and due sales are settled if the settings say so. The
-// settings are validated; the error is Problems then.
+// Open starts the service without a listener. When it returns, the use cases and the Handler
+// work, and due sales are settled if the settings enable that. Open validates the settings. If
+// they are invalid, the error is Problems.
 //
-// A SQLite file is made if it is not there, and brought up to date; Postgres
-// is with storage.migrate. A Postgres that is away, or has another schema, is
-// no error here: requests fail until it fits, and Ready says why.
+// Open creates a SQLite file that does not exist, and migrates it. It migrates Postgres only
+// with storage.migrate. If Postgres is unreachable or has another schema, Open returns no
+// error. Requests fail until the schema fits, and Ready returns the reason.
 func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 	o := collect(all)
-	if _, err := o.validate(settings); err != nil { // fx would say more
+	if _, err := o.validate(settings); err != nil { // before fx, which adds text to the error
 		return nil, err
 	}
 	o.name = ""
@@ -94,7 +94,7 @@ func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 		events.UseErrorLevel(zapcore.DebugLevel) // errors are returned
 		return events
 	}))
-	err := dig.RootCause(graph.Err()) // without what fx says around it
+	err := dig.RootCause(graph.Err()) // without the text that fx adds
 	if err == nil {
 		err = graph.Start(ctx) // if a part fails, fx stops those that have started
 	}
@@ -108,23 +108,23 @@ func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 	return nil, err
 }
 
-// Handler is the API, to be mounted in a server; under a prefix by http.StripPrefix.
+// Handler returns the API. Mount it in a server; use http.StripPrefix for a prefix.
 func (a *App) Handler() http.Handler { return a.parts.API.handler }
 
-// Adder is the use case AddPushNotificationResponse.
+// Adder returns the use case AddPushNotificationResponse.
 func (a *App) Adder() *addpush.Adder { return a.parts.Adder }
 
-// Buyer is the use case BuyFundFromCustomer.
+// Buyer returns the use case BuyFundFromCustomer.
 func (a *App) Buyer() *buyfund.Buyer { return a.parts.Buyer }
 
-// Within returns the use cases inside a transaction of the host's own, on the service's
-// database: a *sql.Tx, or a *gorm.DB that has begun one. Their effects are committed or rolled
-// back with what the host writes, and an answer holds once the host has committed. The
-// transaction is used by one call at a time. After an error the host rolls back;
-// fault.Unavailable is worth another try of the whole transaction.
+// Within returns the use cases inside a transaction of the host on the service's database. tx
+// is a *sql.Tx, or a *gorm.DB that has begun a transaction. The host's commit or rollback also
+// applies to the effects of the use cases, so an answer is valid only after the host has
+// committed. Only one call at a time may use the transaction. After an error the host must roll
+// back. After fault.Unavailable it may retry the whole transaction.
 //
-// On SQLite the transaction must begin as an immediate one, and no other
-// writer gets on until it ends. It takes no pgx.Tx: README says how pgx is used in it.
+// On SQLite the transaction must begin as immediate, and it blocks all other writers until it
+// ends. Within does not accept a pgx.Tx: README explains how to use pgx in the transaction.
 func (a *App) Within(tx any) (Transaction, error) {
 	s, err := a.parts.Store.Within(tx)
 	if err != nil {
@@ -140,14 +140,14 @@ type Transaction struct {
 	Buyer *buyfund.Buyer
 }
 
-// Ready returns nil when requests can be served, and the reason when not: the service is
-// stopping, the database is away, its schema does not fit, or it may lose what it acknowledged
-// and storage.allow_unsafe is not set. A schema that fitted once is not asked again, so that a
-// newer one, which a newer version brought, does not stop the replicas that still run.
+// Ready returns nil if the service can serve requests, and otherwise the reason: the service is
+// stopping, the database is unreachable, its schema does not fit, or it may lose acknowledged
+// data and storage.allow_unsafe is not set. After the schema has fitted once, it is not checked
+// again. So the newer schema of a newer version does not stop the replicas that still run.
 func (a *App) Ready(ctx context.Context) error { return a.parts.Readiness.Require(ctx) }
 
-// Start binds the listeners of the settings and serves. It returns when
-// requests are taken; a port in use is an error here.
+// Start binds the listeners of the settings and serves. It returns when they accept requests.
+// It returns an error if a port is in use.
 func (a *App) Start(context.Context) error {
 	a.starting.Lock()
 	defer a.starting.Unlock()
@@ -179,20 +179,20 @@ func (a *App) Start(context.Context) error {
 	return nil
 }
 
-// URL is the bound address of the API; empty before Start.
+// URL returns the bound address of the API. It is empty before Start.
 func (a *App) URL() string { return a.parts.API.URL() }
 
-// OpsAddress is the bound host:port of health and metrics; empty if ops.address
-// is empty, and before Start.
+// OpsAddress returns the bound host:port of health and metrics. It is empty before Start, and
+// if ops.address is empty.
 func (a *App) OpsAddress() string { return a.parts.Ops.Address() }
 
-// ListenerErrors delivers the error of a listener that ended by itself.
+// ListenerErrors returns a channel that receives the error of a listener that fails.
 func (a *App) ListenerErrors() <-chan error { return a.failed }
 
-// Reload reads again what may change while the service runs: log.level, unless the
-// logger is the host's, the files of the certificate and of client authorities, and the
-// key of the trail. It logs what it did. What cannot be used stays as it is; if load
-// fails, everything does. Other settings need a restart. No request is cut.
+// Reload reads again what may change while the service runs: log.level (unless the logger is
+// the host's), the files of the certificate and of client authorities, and the key of the
+// trail. It logs what it reloaded. It keeps the old value of anything invalid. If load fails,
+// it keeps all old values. Other settings need a restart. Reload interrupts no request.
 func (a *App) Reload(load func() (Settings, error)) {
 	loaded, err := load()
 	if err != nil {
@@ -221,10 +221,10 @@ func (a *App) Reload(load func() (Settings, error)) {
 	a.log.Warn("reloaded; other settings need a restart", zap.Strings("what", done))
 }
 
-// Close ends the service: it stops being ready, waits shutdown.delay, takes no more, finishes
-// all that was taken within shutdown.timeout, and closes what it opened. When ctx ends it does
-// not wait any longer. It may be called twice; the second call waits for the first. Inside a
-// host's application Close does nothing: the stop of the application ends the service.
+// Close stops the service: it reports not ready, waits for shutdown.delay, stops accepting
+// requests, finishes the running requests within shutdown.timeout, and closes what it opened.
+// When ctx ends, it stops waiting. A second call waits for the first. Inside a host's
+// application Close does nothing: the service stops with the application.
 func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "closed by the program") }
 
 // CloseBecause is Close with a reason for the log, such as the signal.
@@ -238,7 +238,7 @@ func (a *App) CloseBecause(ctx context.Context, reason string) error {
 	return a.closed
 }
 
-// drain makes the service not ready, waits, and bounds how long the parts take to stop.
+// drain makes the service not ready, waits, and limits how long the parts may take to stop.
 func (a background) drain(ctx context.Context) {
 	a.starting.Lock()
 	a.started = errors.New("the service is stopped: open another one")
@@ -254,6 +254,6 @@ func (a background) drain(ctx context.Context) {
 		}
 		a.log.Info("stopping", zap.String("reason", cmp.Or(a.shutdown.reason, "the application stops")))
 	}
-	a.parts.Outcomes.Close() // not before: callers whose wait ends at once ask again at once
+	a.parts.Outcomes.Close() // not earlier: callers whose wait ends early send the next request immediately
 	a.shutdown.ctx, a.shutdown.end = context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
 }

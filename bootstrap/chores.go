@@ -17,22 +17,22 @@ import (
 	"bankingapi/domain/audit"
 )
 
-// chore is what the service does by itself: when it starts, unless it waits, and then once
-// in each interval.
+// chore is periodic background work of the service. It runs at startup, unless waits is set,
+// and then once in each interval.
 type chore struct {
 	isWanted bool
 	interval time.Duration
 	waits    bool
-	level    zapcore.Level // of an error in the log, with this text
+	level    zapcore.Level // the log level of an error; failed is its message
 	failed   string
 	do       func(context.Context) error
 }
 
-// background is the service as its chores see it.
+// background is the service, with the methods of its chores.
 type background struct{ *App }
 
-// chores are what the service does by itself. A command, which needs an existing book, does
-// not erase, and leaves telling risks and showing metrics to the service.
+// chores returns the background work of the service. A command (MustExist is set) does not
+// erase messages, log risks or update metrics: it leaves these to the service.
 func (a background) chores() []chore {
 	s, p, isService := a.settings, a.parts, !a.storage.MustExist
 	migrate := func(ctx context.Context) error { return a.migrator.Retry(a.acts.Begin(ctx, migrateAct, "", "")) }
@@ -51,7 +51,7 @@ func (a background) chores() []chore {
 	}
 }
 
-// hook does the chores from the start of the service to its stop.
+// hook runs the chores from the start of the service to its stop.
 func (a background) hook() fx.Hook {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -71,7 +71,7 @@ func (a background) hook() fx.Hook {
 	)
 }
 
-// keepDoing does a chore until ctx ends. A round that was cut short is no failure.
+// keepDoing runs a chore until ctx ends. It does not log errors of cancelled rounds.
 func (a background) keepDoing(ctx context.Context, c chore) {
 	ticker := time.NewTicker(c.interval)
 	defer ticker.Stop()
@@ -90,10 +90,10 @@ func (a background) keepDoing(ctx context.Context, c chore) {
 	}
 }
 
-// risksEvery is how often a storage that cannot be asked is asked again.
+// risksEvery is how often the service retries to ask the storage for its risks.
 const risksEvery = 5 * time.Second
 
-// tellRisks tells each risk once the storage answers.
+// tellRisks returns a chore that logs each risk once the storage answers.
 func (a background) tellRisks() func(context.Context) error {
 	told := false
 	return func(ctx context.Context) error {
@@ -111,8 +111,8 @@ func (a background) tellRisks() func(context.Context) error {
 	}
 }
 
-// watch shows in the metrics what an operator must not miss. The chore asks when the book
-// was verified last.
+// watch adds to the metrics what an operator must not miss. The returned chore reads when the
+// book was last verified.
 func (a background) watch() func(context.Context) error {
 	var last atomic.Pointer[audit.Act]
 	p := a.parts
@@ -136,7 +136,7 @@ func (a background) watch() func(context.Context) error {
 	}
 }
 
-// eraseOldMessages erases the personal data of messages as the settings say, once a day is over.
+// eraseOldMessages erases the personal data of old messages, once a day is over.
 func (a background) eraseOldMessages(ctx context.Context) error {
 	erased, err := a.parts.Office.KeepFor(ctx, a.settings.Retention.Notifications)
 	if erased > 0 {
@@ -145,11 +145,11 @@ func (a background) eraseOldMessages(ctx context.Context) error {
 	return err
 }
 
-// countShare is how many times as long as a count of the due sales took there is none.
-// Millions may wait for a price.
+// countShare times the duration of a count of the due sales is the pause before the next count,
+// because millions of sales may wait for a price.
 const countShare = 100
 
-// settleDueSales settles, and reports errors and what is left itself.
+// settleDueSales returns a chore that settles, and itself reports errors and remaining sales.
 func (a background) settleDueSales() func(context.Context) error {
 	p := a.parts
 	settle := func(ctx context.Context) (buyfund.Settlement, error) {
@@ -161,7 +161,7 @@ func (a background) settleDueSales() func(context.Context) error {
 	if p.Sandbox != nil {
 		settle = p.Sandbox.SettleDue
 	}
-	var count time.Time // when the due sales are counted next
+	var count time.Time // the time of the next count of the due sales
 	return func(ctx context.Context) error {
 		settled, err := settle(ctx)
 		if ctx.Err() != nil {
@@ -181,7 +181,7 @@ func (a background) settleDueSales() func(context.Context) error {
 		}
 		ctx, cancel := context.WithTimeout(ctx, a.settings.Storage.StatementTimeout)
 		defer cancel()
-		if due, err := p.Buyer.CountDue(ctx); err == nil { // the round has said what is wrong
+		if due, err := p.Buyer.CountDue(ctx); err == nil { // if the storage fails, settle has already reported it
 			p.Metrics.Due(due.ForSettling, due.PriceSales, due.Lag(a.bank()))
 		}
 		count = began.Add((1 + countShare) * time.Since(began))

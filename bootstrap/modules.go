@@ -26,19 +26,19 @@ import (
 )
 
 // Module is the service inside a host's fx application. It provides *App, the use cases
-// *addpush.Adder and *buyfund.Buyer, and the parts that they are made of, such as
-// *store.Store, *backoffice.Office, *subscriptions.Manager and *trail.Keeper. fx.Decorate
-// and fx.Replace of the host reach all of them. With WithName only *App, *addpush.Adder and
-// *buyfund.Buyer are visible, with that name, so that one application can have several
-// services; WithParts decorates the parts then.
+// *addpush.Adder and *buyfund.Buyer, and their parts, such as *store.Store, *backoffice.Office,
+// *subscriptions.Manager and *trail.Keeper. The host can change all of them with fx.Decorate
+// and fx.Replace. With WithName only *App, *addpush.Adder and *buyfund.Buyer are visible, with
+// that name, so that one application can have several services. Then use WithParts to decorate
+// the parts.
 //
 // Module takes from the host's graph what no option gives: a *zap.Logger, a
 // prometheus.Registerer, a store.Database, and every Option in the group "bankingapi".
 //
-// The application's start opens the storage and begins the background work: before it there
-// is no file, no connection and no goroutine, and calls fail. Its stop ends the service. fx
-// bounds the stop: give fx.StopTimeout more than shutdown.delay and shutdown.timeout
-// together. Listeners are the host's choice:
+// The start of the application opens the storage and begins the background work. Before the
+// start, Module opens no file and no connection, runs no goroutine, and calls fail. Its stop
+// stops the service. fx limits the stop: set fx.StopTimeout to more than shutdown.delay and
+// shutdown.timeout together. The host chooses whether to start the listeners:
 //
 //	fx.Invoke(func(lc fx.Lifecycle, app *bootstrap.App) { lc.Append(fx.StartHook(app.Start)) })
 func Module(settings Settings, all ...Option) fx.Option { return module(settings, collect(all)) }
@@ -64,11 +64,11 @@ func module(settings Settings, o *options) fx.Option {
 			fx.ResultTags(tag, tag, tag)))
 	}
 	return fx.Module("bankingapi", fx.Provide(constructors...), visible, fx.Options(o.parts...),
-		// The ops server comes first: it answers until the rest has stopped.
+		// The ops server is made first: it answers until the other parts have stopped.
 		fx.Invoke(func(opsServer) {}, run))
 }
 
-// coreParts are the parts of which the sandbox and the console are made.
+// coreParts are the parts that the sandbox and the console use.
 type coreParts struct {
 	fx.In
 	Setup   *setup
@@ -80,7 +80,7 @@ type coreParts struct {
 	Buyer   *buyfund.Buyer
 }
 
-// hostParts are what a graph may have of the host.
+// hostParts are the optional values that the host provides in the graph.
 type hostParts struct {
 	fx.In
 	Logger     *zap.Logger           `optional:"true"`
@@ -89,7 +89,7 @@ type hostParts struct {
 	Options    []Option              `group:"bankingapi"`
 }
 
-// addTo adds them to the options, which take precedence.
+// addTo adds the values of the host to the options. Values in the options take precedence.
 func (h hostParts) addTo(o *options) {
 	Options(h.Options...)(o)
 	if o.logger == nil {
@@ -128,10 +128,10 @@ func newManager(w *setup, s *store.Store) *subscriptions.Manager {
 	return m
 }
 
-// usageFailed is what the log says if it is lost when keys were used.
+// usageFailed is the log message for times of use of keys that could not be written.
 const usageFailed = "the last use of keys could not be written"
 
-// newDirectory also writes what the last requests used, after them.
+// newDirectory makes the directory. Its stop hook writes which keys the last requests used.
 func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Manager) *subscriptions.Directory {
 	d := subscriptions.NewDirectory(s.Subscriptions, w.now)
 	m.KeyMade = d.KeyMade
@@ -143,10 +143,10 @@ func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Ma
 	return d
 }
 
-// requestsFailed is what the log says if entries of the log of requests are lost.
+// requestsFailed is the log message for lost entries of the log of requests.
 const requestsFailed = "errors and repeats could not be written to the log of requests"
 
-// newRequestLog also writes the last requests, after them.
+// newRequestLog makes the log of requests. Its stop hook writes the last requests.
 func newRequestLog(lc fx.Lifecycle, w *setup, s *store.Store) *requestlog.Log {
 	l := requestlog.New(s.Requests, w.acts)
 	lc.Append(fx.StopHook(func(ctx context.Context) {
@@ -157,14 +157,14 @@ func newRequestLog(lc fx.Lifecycle, w *setup, s *store.Store) *requestlog.Log {
 	return l
 }
 
-// useCases are what both use cases are made with, also in a transaction of the host.
+// useCases has the options of both use cases. They also apply in a transaction of the host.
 type useCases struct {
 	addOptions addpush.Options
 	buyOptions buyfund.Options
 }
 
-// newUseCases makes both use cases. The timeout of a batch allows for a few retries. Both
-// finish their queues when the service stops.
+// newUseCases makes both use cases. The timeout of a batch allows for a few retries. When the
+// service stops, both finish their queues.
 func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.Metrics) (*useCases, *addpush.Adder, *buyfund.Buyer, error) {
 	records := w.settings.HTTP.ParametersLimit
 	limits := commit.Limits{Batch: w.settings.Commit.BatchLimit, Queue: w.settings.Commit.QueueLimit, Timeout: 2 * w.settings.Storage.StatementTimeout, Grace: s.Grace}
@@ -206,7 +206,7 @@ func newOperations(w *setup, adder *addpush.Adder, buyer *buyfund.Buyer, box ope
 	return append([]httpapi.Descriptor{add, buy}, w.operations...)
 }
 
-// shutdown bounds how long the parts take to stop.
+// shutdown limits how long the parts may take to stop.
 type shutdown struct {
 	ctx    context.Context // set before the parts stop; nil after a failed start
 	end    context.CancelFunc
@@ -214,8 +214,8 @@ type shutdown struct {
 	reason string
 }
 
-// bound bounds a part's stop. fx gets a context without an end, because it
-// skips the other parts when its context ends.
+// bound gives the stop of a part the context of the shutdown. fx gets a context that never
+// ends, because fx skips the remaining parts when its context ends.
 func (s *shutdown) bound(stop func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if s.ctx != nil {

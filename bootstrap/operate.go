@@ -26,8 +26,8 @@ func (a *App) Manager(ctx context.Context) (*subscriptions.Manager, error) {
 	return a.parts.Manager, a.parts.Store.Schema.Require(ctx)
 }
 
-// Caller returns the active subscription that a key opens now, or nil if there is none.
-// It must not be changed. The error is fault.Unavailable if the storage cannot say it.
+// Caller returns the active subscription of a key, or nil if no active one has it. Do not
+// change the result. The error is fault.Unavailable if the storage cannot be read.
 func (a *App) Caller(ctx context.Context, key string) (*subscription.Subscription, error) {
 	return a.parts.Directory.Find(ctx, key)
 }
@@ -35,11 +35,11 @@ func (a *App) Caller(ctx context.Context, key string) (*subscription.Subscriptio
 // Backup writes a consistent copy of the data to a new file, while the service
 // runs. Not every storage can do this.
 func (a *App) Backup(ctx context.Context, file string) error {
-	return a.parts.Store.Backup(ctx, file) // also before a migration
+	return a.parts.Store.Backup(ctx, file) // works also before a migration
 }
 
-// Settle settles the sales that are due now: one round of what the service
-// does by itself. If sales are due, the act is kept before they are settled.
+// Settle settles the sales that are due now. This is one round of the settling that the service
+// does in the background. If sales are due, Settle records the act before it settles them.
 func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error) {
 	if err = cmp.Or(a.parts.Store.Schema.Require(ctx), a.parts.Office.CheckClock(ctx)); err != nil {
 		return settled, err
@@ -54,12 +54,12 @@ func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error
 	return a.parts.Buyer.SettleDue(ctx)
 }
 
-// Trail returns the keeper of the trail. The error says why no trail is kept.
+// Trail returns the keeper of the trail. If no trail is kept, the error gives the reason.
 func (a *App) Trail() (*trail.Keeper, error) { return a.parts.Trail, a.parts.Trail.Missing() }
 
-// Rekey begins another log of the trail (see trail.Keeper). Stop all other replicas first: CheckAlone,
-// before Open, finds one that runs. Rekey returns the newest checkpoint of the log that ends, which is
-// empty without its key. name is the origin of the new log.
+// Rekey begins a new log of the trail (see trail.Keeper). name is the origin of the new log.
+// Stop all other replicas first: call CheckAlone before Open to find a running replica. Rekey
+// returns the newest checkpoint of the old log. It is empty without the key of that log.
 func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 	if err := a.parts.Store.Schema.Require(ctx); err != nil {
 		return "", err

@@ -26,11 +26,11 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// begin makes the tracing. At the end of the service it sends the last traces and writes
-// the last lines of the log. If traces are lost, the stop has not failed.
+// begin makes the tracing. When the service stops, the hooks of begin send the last traces and
+// write the last lines of the log. Lost traces are not an error of the stop.
 func (w *setup) begin(lc fx.Lifecycle) (err error) {
 	lc.Append(fx.StopHook(w.end))
-	w.routes = telemetry.Routes{httpapi.OutcomesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // pages below /docs are many: they count as other
+	w.routes = telemetry.Routes{httpapi.OutcomesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // /docs has many pages below it: they count as other
 	for _, name := range slices.Concat(operation.AllNames(), w.hostOperations()) {
 		w.routes[httpapi.Path(name)] = name
 	}
@@ -47,14 +47,14 @@ func (w *setup) begin(lc fx.Lifecycle) (err error) {
 		},
 	})
 	lc.Append(fx.StartStopHook(w.tracing.Start, func(ctx context.Context) {
-		if err := w.tracing.Close(context.WithoutCancel(ctx)); err != nil { // it bounds itself
+		if err := w.tracing.Close(context.WithoutCancel(ctx)); err != nil { // Close has its own timeout
 			w.log.Warn("the last traces are lost", zap.Error(err))
 		}
 	}))
 	return err
 }
 
-// end is the last that happens in the service.
+// end runs as the last step of the stop.
 func (w *setup) end() {
 	if w.shutdown.end != nil {
 		w.shutdown.end()
@@ -67,7 +67,7 @@ func (w *setup) end() {
 	}
 }
 
-// newMetrics takes the metrics out of the registry when the service stops.
+// newMetrics registers the metrics. When the service stops, it removes them from the registry.
 func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, error) {
 	o := telemetry.Options{
 		Version: w.version, Revision: w.revision, Storage: cmp.Or(s.Name, w.settings.Storage.Driver),
@@ -98,13 +98,13 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 		}})
 	}
 	return opsapi.NewReadiness(w.now, func(check string, warnings []string, err error) {
-		switch of := zap.String("check", check); {
+		switch field := zap.String("check", check); {
 		case err != nil:
-			w.log.Warn("not ready", of, zap.Error(err))
+			w.log.Warn("not ready", field, zap.Error(err))
 		case len(warnings) > 0:
-			w.log.Warn("ready again, with warnings", of, zap.Strings("warnings", warnings))
+			w.log.Warn("ready again, with warnings", field, zap.Strings("warnings", warnings))
 		default:
-			w.log.Info("ready again", of)
+			w.log.Info("ready again", field)
 		}
 	}, checks...)
 }
@@ -120,12 +120,12 @@ type opsParts struct {
 	Console   operator.Console
 }
 
-// newOpsServer serves health, metrics, profiles and the console. It answers to
-// the host names of the settings, and to that of its own address.
+// newOpsServer serves health, metrics, profiles and the console. It accepts the host names of
+// the settings, and the host of ops.address.
 func newOpsServer(lc fx.Lifecycle, p opsParts) opsServer {
 	w, console := p.Setup, p.Console
 	ops, errorLog := w.settings.Ops, logging.ServerErrors(w.log)
-	host, _, _ := net.SplitHostPort(ops.Address) // empty where there is no listener
+	host, _, _ := net.SplitHostPort(ops.Address) // empty if there is no listener
 	o := opsapi.Options{
 		Readiness: p.Readiness, Metrics: p.Metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
 	}
@@ -141,9 +141,9 @@ func newOpsServer(lc fx.Lifecycle, p opsParts) opsServer {
 	server := httpapi.NewServer(&http.Server{
 		Addr: ops.Address, Handler: opsapi.New(o), ErrorLog: errorLog,
 		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, ReadHeaderTimeout: 5 * time.Second,
-	}, httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain, on any address
+	}, httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain HTTP, on any address
 		func(err error) { w.failed <- err })
-	lc.Append(fx.StopHook(server.Close)) // no request here is worth waiting for
+	lc.Append(fx.StopHook(server.Close)) // requests to this listener are not important enough to wait for
 	return opsServer{server}
 }
 
@@ -157,7 +157,7 @@ func (noConsole) ForOperators(h http.Handler) http.Handler { return h }
 // startedConsole is the console once the service has started.
 type startedConsole struct{ operator.Console }
 
-// forOperators asks the console that there is when a request comes.
+// forOperators asks the console at each request: it is opened only at the start of the service.
 func forOperators(console operator.Console, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { console.ForOperators(h).ServeHTTP(w, r) })
 }
@@ -180,7 +180,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 	if err != nil {
 		return nil, err
 	}
-	office, from := *p.Office, reads.Backoffice // it writes where the service writes
+	office, from := *p.Office, reads.Backoffice // writes still use the database of the service
 	office.Reader, office.Lookups, office.Evidence, office.Outcomes = from.Reader, from.Lookups, from.Evidence, from.Outcomes
 	o := operator.Options{
 		Office: &office, Corrector: p.Office, Subscriptions: p.Manager,
@@ -208,13 +208,13 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 	return console, nil
 }
 
-// consoleStore opens the database of console.dsn, or that of the service once
-// more, so that the lists of the console take no connection from a request. A storage
-// of the host's own cannot be opened twice: the console shares it.
+// consoleStore opens the database of console.dsn, or opens the database of the service a second
+// time. So the lists of the console take no connection from the API. A storage of the host
+// cannot be opened twice: the console shares it.
 func consoleStore(lc fx.Lifecycle, w setup, s *store.Store) (*store.Store, error) {
 	storage, dsn := &w.settings.Storage, w.settings.Console.DSN
-	own := storage.Driver == SQLite || storage.Driver == Postgres
-	if w.database != nil || (!own && dsn == "") {
+	isBuiltIn := storage.Driver == SQLite || storage.Driver == Postgres
+	if w.database != nil || (!isBuiltIn && dsn == "") {
 		return s, nil
 	}
 	storage.MaxConnections, storage.StatementTimeout = 2, 2*time.Second

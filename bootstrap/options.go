@@ -31,23 +31,23 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Option gives the service something that settings cannot say. A nil Option,
-// and an option that was given nil, change nothing.
+// Option gives the service something that settings cannot express. A nil Option, or an option
+// with the argument nil, changes nothing.
 type Option func(*options)
 
 type options struct {
 	drivers     map[string]openFunc
-	driverNames settings.Drivers // in their order
+	driverNames settings.Drivers // in the order of the options
 	database    store.Database
-	storage     store.Options // without what the settings say
+	storage     store.Options // without the values of the settings
 	logger      *zap.Logger
 	registerer  prometheus.Registerer
 	operations  []httpapi.Descriptor
 	now         func() time.Time
 	newID       func() operation.ID
 	name        string
-	// world opens the world of a key in the sandbox. callers are those of a world; nil
-	// elsewhere.
+	// world opens the world of a key in the sandbox. callers are the callers of a world.
+	// Outside a world callers is nil.
 	isSandbox bool
 	world     func(ctx context.Context, name string) (operator.World, error)
 	callers   httpapi.Callers
@@ -56,7 +56,7 @@ type options struct {
 	console  func(operator.Options) operator.Console
 	sandbox  func(operator.SandboxOptions) operator.SandboxPart
 	docs     func(openapi.Guide) (map[string]http.Handler, error)
-	// parts are options for the graph, and opened is its storage.
+	// parts are options for the graph. opened is the storage of the graph.
 	parts   []fx.Option
 	opened  *store.Store
 	changes []func(*Settings)
@@ -74,7 +74,7 @@ func collect(all []Option) *options {
 	return o
 }
 
-// allowed are the names that storage.driver may have.
+// allowed returns the names that storage.driver may have.
 func (o *options) allowed() settings.Drivers {
 	if o.database != nil {
 		return nil
@@ -90,30 +90,30 @@ func (o *options) hostOperations() (names []string) {
 	return names
 }
 
-// setup is what all parts are made with: what the operator and the host have said.
+// setup has what all parts need: the settings of the operator and the options of the host.
 type setup struct {
 	*options
 	settings Settings
 	zone     *time.Location
 	log      *zap.Logger
-	level    *zap.AtomicLevel // of the log; nil with a logger of the host's
-	dropped  *atomic.Int64    // lines of the log
-	// bank is the clock of the bank, which decides its day and dates what it stores.
-	// Everything else, such as limits and certificates, uses now. Only a sandbox has
-	// two clocks: that of the bank is ahead by so many nanoseconds.
+	level    *zap.AtomicLevel // of the log; nil if the host gave a logger
+	dropped  *atomic.Int64    // number of dropped lines of the log
+	// bank is the clock of the bank. It decides the day of the bank and the times that the bank
+	// stores. Everything else, such as limits and certificates, uses now. Only a sandbox has
+	// two different clocks: the clock of the bank is ahead of now by ahead nanoseconds.
 	bank  func() time.Time
 	ahead *atomic.Int64
 	acts  audit.Acts
-	// requests counts those that were answered.
+	// requests counts the answered requests.
 	requests *atomic.Int64
 	failed   chan error // has room for both listeners
 	migrator *store.Migrator
 	shutdown *shutdown
 	tracing  *telemetry.Tracing
-	routes   telemetry.Routes // those of traces and metrics
+	routes   telemetry.Routes // the routes of traces and metrics
 }
 
-// validate returns the settings with the changes of the host.
+// validate applies the changes of the host to the settings, validates them and returns them.
 func (o *options) validate(settings Settings) (Settings, error) {
 	for _, change := range o.changes {
 		change(&settings)
@@ -121,7 +121,7 @@ func (o *options) validate(settings Settings) (Settings, error) {
 	return settings, settings.ValidateFor(o.allowed())
 }
 
-// newSetup validates the settings.
+// newSetup validates the settings and makes the setup.
 func newSetup(settings Settings, o *options) (*setup, error) {
 	settings, err := o.validate(settings)
 	if err != nil {
@@ -144,7 +144,7 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 	return w, err
 }
 
-// book names the book without secrets.
+// book returns a name of the book without secrets.
 func (w *setup) book() string {
 	driver, dsn := w.settings.Storage.Driver, string(w.settings.Storage.DSN)
 	switch {
@@ -162,7 +162,7 @@ func (w *setup) book() string {
 	return "storage " + driver
 }
 
-// harmless are the words of a DSN that are no secrets.
+// harmless matches the words of a DSN that are not secret.
 var harmless = regexp.MustCompile(`(^|\s)(host|hostaddr|port|dbname)=\S+`)
 
 func (w *setup) warn(text string) func(error) {
@@ -181,8 +181,8 @@ func Options(all ...Option) Option {
 }
 
 // WithDriver makes name a value of storage.driver. The service calls open when the settings
-// choose that name. open is sqlite.Open, postgres.Open, or the host's own function that returns
-// a *store.Store. The program links only the drivers that are handed in.
+// choose that name. open is sqlite.Open, postgres.Open, or a function of the host that returns
+// a *store.Store. The program links only the drivers that it passes to WithDriver.
 func WithDriver[D store.Database](name string, open func(context.Context, store.Options) (D, error)) Option {
 	return func(o *options) {
 		if open == nil {
@@ -201,24 +201,24 @@ func WithDriver[D store.Database](name string, open func(context.Context, store.
 	}
 }
 
-// WithDatabase uses a database that the host has opened, by sqlite.Use or
-// postgres.Use, or a *store.Store. The settings storage.driver and storage.dsn
-// do not apply then: the database itself says what it is. The host closes it,
-// after App.Close. A Postgres is migrated with storage.migrate only.
+// WithDatabase uses a database that the host has opened with sqlite.Use or postgres.Use, or a
+// *store.Store. Then storage.driver and storage.dsn do not apply: the database itself reports
+// what it is. The host closes the database after App.Close. The service migrates Postgres only
+// with storage.migrate.
 func WithDatabase(database store.Database) Option {
 	return func(o *options) { o.database = orNil(database) }
 }
 
-// WithTablePrefix puts prefix before the name of every table and index: for a database that has
-// others. Letters, digits and underscores; on Postgres small letters, at most 40.
+// WithTablePrefix puts prefix before the name of every table and index. Use it if the database
+// has others. prefix has letters, digits and underscores; on Postgres lower case, at most 40.
 func WithTablePrefix(prefix string) Option {
 	return func(o *options) { o.storage.TablePrefix = prefix }
 }
 
-// WithOperation adds an operation of the host to the API, beside those of the bank: an
-// httpapi.Operation. It is served under /BankingApiV01/ and uses the same callers, limits,
-// error body, metrics and log lines. Subscriptions are granted it by its name, unless it
-// decides itself (Operation.MayCall). Open fails if its name is taken.
+// WithOperation adds an operation of the host, an httpapi.Operation, to the operations of the
+// bank in the API. The service serves it under /BankingApiV01/, with the same callers, limits,
+// error body, metrics and log lines. Subscriptions are granted the operation by its name,
+// unless it decides itself (Operation.MayCall). Open fails if the name is already used.
 func WithOperation(operation httpapi.Descriptor) Option {
 	return func(o *options) {
 		if operation = orNil(operation); operation != nil {
@@ -227,35 +227,35 @@ func WithOperation(operation httpapi.Descriptor) Option {
 	}
 }
 
-// WithLogger logs to the host's logger instead of standard error; log.level
-// and log.format do not apply then.
+// WithLogger logs to the host's logger instead of standard error. Then log.level and log.format
+// do not apply.
 func WithLogger(logger *zap.Logger) Option { return func(o *options) { o.logger = logger } }
 
-// WithRegistry registers the metrics with the host's registry. Two services in
-// one process need one each, or a prometheus.WrapRegistererWith each.
+// WithRegistry registers the metrics with the host's registry. Each service in a process needs
+// its own registry, or its own prometheus.WrapRegistererWith.
 func WithRegistry(registerer prometheus.Registerer) Option {
 	return func(o *options) { o.registerer = orNil(registerer) }
 }
 
-// WithDataFolder keeps the certificate and the keys that the service makes in
-// folder, if its database has no folder of its own, as Postgres.
+// WithDataFolder sets the folder for the certificate and the keys that the service makes, if
+// its database has no own folder (Postgres).
 func WithDataFolder(folder string) Option { return func(o *options) { o.storage.DataFolder = folder } }
 
 // WithName gives the types that Module provides a name in the host's fx application, so that it
 // can have several Modules. The host asks for `name:"NAME"`.
 func WithName(name string) Option { return func(o *options) { o.name = name } }
 
-// WithExistingBook makes Open fail if the database file does not exist, instead
-// of creating it: for commands that work on a book.
+// WithExistingBook makes Open fail if the database file does not exist, instead of creating it.
+// It is for commands that work on a book.
 func WithExistingBook() Option { return func(o *options) { o.storage.MustExist = true } }
 
-// WithBookAsItIs lets Open change nothing: it migrates no schema and makes no key. The book
-// must exist. A book with an older schema cannot be used: for commands that only read.
+// WithBookAsItIs makes Open change nothing: it migrates no schema and makes no key. The book
+// must exist. A book with an older schema cannot be used. This is for commands that only read.
 func WithBookAsItIs() Option {
 	return func(o *options) { o.storage.MustExist, o.storage.AsItIs = true, true }
 }
 
-// WithDropData lets MigrateDown delete data. Without it, MigrateDown fails if the book has any.
+// WithDropData lets MigrateDown delete data. Without it, MigrateDown fails if any exists.
 func WithDropData() Option { return func(o *options) { o.storage.DropData = true } }
 
 // WithConsoleLink calls show with each one-time link to the console: at
@@ -264,8 +264,8 @@ func WithDropData() Option { return func(o *options) { o.storage.DropData = true
 // are no links, so signing in requires an identity proxy.
 func WithConsoleLink(show func(link string)) Option { return func(o *options) { o.consoleLink = show } }
 
-// WithConsole plugs in the operator's console: open is console.Open, or a function of the
-// host. The service calls it if the settings enable the console.
+// WithConsole adds the operator's console. open is console.Open, or a function of the host. The
+// service calls it if the settings enable the console.
 func WithConsole[C operator.Console](open func(operator.Options) C) Option {
 	return func(o *options) {
 		if open != nil {
@@ -274,20 +274,20 @@ func WithConsole[C operator.Console](open func(operator.Options) C) Option {
 	}
 }
 
-// WithSandbox plugs in the sandbox that OpenSandbox needs: open is sandbox.Open, or a
-// function of the host.
+// WithSandbox adds the sandbox that OpenSandbox needs. open is sandbox.Open, or a function of
+// the host.
 func WithSandbox(open func(operator.SandboxOptions) operator.SandboxPart) Option {
 	return func(o *options) { o.sandbox = open }
 }
 
-// WithDocs plugs in the documentation for people: pages is docs.Pages. Without it the
-// setting http.docs serves the OpenAPI documents only.
+// WithDocs adds the documentation for people. pages is docs.Pages. Without this option the
+// setting http.docs serves only the OpenAPI documents.
 func WithDocs(pages func(openapi.Guide) (map[string]http.Handler, error)) Option {
 	return func(o *options) { o.docs = pages }
 }
 
-// WithSettings changes the settings before they are validated: for a host whose graph has
-// their values.
+// WithSettings changes the settings before they are validated. It is for a host whose graph has
+// values of settings.
 func WithSettings(change func(*Settings)) Option {
 	return func(o *options) {
 		if change != nil {
@@ -296,27 +296,27 @@ func WithSettings(change func(*Settings)) Option {
 	}
 }
 
-// WithParts adds options of fx to the graph of the service, such as fx.Decorate: see
-// Module for the parts.
+// WithParts adds options of fx to the graph of the service, such as fx.Decorate. Module lists
+// the parts.
 func WithParts(parts ...fx.Option) Option {
 	return func(o *options) {
 		o.parts = append(o.parts, slices.DeleteFunc(slices.Clone(parts), func(p fx.Option) bool { return p == nil })...)
 	}
 }
 
-// WithProfiles serves profiles at /debug/pprof/ of the ops listener, for example
-// with the handlers of net/http/pprof. Without it there are none: that package
-// changes http.DefaultServeMux, which belongs to the program.
+// WithProfiles serves profiles at /debug/pprof/ of the ops listener, for example with the
+// handlers of net/http/pprof. Without this option the service serves no profiles, because
+// net/http/pprof changes http.DefaultServeMux, which belongs to the program.
 func WithProfiles(profiles http.Handler) Option { return func(o *options) { o.profiles = profiles } }
 
-// WithVersion tells metrics and traces which release of which commit runs.
+// WithVersion sets the release and the commit in metrics and traces.
 func WithVersion(version, revision string) Option {
 	return func(o *options) { o.version, o.revision = version, revision }
 }
 
-// WithClock takes the time from now, which must be UTC, also that of the IDs: for tests
-// that move over midnight. A clock that is not that of the database needs
-// storage.allow_unsafe to settle.
+// WithClock sets the clock of the service, also for the times in IDs. now must return UTC. It
+// is for tests that cross midnight. If the clock differs from the clock of the database,
+// settling needs storage.allow_unsafe.
 func WithClock(now func() time.Time) Option {
 	return func(o *options) {
 		if now != nil {

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// sandboxCutOff is the last minute of the day, so that a partner can provoke the
-	// refusal and nobody meets it by chance.
+	// sandboxCutOff is the last minute of the day, so that a partner can provoke the refusal,
+	// but rarely gets it by chance.
 	sandboxCutOff = "23:59"
-	// sandboxFolder is the folder of a sandbox unless its database is in another one.
+	// sandboxFolder is the folder of a sandbox, unless its database is in another folder.
 	sandboxFolder = "sandbox"
 	// worldConnections is how many connections the world of a key has to the database.
 	worldConnections = 2
@@ -34,9 +34,9 @@ const (
 		"POST /_sandbox/keys makes a key with a book, a clock and faults of its own."
 )
 
-// Sandbox is the service for a partner who develops a client: the real service with a book of
-// its own, a clock that the partner moves, and faults that the partner orders. All of it is
-// also on the API, under /_sandbox/, for callers with the key.
+// Sandbox is the service for a partner who develops a client. It is the real service with its
+// own book, a clock that the partner moves, and faults that the partner orders. Callers with
+// the key can also use all of this through the API, under /_sandbox/.
 type Sandbox struct {
 	*App
 	operator.Sandbox
@@ -46,7 +46,7 @@ type Sandbox struct {
 	Guide Demo
 }
 
-// SandboxDSN is the storage.dsn of a sandbox that has no other.
+// SandboxDSN returns the default storage.dsn of a sandbox.
 func SandboxDSN() Secret { return Secret(filepath.Join(sandboxFolder, "bankingapi.db")) }
 
 // SandboxSettings returns settings for a sandbox in a test: a SQLite file in folder, which may
@@ -62,11 +62,11 @@ func SandboxSettings(folder string) Settings {
 	return s
 }
 
-// OpenSandbox opens the service as a sandbox, like Open. The database must be empty or a
-// sandbox already: any other is refused before it is changed. A new sandbox has the demo book,
-// and the customers and funds of the documentation. The key is kept in sandbox.key in the data
-// folder, readable only by its owner; without a data folder, as on Postgres, in ./sandbox or
-// WithDataFolder. One program at a time may open a sandbox.
+// OpenSandbox opens the service as a sandbox, like Open. The database must be empty or already
+// a sandbox: OpenSandbox rejects any other database before it changes anything. A new sandbox
+// has the demo book, and the customers and funds of the documentation. It keeps the key in
+// sandbox.key in the data folder, readable only by the owner. Without a data folder, as on
+// Postgres, it uses ./sandbox or WithDataFolder. Only one program may open a sandbox.
 func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbox, error) {
 	settings.Storage.Migrate = true
 	settings.Trail.Interval = 0 // for receipts; a reset ends the log, so that nothing is sealed
@@ -100,8 +100,8 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	return box, nil
 }
 
-// newSandbox returns nil unless the service is a sandbox. At the start the clock continues
-// where it was, and a new sandbox gets its book.
+// newSandbox returns nil unless the service is a sandbox. At startup the clock continues from
+// its last time, and a new sandbox gets its book.
 func newSandbox(lc fx.Lifecycle, p coreParts, directory *subscriptions.Directory) (operator.SandboxPart, error) {
 	w := p.Setup
 	switch {
@@ -130,7 +130,7 @@ func newSandbox(lc fx.Lifecycle, p coreParts, directory *subscriptions.Directory
 	return box, nil
 }
 
-// withFaults is an operation that meets the faults of a sandbox.
+// withFaults returns an operation to which the sandbox applies its faults.
 func withFaults[Record any](box operator.SandboxPart, do operationFunc[Record]) operationFunc[Record] {
 	return func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
 		return box.Do(ctx, func(ctx context.Context) (operation.Outcome, error) { return do(ctx, caller, header, records) })
@@ -139,7 +139,7 @@ func withFaults[Record any](box operator.SandboxPart, do operationFunc[Record]) 
 
 type operationFunc[Record any] = func(context.Context, *subscription.Subscription, operation.Header, []Record) (operation.Outcome, error)
 
-// guideTo is the guide to the service, without a key.
+// guideTo returns the guide to the service, without a key.
 func guideTo(a *App, keyFile string) Demo {
 	g := Demo{KeyFile: filepath.Join(a.parts.Store.DataFolder, keyFile)}
 	for _, each := range a.parts.Operations {
@@ -153,14 +153,14 @@ func guideTo(a *App, keyFile string) Demo {
 	return g
 }
 
-// Demo has instructions for trying the service for the first time. Its Key opens
-// the subscription "demo"; it is empty where the store had other data before and
-// no demo was loaded.
+// Demo has instructions for trying the service for the first time. Its Key opens the
+// subscription "demo". Key is empty if the store already had other data, so that no demo was
+// loaded.
 type Demo = guide.Guide
 
-// LoadDemo loads a small book into an empty store and makes a subscription for it, whose key it
-// keeps in demo.key in the data folder, readable only by its owner: the same commands work
-// again after a restart. A store that has data of its own is left as it is.
+// LoadDemo loads a small book into an empty store and creates a subscription for it. It keeps
+// the key in demo.key in the data folder, readable only by its owner, so that the same commands
+// work after a restart. LoadDemo does not change a store that has other data.
 func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	demo := guideTo(a, "demo.key")
 	err := a.parts.Store.Schema.Require(ctx)

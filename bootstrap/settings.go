@@ -7,14 +7,14 @@ import "bankingapi/adapters/settings"
 type Settings = settings.Settings
 
 type (
-	// Secret is a setting that is *** however it is printed, logged or encoded.
+	// Secret is a setting that always appears as *** when it is printed, logged or encoded.
 	Secret = settings.Secret
 
-	// Sources are where Load reads. Later ones take precedence.
+	// Sources are the places from which Load reads. Later sources take precedence.
 	Sources = settings.Sources
-	// Loaded is settings that validate, and where each came from.
+	// Loaded has valid settings, and the source of each setting.
 	Loaded = settings.Loaded
-	// Problems is the error of settings: all that is wrong, never only the first.
+	// Problems is the error of invalid settings. It lists all problems, not only the first.
 	Problems = settings.Problems
 )
 

@@ -25,14 +25,14 @@ func openStore(w *setup, trace func(context.Context, string) (context.Context, f
 	o.Slow = func(statements string, took time.Duration) {
 		w.log.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
 	}
-	open := w.drivers[settings.Driver] // settings that validate name one
+	open := w.drivers[settings.Driver] // valid settings name a known driver
 	if w.database != nil {
 		open = func(context.Context, store.Options) (store.Database, error) { return w.database, nil }
 	}
 	return store.Open(open, o)
 }
 
-// newStore makes the storage. It is opened when the service starts.
+// newStore makes the storage. The storage is opened when the service starts.
 func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 	s, err := openStore(w, w.tracing.Spans())
 	if err != nil {
@@ -40,10 +40,10 @@ func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 	}
 	s.Close = sync.OnceValue(s.Close)
 	w.opened = s
-	lc.Append(fx.StopHook(s.Close)) // also if it does not start
+	lc.Append(fx.StopHook(s.Close)) // runs also if the start fails
 	lc.Append(fx.StartHook(s.Start))
 	if w.world != nil {
-		lc.Append(fx.StartHook(func(ctx context.Context) error { // a sandbox takes no other book, and is alone
+		lc.Append(fx.StartHook(func(ctx context.Context) error { // a sandbox accepts only its own book, and no other process may use it
 			err := s.Schema.Require(ctx)
 			if _, isOther := errors.AsType[store.MarkError](err); !isOther {
 				err = s.Alone(ctx)
@@ -61,7 +61,7 @@ func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 	return s, nil
 }
 
-// checkClock is store.CheckClock. Partners move the clock of a sandbox.
+// checkClock calls store.CheckClock. It does nothing in a sandbox: partners move its clock.
 func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []string, err error) {
 	if w.isSandbox {
 		return nil, nil
@@ -71,12 +71,12 @@ func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []stri
 	return s.CheckClock(ctx, w.now, w.zone, w.settings.Storage.AllowUnsafe)
 }
 
-// makeTrail returns the keeper of the trail of the settings. It opens nothing.
+// makeTrail returns the keeper of the trail that the settings describe. It opens nothing.
 func makeTrail(w *setup, s *store.Store) *trail.Keeper {
 	book := ""
 	switch {
 	case w.isSandbox && !s.HasDataFile:
-		book = sandboxFolder // its key is beside sandbox.key
+		book = sandboxFolder // its key is in the same folder as sandbox.key
 	case s.HasDataFile:
 		book = strings.TrimSuffix(filepath.Base(string(w.settings.Storage.DSN)), ".db")
 	}
@@ -86,8 +86,8 @@ func makeTrail(w *setup, s *store.Store) *trail.Keeper {
 	})
 }
 
-// newTrail makes the keeper of the trail. At the start of the service it loads its key and
-// says why no trail is kept. Then the schema is migrated, because that act needs its leaf.
+// newTrail makes the keeper of the trail. At startup it loads the key, and logs why no trail is
+// kept. Then it migrates the schema, because the act of the migration needs its leaf.
 func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
 	k, interval := makeTrail(w, s), w.settings.Trail.Interval
 	lc.Append(fx.StartHook(func(ctx context.Context) error {
@@ -96,7 +96,7 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
 		}
 		if k.IsWanted() && k.Missing() != nil {
 			level := zap.WarnLevel
-			if k.Problem() == trail.NoKey && interval == 0 { // a command need not repeat what the service has said
+			if k.Problem() == trail.NoKey && interval == 0 { // the service has already warned, so a command does not warn again
 				level = zap.InfoLevel
 			}
 			w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
@@ -120,15 +120,15 @@ func withStore[T any](settings Settings, o *options, do func(*setup, *store.Stor
 	if err != nil {
 		return result, err
 	}
-	if err = s.Start(context.Background()); err == nil { // it bounds itself
+	if err = s.Start(context.Background()); err == nil { // Start has its own timeout
 		result, err = do(w, s)
 	}
 	return result, errors.Join(fault.Explain(err), s.Close())
 }
 
-// Risks asks the database of the settings for what may lose data, or leaves no
-// trail, in sentences for people. It changes nothing, and asks nothing of SQLite,
-// whose file is made only when it is used.
+// Risks returns sentences that tell an operator what may lose data in the database of the
+// settings, or what prevents a trail. It changes nothing. It does not check SQLite, because
+// that would create the file.
 func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []string, err error) {
 	if settings.Storage.Driver == SQLite {
 		return nil, nil
@@ -145,19 +145,19 @@ func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []s
 // migrateAct is the action of an act that migrates the schema.
 const migrateAct = "schema.migrate"
 
-// MigrateUp brings the schema to store.SchemaVersion and returns what it applied.
+// MigrateUp migrates the schema to store.SchemaVersion and returns what it applied.
 func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied []store.Migration, err error) {
 	return changeSchema(ctx, settings, all, migrateAct, store.Schema.Up)
 }
 
-// MigrateDown undoes the newest migration. It fails if a service uses the
-// database. If the book has data, it fails without WithDropData; with it, the act
-// is kept as long as the book keeps acts.
+// MigrateDown undoes the newest migration. It fails if a service uses the database. If the book
+// has data, it fails without WithDropData. With WithDropData, the act is kept as long as the
+// book keeps acts.
 func MigrateDown(ctx context.Context, settings Settings, all ...Option) (undone store.Migration, err error) {
 	return changeSchema(ctx, settings, all, "schema.undo", store.Schema.Down)
 }
 
-// changeSchema also writes the act to the trail.
+// changeSchema changes the schema and writes the act to the trail.
 func changeSchema[T any](ctx context.Context, settings Settings, all []Option, act string, change func(store.Schema, context.Context) (T, error)) (T, error) {
 	return withStore(settings, collect(all), func(w *setup, s *store.Store) (none T, err error) {
 		if err := makeTrail(w, s).Load(); err != nil {
@@ -179,13 +179,13 @@ func CheckAlone(ctx context.Context, settings Settings, all ...Option) error {
 	return err
 }
 
-// ErrTarget is the error of Copy if the target has a book, or a part of another one.
+// ErrTarget is the error of Copy if the target has a book, or a part of a copy of another book.
 var ErrTarget = errors.New("the target of a copy must be empty, or have an interrupted copy of the same book")
 
-// Copy copies the book of the settings to an empty database, which it makes or migrates,
-// and compares both. If it was interrupted, the next call goes on. No service may use
-// either of them: Copy fails if it sees one. An error of a target that has other content
-// is ErrTarget. It returns the number of rows.
+// Copy copies the book of the settings to an empty database, which it creates or migrates. Then
+// it compares both and returns the number of rows. If Copy was interrupted, the next call
+// continues. No service may use either database: Copy fails if it sees one. If the target has
+// other content, the error is ErrTarget.
 func Copy(ctx context.Context, settings, target Settings, watch store.CopyWatch, all ...Option) (int64, error) {
 	o := collect(all)
 	o.storage.MustExist = true

@@ -1,5 +1,5 @@
-// Package engines has every database engine there is. A host that wants one of
-// them hands it to bootstrap itself, and links no other.
+// Package engines has all database engines. A host that wants only one engine passes it to
+// bootstrap itself, and links no other engine.
 package engines
 
 import (

@@ -1,5 +1,5 @@
-// Package parts has everything that plugs into the service. A host that wants some of it
-// hands that to bootstrap itself, and links nothing else.
+// Package parts has all optional parts of the service. A host that wants only some of them
+// passes these to bootstrap itself, and links no others.
 package parts
 
 import (
@@ -10,7 +10,7 @@ import (
 	"bankingapi/bootstrap/engines"
 )
 
-// All plugs in all engines, the console, the sandbox and the documentation.
+// All adds all engines, the console, the sandbox and the documentation.
 func All() bootstrap.Option {
 	return bootstrap.Options(engines.All(), bootstrap.WithConsole(console.Open), bootstrap.WithSandbox(sandbox.Open), bootstrap.WithDocs(docs.Pages))
 }
