@@ -12,8 +12,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// activity counts what this process answered in the last hour: its memory is bounded by the
-// subscriptions and the codes. It is safe for concurrent use, and a request costs it less
+// activity counts the answers of this process in the last hour. The numbers of subscriptions
+// and codes limit its memory. It is safe for concurrent use, and counting a request takes less
 // than a microsecond.
 type activity struct {
 	began time.Time // of the process
@@ -25,19 +25,19 @@ type activity struct {
 const hour = 60
 
 type minute struct {
-	number   int64 // since 1970
+	number   int64 // minutes since 1970
 	requests int
 	seconds  [60]int // requests of each second
-	// The others are requests to operations. Answered are those with 2xx, replayed those that
-	// repeated an operation. Rejected were answered 4xx, and failed 5xx.
+	// These count requests to operations: answered with 2xx, replayed because they repeated an
+	// operation, rejected with 4xx, and failed with 5xx.
 	answered, replayed, rejected, failed int
 	latencies                            [buckets]int32
 	partners                             map[string]int64
-	// refused are those whose refusal was not stored.
+	// refused counts the requests whose refusal was not stored.
 	refused map[backoffice.RefusedKey]int64
 }
 
-// at is the minute of a time, or that of a later hour which took its place.
+// at returns the minute of a time, or the minute of a later hour that replaced it.
 func (a *activity) at(t time.Time) *minute {
 	number := t.Unix() / 60
 	m := &a.minutes[number%hour]
@@ -47,8 +47,8 @@ func (a *activity) at(t time.Time) *minute {
 	return m
 }
 
-// Request counts a request and its answer, as the metrics do: the dashboard and the
-// page Today say the same.
+// Request counts a request and its answer, as the metrics do, so that the dashboard and the
+// page Today agree.
 func (c *Console) Request(x *summary.Exchange) {
 	a, at := c.activity, x.Start.Add(x.Duration)
 	a.mu.Lock()
@@ -79,7 +79,7 @@ func (c *Console) Request(x *summary.Exchange) {
 	}
 }
 
-// busyRate is how many requests a second make the API busy.
+// busyRate is the number of requests a second from which the API is busy.
 const busyRate = 100
 
 func (a *activity) isBusy(now time.Time) bool {
@@ -89,8 +89,8 @@ func (a *activity) isBusy(now time.Time) bool {
 	return a.at(now).seconds[second]+a.at(before).seconds[before.Unix()%60] >= busyRate
 }
 
-// last calls do with each of the last minutes, the running one last, and with how many
-// seconds of it have passed. It ends with the hour and begins with the process.
+// last calls do for each of the last minutes, the current minute last. seconds is how many
+// seconds of the minute have passed. It begins at most an hour ago, and not before the process.
 func (a *activity) last(minutes int, now time.Time, do func(m *minute, seconds float64)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,13 +103,13 @@ func (a *activity) last(minutes int, now time.Time, do func(m *minute, seconds f
 	}
 }
 
-// rates are the requests a second of a subscription in each of the last minutes.
+// rates returns the requests a second of a subscription in each of the last minutes.
 func (a *activity) rates(name string, now time.Time) (rates []float64) {
 	a.last(hour, now, func(m *minute, seconds float64) { rates = append(rates, float64(m.partners[name])/seconds) })
 	return rates
 }
 
-// lastHour is what this process did in the last hour, as Today shows it.
+// lastHour is what this process did in the last hour, for the page Today.
 type lastHour struct {
 	Replayed, Rejected, Failed int
 	Refused                    map[backoffice.RefusedKey]int64
@@ -140,7 +140,7 @@ func bucketOf(d time.Duration) int {
 	return int(min(max(0, math.Ceil(math.Log(float64(max(d, 1))/smallest)/math.Log(growth))), buckets-1))
 }
 
-// quantile is the bound of the bucket that has it, in milliseconds; 0 without answers.
+// quantile returns the bound of the bucket of a quantile in milliseconds; 0 without answers.
 func (m *minute) quantile(q float64) float64 {
 	left := int32(q * float64(m.answered))
 	i := slices.IndexFunc(m.latencies[:], func(n int32) bool {

@@ -10,14 +10,14 @@ import (
 // picture is a chart, which the template "chart" draws. High, From and To label the axes.
 type picture struct {
 	High, From, To string
-	// Lines are drawn over the places At. Width is the last one, and Top the highest value.
+	// Lines are drawn at the x values At. Width is the last x value, and Top the highest value.
 	Lines      [][]float64
 	At         []float64
 	Width, Top float64
 	Step       bool
 }
 
-// chart is a picture of lines over the same places, or 0, 1, 2 and so on. A single value is
+// chart returns a picture of lines at the x values at, or 0, 1, 2 and so on. A single value is
 // a level line.
 func chart(unit string, step bool, at []float64, lines ...[]float64) picture {
 	for i, values := range lines {
@@ -47,7 +47,7 @@ func roundUp(v float64) float64 {
 	return 10 * power
 }
 
-// short is a number with three digits or so.
+// short formats a number with about three digits.
 func short(v float64) string {
 	return grouped(strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(max(1, v)))), 64))
 }

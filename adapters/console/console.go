@@ -5,14 +5,14 @@
 // number of a customer or an account: pages of a customer are addressed by references
 // that only the service can read.
 //
-// A page is a row of the table in pages.go. Templates show values of the domain through
-// a viewer. It masks numbers and texts, and an operator can show them; each page that
-// shows them is recorded before it is sent, with whose data it shows. A cookie has the
-// whole session, sealed: replicas with one key share it.
+// A page is a row of the table in pages.go. Templates show values of the domain through a
+// viewer. It masks numbers and texts, and an operator can unmask them. Each page with unmasked
+// data is recorded before it is sent, with the person whose data it shows. A cookie has the
+// whole session, encrypted: replicas with the same key share it.
 //
-// The console hardly competes with the API: at most two requests read at a time. A page
-// reads for at most two seconds. A download, and the check of the book, hold a place until
-// they end. While the API is busy, the places then rest. Lists are read page by page.
+// The console takes little from the API: at most two requests read at a time, a page for at
+// most two seconds. A download or the check of the book holds one of the two places until it
+// ends. If the API is busy, the place then pauses. Lists are read page by page.
 package console
 
 import (
@@ -39,13 +39,13 @@ type Console struct {
 	activity  *activity
 	sessions  *sessions
 	mux       *http.ServeMux
-	find      http.Handler // of /console/find/ID
+	find      http.Handler // handles /console/find/ID
 	templates map[string]*template.Template
 	menu      []*page
 	origins   http.CrossOriginProtection
-	// reading has two places: a request that reads holds one.
+	// reading has two places. A request holds one of them while it reads.
 	reading chan struct{}
-	// downloading has the IDs of sessions. Each may have one of the places.
+	// downloading has the IDs of the sessions that download. Each session may hold one place.
 	downloading sync.Map
 	proof       proof
 	glance      glance
@@ -59,7 +59,7 @@ func Open(o Options) *Console {
 	c.sessions = newSessions(&c.o)
 	for _, name := range []string{"console.css", "console.js", "icon.svg"} {
 		c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // its address has its fingerprint
+			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // its URL has its fingerprint
 			http.ServeFileFS(w, r, files, "pages/"+name)
 		})
 	}
@@ -87,7 +87,7 @@ func Open(o Options) *Console {
 	return c
 }
 
-// Link implements operator.Console. It hands an unused link over again.
+// Link implements operator.Console. It shows an unused link again.
 func (c *Console) Link(address string) {
 	if c.sessions.behindProxy() || c.o.Show == nil {
 		return
@@ -103,7 +103,7 @@ func (c *Console) Close() {
 	c.health.running.Wait()
 }
 
-// policy allows what the pages have: one stylesheet, one script, own forms.
+// policy allows only what the pages use: one stylesheet, one script, and forms of the console.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +129,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// ForOperators implements operator.Console. Who comes past the proxy is on a private network.
+// ForOperators implements operator.Console. Clients without the proxy are on a private network.
 func (c *Console) ForOperators(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c.sessions.isFromProxy(r) && !slices.Contains(c.o.Operators, c.sessions.proxied(r)) {
@@ -143,22 +143,22 @@ func (c *Console) ForOperators(h http.Handler) http.Handler {
 //go:embed pages
 var files embed.FS
 
-// assetPath is the address of an asset. It changes with the content.
+// assetPath returns the path of an asset. It changes with the content.
 func assetPath(name string) (string, error) {
 	content, err := files.ReadFile("pages/" + name)
 	sum := sha256.Sum256(content)
 	return "/console/" + name + "?" + hex.EncodeToString(sum[:6]), err
 }
 
-// refuse answers with the page Sign in. why is empty, form, spent, asked or left.
+// refuse responds with the page Sign in. why is empty, form, spent, asked or left.
 func (c *Console) refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_ = c.templates["signin"].ExecuteTemplate(w, "signin.html", map[string]any{"Why": why, "Proxy": c.sessions.behindProxy()}) // it fails only if the client disconnected
 }
 
-// enter signs in with the token of a link, and leads to the page that the person wanted
-// before. A HEAD uses nothing up.
+// enter signs in with the token of a link, and redirects to the page that the person requested
+// before. A HEAD request does not use the token.
 func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	if c.sessions.behindProxy() || r.Method == http.MethodHead || !c.sessions.spend(r.URL.Query().Get("token")) {
 		c.refuse(w, http.StatusForbidden, "spent")
@@ -175,7 +175,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// begin makes a session and records it, if there is a database.
+// begin makes a session and records it. It is valid even if it cannot be recorded.
 func (c *Console) begin(r *http.Request, user string) *session {
 	s := c.sessions.begin(r, user)
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
@@ -187,14 +187,14 @@ func (c *Console) begin(r *http.Request, user string) *session {
 	return s
 }
 
-// askLink prints a link on the terminal of the service. Anybody can ask, so it leads to
-// the address that the service told, and ends no unused link.
+// askLink prints a link on the terminal of the service. Everyone can ask for a link. So the
+// link has the address that the service reported, and an unused link stays valid.
 func (c *Console) askLink(w http.ResponseWriter, _ *http.Request) {
 	c.Link("")
 	c.refuse(w, http.StatusOK, "asked")
 }
 
-// signedIn returns the session of a request. If there is none, it answers.
+// signedIn returns the session of a request. Without one it responds and returns nil.
 func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 	s, why := c.sessions.find(r), ""
 	if c.sessions.behindProxy() {
@@ -218,14 +218,14 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 	return s
 }
 
-// If the API is busy, the place of a page rests nine times as long as the page took. So
-// pages take at most a tenth of the time of two connections from it.
+// If the API is busy, the place of a page pauses for nine times as long as the page took. So
+// pages use at most a tenth of the time of two connections.
 const (
 	restFactor = 9
 	maxRest    = 500 * time.Millisecond
 )
 
-// inTurn works when one of the two places to read is free.
+// inTurn calls work when one of the two places to read is free.
 func (c *Console) inTurn(ctx context.Context, work func() error) error {
 	select {
 	case c.reading <- struct{}{}:

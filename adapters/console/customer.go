@@ -17,27 +17,27 @@ import (
 type customerPage struct {
 	CustomerNo int64
 	Path       string
-	// Day is the day that is shown, none for now. Past says that it is over.
+	// Day is the day that the page shows, or no day for now. Past means that the day is over.
 	Day  day.Day
 	Past bool
 	backoffice.Customer
-	// Chosen is the holding or account whose line over time is drawn: the holdings are
-	// counted first, from 0. Name names it.
+	// Chosen is the index of the holding or account whose chart is drawn: first the holdings,
+	// then the accounts. Name is its name.
 	Chosen int
 	Name   string
 	Line   *picture // nil if it never changed
-	// Sales are the newest, and Refused those refused at once. AllSales leads to all.
+	// Sales are the newest, Refused those refused immediately. AllSales links to all sales.
 	Sales, Refused       []fund.SaleEntry
 	AllSales, AllRefused string
-	// Statement has the newest postings. Total counts those that were read.
+	// Statement has the newest postings. Total counts the postings that were read.
 	Statement []backoffice.Line
 	Total     int
 }
 
 const (
-	// maxStory is how many sales the page has, maxLines how many postings: the newest.
+	// The page has the newest maxStory sales and the newest maxLines postings.
 	maxStory, maxLines = 20, 100
-	// maxPostingsRead is how many postings a line over time goes back.
+	// maxPostingsRead is the maximum number of postings that the page reads.
 	maxPostingsRead = 2000
 )
 
@@ -79,8 +79,8 @@ func showCustomer(q *request) (any, error) {
 			*list = append(*list, s)
 		}
 	}
-	// The quantity after a posting is counted back from the sum of all postings or, if they are too
-	// many, from what the customer has. Key is a posting with nothing but its holding or account.
+	// The quantity after a posting is computed from the sum of all postings or, if there are
+	// too many, from what the customer has. Key is a posting with only its holding or account.
 	type key = fund.Posting
 	after := make(map[key]int64)
 	var keys []key
@@ -108,7 +108,7 @@ func showCustomer(q *request) (any, error) {
 		postings = append(postings, backoffice.Line{PostingEntry: posting})
 		sums[key{Holding: posting.Holding, Account: posting.Account}] += posting.Quantity
 	}
-	if p.Total = len(postings); p.Total <= maxPostingsRead { // all: some may be newer than what the customer has
+	if p.Total = len(postings); p.Total <= maxPostingsRead { // all postings were read: some may be newer than what the customer has
 		after = sums
 	}
 	for i := range postings {
@@ -125,12 +125,12 @@ func showCustomer(q *request) (any, error) {
 	return p, nil
 }
 
-// LinePath is the page with the line over time of a holding or an account.
+// LinePath returns the path of the page with the chart of a holding or an account.
 func (p customerPage) LinePath(of int) string {
 	return with(p.Path, "day", p.Day.String(), "line", strconv.Itoa(of)) + "#line"
 }
 
-// lineOf draws postings of a holding or an account, newest first, until a time if it is set.
+// lineOf draws postings of a holding or an account, newest first, up to until if it is set.
 func lineOf(q *request, postings []backoffice.Line, until time.Time) *picture {
 	newest, oldest := postings[0], postings[len(postings)-1]
 	decimals, unit := fund.UnitDecimals, newest.Holding.IMKBCode

@@ -20,19 +20,19 @@ type file struct {
 
 	w    http.ResponseWriter
 	sent bool
-	ends time.Time // when it must be taken
+	ends time.Time // when the client must have received it
 }
 
-// limits end a download whose client stalls: it holds places, a connection and, on Postgres, a
-// snapshot. part is the maximum time to take the next 32 KiB, and whole to take the file.
+// limits end a download whose client stalls: it holds a place, a connection and, on Postgres, a
+// snapshot. part is the maximum time to receive the next 32 KiB, whole to receive the file.
 type limits struct{ part, whole time.Duration }
 
 var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 
-// download is a whole list as a file: csv, excel, or ndjson with the columns as members. The
-// values are masked as those of the page. It streams, one at a time for a session. Rows must
-// have the context of the HTTP request, which may take longer than a page. The audit has it
-// before the first row is sent, and the number of rows afterwards.
+// download sends a whole list as a file: csv, excel, or ndjson with the columns as members. It
+// masks values like the page. It streams, and a session may have one download at a time. rows
+// must use the context of the HTTP request, which may take longer than a page. The audit
+// records the download before the first row is sent, and the number of rows afterwards.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows iter.Seq2[T, error]) (any, error) {
 	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", limits: downloadLimits}
 	style, how := bookfile.Style{Format: bookfile.Spreadsheet, Zone: q.Zone, Mask: q.Mask, Rows: new(int64)}, "csv"
@@ -59,7 +59,7 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 		}
 		err := bookfile.Write(w, style, columns, rows)
 		if err == nil {
-			err = w.Flush() // before the audit says that it was written
+			err = w.Flush() // before the audit records that the file was written
 		}
 		if q.about = plural(*style.Rows, "row") + ", " + q.about; err != nil {
 			q.about = "broken off after " + q.about
@@ -75,17 +75,17 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 }
 
 func (f *file) Write(p []byte) (int, error) {
-	now := time.Now() //nolint:forbidigo // a connection has the time of the machine
+	now := time.Now() //nolint:forbidigo // deadlines of a connection use the time of the machine
 	if !f.sent {
 		f.sent, f.ends = true, now.Add(f.whole)
 		f.w.Header().Set("Content-Type", f.kind)
 		f.w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
 	}
-	_ = http.NewResponseController(f.w).SetWriteDeadline(earliest(now.Add(f.part), f.ends)) // every connection can
+	_ = http.NewResponseController(f.w).SetWriteDeadline(earliest(now.Add(f.part), f.ends)) // every connection supports it
 	return f.w.Write(p)
 }
 
-// send writes the file. A broken connection says that it is not whole.
+// send writes the file. A broken connection shows that the file is incomplete.
 func (f *file) send(w http.ResponseWriter) error {
 	f.w = w
 	buffered := bufio.NewWriterSize(f, 32<<10)
@@ -93,7 +93,7 @@ func (f *file) send(w http.ResponseWriter) error {
 	if err == nil {
 		err = buffered.Flush()
 	}
-	if err == nil && !f.sent { // a file without a byte
+	if err == nil && !f.sent { // an empty file
 		_, err = f.Write(nil)
 	}
 	if err != nil && f.sent {

@@ -16,14 +16,14 @@ import (
 )
 
 type duePage struct {
-	Day day.Day // whose sales are listed, none for all
+	Day day.Day // only sales of this day are listed; no day lists all
 	Due dueDays
-	// Months are this one, the next one and those in which something waits. Sales are how
-	// many wait for a day.
+	// Months are this month, the next month and the months in which sales wait. Sales counts
+	// the waiting sales by day.
 	Months []time.Time
 	Sales  map[day.Day]int64
-	// Rows are the first sales that wait, one more than the page shows. Forecast says that they are as they would be if
-	// they were settled now.
+	// Rows are the first waiting sales, one more than the page shows. Forecast means that Rows
+	// has the results of settling now.
 	Rows       []fund.SaleEntry
 	Forecast   bool
 	Failed     []fund.SaleEntry
@@ -39,7 +39,7 @@ func showDue(q *request) (any, error) {
 	if p.Due, err = dueOf(q); err != nil {
 		return nil, err
 	}
-	// What is due, or waits for a chosen day, is shown as settled now, if it is not much.
+	// If few sales are due, or wait for a chosen day, the page shows them as settled now.
 	until, before, waits := chosen, int64(0), make(map[string]bool)
 	if chosen.IsNone() {
 		until = q.DueUntil()
@@ -76,7 +76,7 @@ func showDue(q *request) (any, error) {
 	return p, err
 }
 
-// recorded yields the sales that wait for a day; those of all days if it is none.
+// recorded yields the sales that wait for a day, or for all days if no day is chosen.
 func recorded(ctx context.Context, q *request, chosen day.Day, limit int) iter.Seq2[fund.SaleEntry, error] {
 	return q.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: chosen, Limit: limit, Order: backoffice.ByDay})
 }
@@ -93,16 +93,16 @@ func exportDue(q *request) (any, error) {
 const (
 	// maxWaiting is how many waiting sales a page counts. More are shown as "over".
 	maxWaiting = 20_000
-	// maxForecast is for how many sales a page says what would happen.
+	// maxForecast is the maximum number of sales with a forecast on a page.
 	maxForecast = 500
-	// failedDays is for how many days a sale that failed on its day is shown.
+	// failedDays is the number of days for which a sale that failed on its day is shown.
 	failedDays = 30
-	// maxFailed of them are shown, and maxFailedRead failed sales are read for it.
+	// A page shows at most maxFailed of these, of at most maxFailedRead failed sales.
 	maxFailed, maxFailedRead = 20, 2000
 )
 
-// failedOnTheirDay lists the sales that failed on their day, the last settled first, without
-// cancelled ones. more is true if there may be others.
+// failedOnTheirDay returns the sales that failed on their day, last settled first, without
+// cancelled sales. more is true if other sales may exist.
 func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 	since, read := q.bank.AddDate(0, 0, -failedDays), 0
 	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.machine.AddDate(0, 0, -fund.MaxDaysAhead-failedDays), Until: q.bank.Add(time.Hour)}
@@ -118,7 +118,7 @@ func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 	return all[:min(len(all), maxFailed)], len(all) > maxFailed || read == maxFailedRead, nil
 }
 
-// dueDays are the sales that wait, by day. Late are those that are due.
+// dueDays has the waiting sales by day. Late has the days that are due.
 type dueDays struct{ Days, Late []backoffice.DueDay }
 
 func dueOf(q *request) (found dueDays, err error) {
@@ -127,7 +127,7 @@ func dueOf(q *request) (found dueDays, err error) {
 	return found, err
 }
 
-// total is how many sales wait.
+// total returns the number of waiting sales.
 func total(days []backoffice.DueDay) string {
 	var n int64
 	for _, d := range days {

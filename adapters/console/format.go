@@ -24,7 +24,7 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// formats are the functions of templates for values that anybody may see.
+// formats are the functions of templates for values that everyone may see.
 var formats = template.FuncMap{
 	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
 	"has": strings.Contains, "held": backoffice.BookHolds, "most": slices.Max[[]float64], "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
@@ -57,7 +57,7 @@ var formats = template.FuncMap{
 	"sales": func(r backoffice.Received, state operation.State, waited, reversed bool) int64 {
 		return r.Count(backoffice.SalesKey{State: state, Waited: waited, Reversed: reversed})
 	},
-	"shortid": func(id operation.ID) string { return id.String()[:18] }, // tells operations of one millisecond apart
+	"shortid": func(id operation.ID) string { return id.String()[:18] }, // distinguishes operations of the same millisecond
 }
 
 // grouped puts commas between thousands: 1,204,318.50
@@ -72,14 +72,14 @@ func grouped(number string) string {
 	return digits
 }
 
-// ranked are the keys of refusals, the most frequent first.
+// ranked returns the keys of refusals, most frequent first.
 func ranked(counts map[backoffice.RefusedKey]int64) []backoffice.RefusedKey {
 	return slices.SortedFunc(maps.Keys(counts), func(x, y backoffice.RefusedKey) int {
 		return cmp.Or(cmp.Compare(counts[y], counts[x]), cmp.Compare(x.Subscription, y.Subscription), cmp.Compare(x.Code, y.Code))
 	})
 }
 
-// count is a number, an amount or a price.
+// count formats a number, an amount or a price.
 func count(n any) string { return grouped(fmt.Sprint(n)) }
 
 func plural(n any, word string) string {
@@ -92,7 +92,7 @@ func plural(n any, word string) string {
 // units shows all decimals, so that a column aligns.
 func units(u fund.Units) string { return grouped(decimal.FormatFixed(int64(u), fund.UnitDecimals)) }
 
-// quantityOf is a quantity of the holding or account of a posting.
+// quantityOf formats a quantity of the holding or account of a posting.
 func quantityOf(p fund.Posting, quantity int64) string {
 	if p.IsMoney() {
 		return count(money.New(quantity, p.Account.Currency))
@@ -102,8 +102,8 @@ func quantityOf(p fund.Posting, quantity int64) string {
 
 func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
 
-// moved is what a posting changed, with its sign: on the customer's side or, with -1,
-// on the bank's.
+// moved formats the change of a posting with its sign, for the customer or, if side is -1, for
+// the bank.
 func moved(p fund.Posting, side int64) string {
 	text := quantityOf(p, side*p.Quantity)
 	if !strings.HasPrefix(text, "−") {
@@ -119,15 +119,15 @@ func calendar(d day.Day) string {
 	return d.Start(time.UTC).Format("Mon 2 Jan 2006")
 }
 
-// recordAt is the record of a request that a pointer leads to, 0 if it leads to none.
-// Pointers count from 0, and pages from 1.
+// recordAt returns the number of the record to which a pointer leads, or 0 if it leads to no
+// record. Pointers count from 0, and pages from 1.
 func recordAt(pointer string) int {
 	n := -1
 	_, _ = fmt.Sscanf(pointer, "/Parameters/%d", &n)
 	return n + 1
 }
 
-// salePath is the page of an operation, with one of its sales in front.
+// salePath returns the path of the page of an operation, with one of its sales selected.
 func salePath(id operation.ID, index int) string {
 	path := "/console/sale/" + id.String()
 	if index > 0 {
@@ -136,7 +136,7 @@ func salePath(id operation.ID, index int) string {
 	return path
 }
 
-// with adds these query values to a path; empty ones are left out.
+// with adds query values to a path. It omits empty values.
 func with(path string, pairs ...string) string {
 	values := url.Values{}
 	for pair := range slices.Chunk(pairs, 2) {

@@ -16,27 +16,27 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// health is what the bar on every page says. It needs no database and no place to read:
-// the checks of readiness and the look at the book run beside the request.
+// health is the content of the bar on every page. A request needs no database and no place to
+// read for it: the checks of readiness and of the book run in the background.
 type health struct {
 	mu      sync.Mutex
 	running sync.WaitGroup
 	checks  kept[[]summary.Check]
 	book    kept[[]trouble]
-	// since is when a trouble was first seen. While the service is not ready, those that are
-	// not seen are not over: their checks may have no answer.
+	// since is the time when each trouble was first seen. While the service is not ready, a
+	// trouble that is not seen may continue: its check may have no result.
 	since map[string]time.Time
 }
 
-// kept is what was read last.
+// kept is the last value that was read.
 type kept[T any] struct {
 	value T
 	began time.Time     // of the last run
-	done  chan struct{} // closed when that ends; nil if none runs
+	done  chan struct{} // closed when the run ends; nil if no run is active
 }
 
-// trouble is a line of the bar. Bad says that callers notice it. The words of Text, and
-// what, tell others of one name apart. All that make the service not ready began at once.
+// trouble is a line of the bar. Bad means that callers notice it. The words of Text, and what,
+// distinguish troubles of one Name. All that make the service not ready share one start time.
 type trouble struct {
 	Name, Text, Effect string
 	Bad                bool
@@ -45,26 +45,26 @@ type trouble struct {
 }
 
 const (
-	// healthAge is how old the results of the checks may be, bookAge those of the book.
+	// healthAge is the maximum age of check results, bookAge of the results about the book.
 	healthAge, bookAge = time.Second, 15 * time.Second
-	// A page waits for healthWait for new ones. After healthSilence it is a trouble that they do not end.
+	// A page waits healthWait for new results. A run longer than healthSilence is a trouble.
 	healthWait, healthSilence = 200 * time.Millisecond, time.Second
-	// One in errorShare requests may be answered 5xx, if they are errorCount at least.
+	// At least errorCount 5xx answers, and one in errorShare requests, are a trouble.
 	errorShare, errorCount = 20, 5
 	// lateAfter is how long a due sale may wait to be settled.
 	lateAfter = 5 * time.Minute
-	// checkDays is how old the last check of the book may be, and expiryDays how long
-	// before its end a key is a trouble.
+	// checkDays is the maximum age of the last check of the book. A key is a trouble from
+	// expiryDays before it expires.
 	checkDays, expiryDays = 7, 14
 )
 
-// figures of a trouble may change while it lasts.
+// figures matches the numbers of a trouble, which may change while it lasts.
 var figures = regexp.MustCompile(`[\d.,]+`)
 
-// Without durability and a right clock, the API answers all the same.
+// Without durability or with a wrong clock, the API still answers.
 const unavailable, unbalanced = "Not ready: requests that need it are answered 503.", "Not ready: a balancer that asks /readyz sends nothing here. Requests that come are answered."
 
-// troubles are the lines of the bar, worst first.
+// troubles returns the lines of the bar, worst first.
 func (c *Console) troubles() (all []trouble) {
 	now := c.o.Machine()
 	checks, silent := c.health.results(c)
@@ -123,7 +123,7 @@ func (c *Console) troubles() (all []trouble) {
 
 func (t trouble) isUnready() bool { return t.Effect != "" }
 
-// refresh reads an old value again in the background. It needs the lock.
+// refresh reads an old value again in the background. The caller must hold the lock.
 func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, error)) {
 	h, now := &c.health, c.o.Machine
 	if k.done != nil || now().Sub(k.began).Abs() < age {
@@ -132,7 +132,7 @@ func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, e
 	k.began, k.done = now(), make(chan struct{})
 	h.running.Go(func() {
 		var value T
-		var err error // the checks say what is wrong
+		var err error // the checks report what is wrong
 		panicked := caught(func() error {
 			value, err = read()
 			return nil
@@ -150,7 +150,7 @@ func refresh[T any](c *Console, k *kept[T], age time.Duration, read func() (T, e
 	})
 }
 
-// results returns what the checks say, or said last. silent is true if a run does not end.
+// results returns the last results of the checks. silent is true if a run does not end.
 func (h *health) results(c *Console) (checks []summary.Check, silent bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,7 +167,7 @@ func (h *health) results(c *Console) (checks []summary.Check, silent bool) {
 	return h.checks.value, h.checks.done != nil && c.o.Machine().Sub(h.checks.began) >= healthSilence
 }
 
-// lookAtBook finds troubles of due sales, of keys, and of the last check of the book.
+// lookAtBook returns the troubles of due sales, of keys, and of the last check of the book.
 func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -212,7 +212,7 @@ func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
 	return all, nil
 }
 
-// serveHealth answers the script of the pages with the bar.
+// serveHealth sends the bar to the script of the pages.
 func (c *Console) serveHealth(w http.ResponseWriter, r *http.Request) {
 	if s := c.signedIn(w, r); s != nil {
 		c.sessions.save(w, r, s)

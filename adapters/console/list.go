@@ -23,16 +23,16 @@ import (
 
 const (
 	pageSize = 50
-	// pageDepth is how many rows are searched for those of one page.
+	// pageDepth is the maximum number of rows to search for one page.
 	pageDepth = 20000
 )
 
 // list is a page of rows, newest first, with a filter, and its export.
 type list[T any] struct {
-	path    string // below /console/, and the name of the file
+	path    string // the path below /console/, and the name of the file
 	fields  []field
 	read    func(backoffice.Reader, context.Context, backoffice.Query) iter.Seq2[T, error]
-	refused bool // reads what was refused only
+	refused bool // reads only what was refused
 	place   func(*T) backoffice.Cursor
 	columns []bookfile.Column[T]
 }
@@ -40,7 +40,7 @@ type list[T any] struct {
 // field is a field of a filter: a choice if it has options, otherwise an input of Type.
 type field struct {
 	Name, Label, Type string
-	// mask shows a value that names a person: a URL has it sealed.
+	// mask shows a value that names a person. In a URL the value is encrypted.
 	mask    func(v *viewer, value string) string
 	Value   string
 	Options []option
@@ -51,12 +51,12 @@ type option struct{ Value, Text string }
 type rows[T any] struct {
 	Fields []field
 	Rows   []T
-	// Next is the page after this one. Searched is set if rows older than the searched
-	// ones may fit too.
+	// Next is the page after this one. Searched is set if rows older than the searched rows may
+	// also fit.
 	Next, Export string
 	Searched     int
-	// Of is the person of the filter as the session may see it, Sealed the same for the
-	// form, and Everyone the list without it. They are empty if the form shows the person.
+	// Of is the person of the filter as the session may see it, Sealed the person encrypted for
+	// the form, and Everyone the list without it. They are empty if the form shows the person.
 	Of, Sealed, Everyone string
 }
 
@@ -143,7 +143,7 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 			f.CustomerNo, q.customer = n, n
 		}
 	case "amount":
-		if whole, cents, found := strings.Cut(value, ","); found && len(cents) <= 2 { // three digits may be of thousands
+		if whole, cents, found := strings.Cut(value, ","); found && len(cents) <= 2 { // a comma before three digits may separate thousands
 			value = whole + "." + cents
 		}
 		amount, wrong := decimal.Parse(value)
@@ -211,7 +211,7 @@ func (l list[T]) export(q *request) (any, error) {
 	return download(q, l.path, l.columns, l.read(q.Office.Reader, q.r.Context(), f))
 }
 
-// narrow takes the form of a filter. Its masked person is sealed, unless it names another.
+// narrow processes the form of a filter. It keeps the sealed person unless the form names one.
 func (l list[T]) narrow(q *request) (any, error) {
 	values := url.Values{}
 	for _, field := range l.fields {
@@ -226,7 +226,7 @@ func (l list[T]) narrow(q *request) (any, error) {
 	return q.redirect(l.address(q, "", values))
 }
 
-// address is the address of a list with a filter. A person is sealed in it.
+// address returns the path of a list with a filter. It encrypts a person.
 func (l list[T]) address(q *request, below string, values url.Values) string {
 	var filter []string
 	for _, field := range l.fields {
@@ -239,7 +239,7 @@ func (l list[T]) address(q *request, below string, values url.Values) string {
 	return with("/console/"+l.path+below, filter...)
 }
 
-// filter reads the URL. An error with status 400 names the field that is wrong.
+// filter reads the URL. An error with status 400 names the wrong field.
 func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err error) {
 	values = url.Values{}
 	f.Order, f.Refused = backoffice.Newest, l.refused
@@ -258,7 +258,7 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 		if wrong == nil || field.mask == nil {
 			values.Set(field.Name, value)
 		}
-		if q.about += " " + field.Name; field.mask == nil && field.Name != "object" { // these name somebody
+		if q.about += " " + field.Name; field.mask == nil && field.Name != "object" { // these name a person
 			q.about += "=" + value
 		}
 	}
@@ -268,7 +268,7 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 	return values, f, err
 }
 
-// parseDay reads the day in a field of a form; none if it is empty.
+// parseDay reads the day in a field of a form. An empty field is no day.
 func parseDay(text string) (d day.Day, err error) {
 	if text == "" {
 		return d, nil

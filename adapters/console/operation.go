@@ -14,7 +14,7 @@ import (
 type operationPage struct {
 	*backoffice.Operation
 	Chosen int
-	// Act cancelled, reversed or booked the operation. It is nil if it is not known.
+	// Act cancelled, reversed or booked the operation. It is nil if it is unknown.
 	Act *audit.Act
 }
 
@@ -81,7 +81,7 @@ func correctOperation(q *request) (any, error) {
 	return nil, errNothing
 }
 
-// downloadProof sends the file that proves an operation. It has the numbers in full.
+// downloadProof sends the file that proves an operation. The file has unmasked numbers.
 func downloadProof(q *request) (any, error) {
 	switch {
 	case q.Trail == nil:

@@ -9,27 +9,27 @@ import (
 
 // page is a page of the console. To add one, add a row to pages, a template and a handler.
 type page struct {
-	path  string // below /console/, as http.ServeMux matches it
+	path  string // below /console/, a pattern of http.ServeMux
 	Title string
-	// Menu is the title of the entry of the menu: the page itself, if it has that title.
+	// Menu is the title of the menu entry: the page itself, if it has that title.
 	Menu string
 	// Refresh is how often the page refreshes itself, in seconds. 0 means never.
 	Refresh int
-	// memory says that the page reads the database by itself, and is shown without it.
+	// memory means that the page reads the database itself, and is shown without it too.
 	memory bool
-	// personal pages show numbers or texts: looks are recorded. narrow is for slow ones.
+	// personal pages show numbers or texts: views are recorded. narrow is for slow pages.
 	personal bool
 	narrow   string
-	// template is a file of the folder pages. A row without one shows no page.
+	// template is a file of the folder pages. A row without a template shows no page.
 	template string
 	// show answers GET, and post a form. export answers GET below the page with a file.
 	show, post, export handler
 }
 
-// handler returns what the template of its page shows, or another answer: see response.
+// handler returns the data for the template of its page, or another answer: see response.
 type handler func(*request) (any, error)
 
-// pages are all pages. Their order is that of the menu.
+// pages returns all pages, in the order of the menu.
 func pages() []*page {
 	return []*page{
 		{path: "{$}", Title: "Today", Menu: "Today", Refresh: 5, memory: true, template: "today", show: showToday},
@@ -57,7 +57,7 @@ func (l list[T]) page(title, menu string) *page {
 		template: l.path, show: l.show, post: l.narrow, export: l.export}
 }
 
-// Address is where the menu leads.
+// Address is the path of the menu entry.
 func (p *page) Address() string { return "/console/" + strings.TrimSuffix(p.path, "{$}") }
 
 // parseTemplates returns the templates by their names. Each has the layout and the parts.

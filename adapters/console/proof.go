@@ -10,7 +10,7 @@ import (
 	"bankingapi/domain/audit"
 )
 
-// proof is the check of the book that runs, or ran last, in this process.
+// proof is the running or last check of the book in this process.
 type proof struct {
 	mu     sync.Mutex
 	run    proofRun
@@ -25,9 +25,9 @@ type proofRun struct {
 	Rows         int64
 	Findings     []backoffice.Finding // at most maxFindings
 	Result       backoffice.Proof
-	// Failed says that it could not be finished, Stopped that a person stopped it.
+	// Failed means that the check could not be finished, Stopped that a person stopped it.
 	Failed, Stopped bool
-	// Last is the newest check that is recorded. The page Proof has it.
+	// Last is the newest recorded check, for the page Proof.
 	Last *audit.Act
 }
 
@@ -55,8 +55,8 @@ func showProof(q *request) (any, error) {
 	return p, err
 }
 
-// startProof begins a check, or stops the one that runs. The check goes on after the
-// answer, as one of the two that read.
+// startProof begins a check, or stops the running check. The check continues after the
+// response, and holds one of the two places to read.
 func startProof(q *request) (any, error) {
 	c, p := q.console, &q.console.proof
 	if q.field("action") == "stop" {

@@ -22,14 +22,14 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// request is one request of a session, as a handler gets it and templates see it.
+// request is one request of a session. Handlers and templates use it.
 type request struct {
 	*Options
 	*viewer
 	Page *page
-	// Wrong says why a form changed nothing.
+	// Wrong is the reason why a form changed nothing.
 	Wrong string
-	// Missed is what a search did not find. It goes into no URL and no log.
+	// Missed is the text that a search did not find. It never appears in a URL or a log.
 	Missed  string
 	console *Console
 	r       *http.Request
@@ -37,21 +37,21 @@ type request struct {
 	ctx context.Context
 	// form is the ID of the form that was sent.
 	form string
-	// customer and about are whom and what the page shows, for look. about names nobody.
+	// customer and about describe what the page shows, for look. about names no person.
 	customer int64
 	about    string
-	// status and template are those of the answer, unless it is 200 and that of the page.
+	// status and template of the answer. By default they are 200 and the template of the page.
 	status   int
 	template string
 }
 
-// view is what a template has: the request, and what the page shows.
+// view is the data of a template: the request, and what the page shows.
 type view struct {
 	*request
 	Content any
 }
 
-// On is the view of a part of the page.
+// On returns the view of a part of the page.
 func (v view) On(content any) view { return view{v.request, content} }
 
 // response is the answer of a handler that shows no page.
@@ -112,7 +112,7 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		}
 		work := func() error {
 			answer, err := handle(q)
-			// A form that leads to another page shows nothing.
+			// A form that redirects to another page shows no data.
 			if _, leads := answer.(response); err == nil && p.personal && !(leads && r.Method == http.MethodPost) {
 				err = q.look()
 			}
@@ -142,12 +142,12 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 	})
 }
 
-// caught works, and returns a panic as an error without its value, which may be anything.
+// caught calls work. It returns a panic as an error without its value, which may be anything.
 func caught(work func() error) (err error) {
 	defer func() {
 		switch cause := recover(); cause {
 		case nil:
-		case http.ErrAbortHandler: // a download is broken off
+		case http.ErrAbortHandler: // a download was interrupted
 			panic(cause)
 		default:
 			err = fault.PanicError(cause, debug.Stack())
@@ -172,7 +172,7 @@ func (q *request) answer(w http.ResponseWriter, answer any) error {
 	return nil
 }
 
-// explain says what a page answers after an error. Status 400 says why a form changed nothing.
+// explain returns the answer for an error. Status 400 explains why a form changed nothing.
 func (q *request) explain(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
@@ -199,7 +199,7 @@ func (q *request) explain(err error) *problem {
 	case fault.KindOf(err) == fault.Indeterminate && q.r.Method == http.MethodPost:
 		return errUnknown
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
-		if q.Page.narrow == "" || slices.ContainsFunc(q.Troubles(), trouble.isUnready) { // a smaller page would be read no faster
+		if q.Page.narrow == "" || slices.ContainsFunc(q.Troubles(), trouble.isUnready) { // a smaller page would not be faster
 			return errSlow
 		}
 		return &problem{errSlow.Status, errSlow.Text + " " + q.Page.narrow}
@@ -209,7 +209,7 @@ func (q *request) explain(err error) *problem {
 	return errInternal
 }
 
-// query is a value of the URL, and field one of the form that was sent.
+// query returns a value of the URL, and field a value of the form that was sent.
 func (q *request) query(name string) string { return q.r.URL.Query().Get(name) }
 func (q *request) field(name string) string { return q.r.PostForm.Get(name) }
 
@@ -223,7 +223,7 @@ func (q *request) Partners() ([]*subscription.Subscription, error) {
 	return q.Subscriptions.List(q.ctx)
 }
 
-// Hour says which time the counts of the last hour are of.
+// Hour describes the period of the counts of the last hour.
 func (q *request) Hour() string {
 	if began := q.console.activity.began; q.machine.Sub(began) < time.Hour {
 		return "since the start at " + q.local(began, "15:04")
@@ -231,7 +231,7 @@ func (q *request) Hour() string {
 	return "last hour"
 }
 
-// Said is what a form did before this page, once.
+// Said returns once what a form did before this page.
 func (q *request) Said() (text string) {
 	if q.r.Method == http.MethodGet && q.r.Header.Get("X-Live") == "" && q.Flash != "" && q.FlashPath == q.Path() {
 		text, q.Flash, q.changed = q.Flash, "", true
@@ -239,11 +239,11 @@ func (q *request) Said() (text string) {
 	return text
 }
 
-// FormToken is the value of the hidden field of one form. Each form has another one.
+// FormToken returns the value of the hidden field of one form. Each form has its own value.
 func (q *request) FormToken() string { return seal(q.box, q.ID, formToken{rand.Text(), q.machine}) }
 
-// once carries out a form of an operator, unless it was sent before. A form that changed nothing
-// because of its values, or of the database, can be sent again: the page says why.
+// once processes a form of an operator, unless it was sent before. A form that changed nothing
+// because of its values or the database can be sent again: the page gives the reason.
 func once(act handler) handler {
 	return func(q *request) (any, error) {
 		if !q.Operator {
@@ -268,7 +268,7 @@ func once(act handler) handler {
 	}
 }
 
-// done leads to the page of what a form has changed, which says so once.
+// done redirects to the page of what a form has changed. That page shows text once.
 func (q *request) done(err error, path, text string) (any, error) {
 	if err != nil {
 		return nil, err
@@ -277,8 +277,8 @@ func (q *request) done(err error, path, text string) (any, error) {
 	return q.redirect(path)
 }
 
-// look records that a page shows unmasked data, and whose. What cannot be recorded must not be
-// sent.
+// look records that a page shows unmasked data, and of which person. If it fails, the page must
+// not be sent.
 func (q *request) look() error {
 	if !q.Revealed() {
 		return nil
@@ -297,7 +297,7 @@ func (q *request) record(ctx context.Context, action, object string) error {
 	return q.Office.Audit.Keep(ctx, q.Office.Acts.New(ctx, action, object, details))
 }
 
-// keep records an act. If that fails, no unmasked data is sent. Other data is, as on a full disk.
+// keep records an act. If this fails, as on a full disk, only unmasked data is withheld.
 func (q *request) keep(action, object string) error {
 	err := q.record(q.r.Context(), action, object)
 	if err != nil && !q.Revealed() {
@@ -307,7 +307,7 @@ func (q *request) keep(action, object string) error {
 	return err
 }
 
-// by returns a context whose acts are those of the user.
+// by returns a context whose acts name the user.
 func (q *request) by(ctx context.Context, reason string) context.Context {
 	host, _ := os.Hostname() // empty if the system has none
 	return audit.By(ctx, audit.Who{Actor: q.Name, SystemUser: "console", Origin: host, Reason: reason})

@@ -15,7 +15,7 @@ type sandboxPage struct {
 	Left    int
 }
 
-// maxOrdered is how many requests a fault can be ordered for.
+// maxOrdered is the maximum number of requests for which a fault can be ordered.
 const maxOrdered = 1000
 
 func showSandbox(q *request) (any, error) {

@@ -16,24 +16,24 @@ import (
 	"bankingapi/domain/push"
 )
 
-// hit is something that was found. Path is empty if it has no page.
+// hit is a result of a search. Path is empty if it has no page.
 type hit struct {
 	Kind, Text, Note, Path string
 	Operation              *backoffice.Operation
 }
 
-// finders look for a text as all that it may be. Those after findCallerID read more than keys.
+// finders search for each meaning of a text. After findCallerID, they read more than keys.
 var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findUser, findCallerID, findPush, findRequest, findAnswer}
 
 const (
 	maxHits = 20
-	// noAccount is the kind of a hit that is not what was searched for.
+	// noAccount is the kind of a hit for a customer who does not have the searched account.
 	noAccount = "No such account of customer"
-	// instance is what the instance of an error has before its X-Request-Id.
+	// instance is the prefix of the X-Request-Id in the instance of an error.
 	instance = "urn:request:"
 )
 
-// showSearch looks for the text that the URL has sealed, or for an ID in its path.
+// showSearch searches for the encrypted text in the URL, or for an ID in its path.
 func showSearch(q *request) (any, error) {
 	text := q.r.PathValue("id")
 	if ref := q.query("q"); ref != "" {
@@ -44,8 +44,8 @@ func showSearch(q *request) (any, error) {
 	return searchFor(q, text)
 }
 
-// search takes the form, so that no URL has the text. Several hits have a page of their
-// own, to which Back leads.
+// search processes the form, so that no URL has the text. Several hits are shown on their own
+// page, so that Back returns to it.
 func search(q *request) (any, error) {
 	answer, err := searchFor(q, q.field("q"))
 	if hits, isPage := answer.([]hit); isPage && len(hits) > 1 {
@@ -54,8 +54,8 @@ func search(q *request) (any, error) {
 	return answer, err
 }
 
-// searchFor looks for a text, and records it. It ends at an operation: no other thing has its
-// ID, and partners use a CallerId as X-Request-Id too. A single hit is opened at once.
+// searchFor searches for a text, and records it. It stops at an operation: nothing else has the
+// same ID, and partners also use a CallerId as X-Request-Id. It opens a single hit directly.
 func searchFor(q *request, text string) (any, error) {
 	if text = strings.TrimSpace(text); text == "" {
 		return []hit(nil), nil
@@ -86,7 +86,7 @@ func searchFor(q *request, text string) (any, error) {
 	return hits, nil
 }
 
-// findOperation takes an ID with its dashes or without them.
+// findOperation finds an operation by its ID, with or without dashes.
 func findOperation(q *request, text string) ([]hit, error) {
 	digits, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(text, instance), "-", ""))
 	if err != nil || len(digits) != len(operation.ID{}) {
@@ -100,9 +100,9 @@ func findOperation(q *request, text string) ([]hit, error) {
 	return []hit{{Kind: "Operation", Text: id.String(), Operation: &found, Path: salePath(id, 0)}}, err
 }
 
-// findCustomer takes the number of a customer who has a holding or an account, or asked for a
-// sale that was refused. It also takes an account as BRANCH-CUSTOMER-SUFFIX, with or without its
-// currency. If a customer has no such account, it says so and does not open the customer.
+// findCustomer accepts the number of a customer who has a holding or an account, or requested a
+// sale that was refused. It also accepts an account as BRANCH-CUSTOMER-SUFFIX, with or without
+// its currency. If the customer has no such account, the hit says so and opens no page.
 func findCustomer(q *request, text string) (hits []hit, err error) {
 	parts := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("-/. ", r) })
 	single := len(parts) == 1 && parts[0] == text
@@ -146,7 +146,7 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 	return hits, nil
 }
 
-// findCallerID finds the operations of a CallerId. One that stored nothing has no page.
+// findCallerID finds the operations of a CallerId. If one stored nothing, it has no page.
 func findCallerID(q *request, text string) (hits []hit, err error) {
 	partners, err := q.Subscriptions.List(q.ctx)
 	if err != nil {
@@ -182,7 +182,7 @@ func findRequest(q *request, text string) ([]hit, error) {
 	})
 }
 
-// findAnswer looks in the log of requests, if nothing else was found.
+// findAnswer searches the log of requests if nothing else was found.
 func findAnswer(q *request, text string) ([]hit, error) {
 	if q.about != "" {
 		return nil, nil
@@ -205,7 +205,7 @@ func findPush(q *request, text string) ([]hit, error) {
 	})
 }
 
-// hitsOf are the first rows that an ID finds.
+// hitsOf returns the first rows that an ID finds.
 func hitsOf[T any](rows iter.Seq2[T, error], show func(*T) hit) (hits []hit, err error) {
 	for row, err := range rows {
 		if err != nil {

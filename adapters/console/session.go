@@ -22,36 +22,36 @@ import (
 )
 
 const (
-	// idle is how long a session lasts without a request, and a form can be sent.
+	// idle is how long a session lasts without a request, and how long a form is valid.
 	idle = 8 * time.Hour
-	// renewal is after how long the cookie of a session in use is made anew.
+	// renewal is the age at which the cookie of a session in use is renewed.
 	renewal = 5 * time.Minute
 )
 
-// session is one browser of one user. The cookie has all of it, sealed, so that every
-// replica with the same key knows it.
+// session is one browser of one user. The cookie has the whole session, encrypted, so that
+// every replica with the same key can read it.
 type session struct {
 	ID, Name string
 	// Operator is false for a viewer, who sees masked numbers and no texts.
 	Operator, Unmasked bool
-	// Browser is what the browser says of itself with every request.
+	// Browser is the User-Agent header of the browser.
 	Browser string
 	Used    time.Time
-	// Flash is what a form did. The next page at FlashPath shows it, once.
+	// Flash says what a form did. The next page at FlashPath shows it once.
 	Flash, FlashPath string
 
 	*boxes
-	changed bool // so that the browser needs a new cookie
+	changed bool // the browser needs a new cookie
 	over    bool
 }
 
-// boxes seal what browsers get. refs is for references, which every session can read.
+// boxes encrypt what browsers get. refs is for references, which every session can read.
 type boxes struct{ box, refs cipher.AEAD }
 
 // Revealed reports whether the session shows numbers and texts in full.
 func (s *session) Revealed() bool { return s.Operator && s.Unmasked }
 
-// refer returns a text for a URL or a form that only this service can read.
+// refer encrypts a value for a URL or a form, so that only this service can read it.
 func (s *session) refer(value any) string { return seal(s.refs, "reference", value) }
 
 func (s *session) follow(text string, into any) error {
@@ -61,7 +61,7 @@ func (s *session) follow(text string, into any) error {
 	return nil
 }
 
-// seal encrypts a value for a purpose, so that it has no other one.
+// seal encrypts a value for a purpose, so that it cannot be used for another purpose.
 func seal(box cipher.AEAD, purpose string, value any) string {
 	plain, _ := json.Marshal(value)                                                         // texts, numbers and times
 	return base64.RawURLEncoding.EncodeToString(box.Seal(nil, nil, plain, []byte(purpose))) //nolint:gosec // the cipher makes the nonce
@@ -76,26 +76,26 @@ func unseal(box cipher.AEAD, purpose, text string, into any) bool {
 	return err == nil && json.Unmarshal(plain, into) == nil
 }
 
-// formToken is in each form, sealed for its session: a page of another site cannot make one.
+// formToken is in each form, encrypted for its session: a page of another site cannot make it.
 type formToken struct {
 	Form string
 	Made time.Time
 }
 
-// sessions are what this replica knows of all sessions.
+// sessions has what this replica stores about sessions.
 type sessions struct {
 	*Options
 	boxes
 
 	mu sync.Mutex
-	// over are ended sessions and forms that were carried out, for as long as they are valid.
+	// over has ended sessions and processed forms, for as long as they would be valid.
 	over    map[string]time.Time
-	address string    // of the console, as links have it
-	token   string    // of the link that was not used yet
+	address string    // of the console, for links
+	token   string    // of the unused link
 	asked   time.Time // when the last link was asked for
 }
 
-// newSessions makes a key for Options without one. A link signs in until the service ends.
+// newSessions makes a key if Options has none. Without a proxy, sessions end with the service.
 func newSessions(o *Options) *sessions {
 	if len(o.Key) == 0 {
 		o.Key = []byte(rand.Text())
@@ -110,22 +110,22 @@ func newSessions(o *Options) *sessions {
 }
 
 func newBox(key [sha256.Size]byte) cipher.AEAD {
-	block, _ := aes.NewCipher(key[:])             // 32 bytes are a key
-	box, _ := cipher.NewGCMWithRandomNonce(block) // of AES
+	block, _ := aes.NewCipher(key[:])             // a key of 32 bytes is valid
+	box, _ := cipher.NewGCMWithRandomNonce(block) // AES has the required block size
 	return box
 }
 
-// behindProxy reports whether an identity proxy says who the user is.
+// behindProxy reports whether an identity proxy names the user.
 func (s *sessions) behindProxy() bool { return s.UserHeader != "" }
 
-// customer names a customer in the audit: a search finds it, and nobody can read it.
+// customer returns a customer's name for the audit. A search finds it; it hides the number.
 func (s *sessions) customer(n int64) string {
 	mac := hmac.New(sha256.New, s.Key)
 	_, _ = fmt.Fprintf(mac, "console audit %d", n) // it never fails
 	return "customer " + hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// end ends a session, or takes a form. It reports false if that was done before.
+// end ends a session, or marks a form as used. It returns false if this was done before.
 func (s *sessions) end(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *sessions) giveBack(form string) {
 	delete(s.over, form)
 }
 
-// readFormToken returns the ID of a form that the session got.
+// readFormToken returns the ID of a form that was made for the session.
 func (s *sessions) readFormToken(of *session, text string) (form string, err error) {
 	var token formToken
 	if !unseal(s.box, of.ID, text, &token) || token.Form == "" || s.Machine().Sub(token.Made) > idle {
@@ -153,8 +153,8 @@ func (s *sessions) readFormToken(of *session, text string) (form string, err err
 	return token.Form, nil
 }
 
-// link returns the unused link, or makes one. Without an address it leads where the last one
-// does, and is empty if it is asked for too often.
+// link returns the unused link, or makes a new link. Without an address it uses the last
+// address, and returns "" if links are requested too often.
 func (s *sessions) link(address string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *sessions) link(address string) string {
 	return "http://" + address + "/console/enter?token=" + s.token
 }
 
-// spend reports whether the token is that of the link, which is used then.
+// spend reports whether the token belongs to the unused link. If so, the link is used.
 func (s *sessions) spend(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *sessions) begin(r *http.Request, user string) *session {
 	return &session{ID: rand.Text(), Name: user, Browser: r.UserAgent(), boxes: &s.boxes, changed: true}
 }
 
-// find returns the session of a request, or nil. If another browser sends it, it ends.
+// find returns the session of a request, or nil. It ends a session that another browser sends.
 func (s *sessions) find(r *http.Request) *session {
 	found := &session{boxes: &s.boxes}
 	cookie, err := r.Cookie(cookieName(r, ""))
@@ -203,8 +203,8 @@ func (s *sessions) find(r *http.Request) *session {
 	return found
 }
 
-// save sends the browser its session if it has changed or is old. A page that refreshes
-// itself is idle.
+// save sends the session to the browser if it has changed or is old. A page that refreshes
+// itself does not count as use.
 func (s *sessions) save(w http.ResponseWriter, r *http.Request, of *session) {
 	if now := s.Machine(); of.changed || now.Sub(of.Used) > renewal && r.Header.Get("X-Live") == "" {
 		of.Used = now
@@ -238,7 +238,7 @@ func (s *sessions) isFromProxy(r *http.Request) bool {
 // proxied returns the user that a trusted proxy names, or nothing.
 func (s *sessions) proxied(r *http.Request) string {
 	names := r.Header.Values(s.UserHeader)
-	if !s.isFromProxy(r) || len(names) != 1 || len(names[0]) > 200 { // a proxy that appends to what the client sent is not trusted either
+	if !s.isFromProxy(r) || len(names) != 1 || len(names[0]) > 200 { // rejects also a proxy that appends to the header of the client
 		return ""
 	}
 	return strings.TrimSpace(names[0])

@@ -18,17 +18,17 @@ import (
 
 type subscriptionsPage struct {
 	Rows []subscriber
-	Rate picture // of the only one
-	// New has the fields of a new one.
+	Rate picture // if the page shows one subscription
+	// New has the fields of the form for a new subscription.
 	New *subscription.Subscription
-	// NewKeys are shown once, after they were made. Done says what made them.
+	// NewKeys are shown once, after they were made. Done describes the change that made them.
 	NewKeys keys
 	Done    string
 }
 
 type keys map[subscription.Slot]subscription.Key
 
-// subscriber is a subscription and what it did on this replica.
+// subscriber is a subscription and its use of this replica.
 type subscriber struct {
 	*subscription.Subscription
 	Used    string // the busiest minute of the last hour
@@ -37,7 +37,7 @@ type subscriber struct {
 
 func subscriptionPath(name string) string { return with("/console/subscription", "name", name) }
 
-// subscribers are all subscriptions, or that with the name.
+// subscribers returns all subscriptions, or the subscription with the name.
 func subscribers(q *request, name string) (all []subscriber, err error) {
 	found, err := q.Subscriptions.List(q.ctx)
 	refused := q.console.activity.lastHour(q.machine).Refused
@@ -66,7 +66,7 @@ func subscribers(q *request, name string) (all []subscriber, err error) {
 func showSubscriptions(q *request) (any, error) {
 	rows, err := subscribers(q, "")
 	p := subscriptionsPage{Rows: rows, New: new(subscription.Subscription)}
-	if q.field("action") == "create" { // it was refused, and keeps what was typed
+	if q.field("action") == "create" { // the form was refused, and keeps what the operator typed
 		*p.New, _ = fieldsOf(q, p.New)
 		p.New.Name = q.field("name")
 	}
@@ -82,7 +82,7 @@ func newSubscriptionPage(q *request, err error, name, done string, made keys) (a
 		return nil, err
 	}
 	rows, err := subscribers(q, name)
-	if err != nil && made != nil { // they are shown now or never
+	if err != nil && made != nil { // the keys can be shown only now
 		rows, err = []subscriber{{Subscription: &subscription.Subscription{Name: name}}}, nil
 	}
 	q.template = "subscription"
@@ -118,7 +118,7 @@ func exportSubscriptions(q *request) (any, error) {
 	return download(q, "subscriptions", subscriptionColumns, rowsOf(all))
 }
 
-// changeSubscription carries out a form. What takes something from a caller must be confirmed.
+// changeSubscription processes a form. What may restrict a caller must be confirmed.
 func changeSubscription(q *request) (any, error) {
 	name, action := q.field("name"), q.field("action")
 	if action != "create" && action != "activate" && q.field("confirm") != "yes" {
@@ -153,12 +153,12 @@ func changeSubscription(q *request) (any, error) {
 	return nil, errNothing
 }
 
-// Terms is a text that differs if the fields of a subscription differ.
+// Terms returns a text that differs if the fields of a subscription differ.
 func (q *request) Terms(s *subscription.Subscription) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(subscriptions.Differences(nil, s, q.Zone), "\n"))))
 }
 
-// revise changes a subscription to the fields of a form, unless others were set since it was shown.
+// revise applies the fields of a form to a subscription, unless it was changed meanwhile.
 func revise(ctx context.Context, q *request, name string) (any, error) {
 	var changes []string
 	err := q.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
@@ -180,7 +180,7 @@ func revise(ctx context.Context, q *request, name string) (any, error) {
 	return q.done(err, subscriptionPath(name), name+" is changed: "+strings.Join(changes, "; ")+". Every replica follows within 5 seconds.")
 }
 
-// fieldsOf returns the fields of a form, with an error too.
+// fieldsOf returns the fields of a form, even if it returns an error.
 func fieldsOf(q *request, before *subscription.Subscription) (fields subscription.Subscription, err error) {
 	fields = subscription.Subscription{AppKey: q.field("appkey"), Channel: q.field("channel"), TellerName: q.field("teller"), RequireCallerID: q.field("callerid") == "required",
 		ClientCertificate: strings.ToLower(strings.ReplaceAll(q.field("certificate"), ":", ""))} // as it is stored

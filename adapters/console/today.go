@@ -22,11 +22,11 @@ type todayPage struct {
 	Hours, Rate, Latency picture
 	Check                proofRun // of this process
 	Checks               []summary.Check
-	// Unread says why the database could not be read. What is of it is not known then.
+	// Unread is the reason why the database could not be read. Then values from it are unknown.
 	Unread string
 }
 
-// Funds are the funds and currencies of those sales, most sold first.
+// Funds returns the funds and currencies of the received sales, most sold first.
 func (p todayPage) Funds() []backoffice.SalesKey {
 	sales := maps.Clone(p.Received.Sales)
 	maps.DeleteFunc(sales, func(of backoffice.SalesKey, _ backoffice.SalesSum) bool {
@@ -52,32 +52,32 @@ func showToday(q *request) (any, error) {
 		p.glanced, p.Unread = glanced{}, known.Text
 	}
 	p.Rate, p.Latency = minutes(q, "", p.rate), minutes(q, "ms", p.slow, p.median)
-	p.Hours = chart("an hour", true, nil, append(p.hours[:], p.hours[23]), append(p.yesterday[:], p.yesterday[23])) // the last bar needs an end
+	p.Hours = chart("an hour", true, nil, append(p.hours[:], p.hours[23]), append(p.yesterday[:], p.yesterday[23])) // the last bar needs an end point
 	p.Hours.From, p.Hours.To = "00:00", "24:00"
 	return p, nil
 }
 
-// minutes is a chart of values of the last minutes, the running one last.
+// minutes returns a chart of values of the last minutes, the current minute last.
 func minutes(q *request, unit string, lines ...[]float64) picture {
 	p := chart(unit, false, nil, lines...)
 	p.From, p.To = q.local(q.machine.Add(-time.Duration(len(lines[0])-1)*time.Minute), "15:04"), q.local(q.machine, "15:04")
 	return p
 }
 
-// glance is what the page Today keeps of what it read from the database.
+// glance caches what the page Today read from the database.
 type glance struct {
 	mu             sync.Mutex
 	today, dayPast tally
-	busy           glanced   // what was read last with many operations in the last minutes
+	busy           glanced   // the last values read while the last minutes had many operations
 	busyAt         time.Time // of the machine
 	corrected      [2]operation.ID
 }
 
 type glanced struct {
 	Received backoffice.Received
-	// Counted is until when Received counts so far, the zero time if it counts all.
+	// Received counts until Counted so far. Counted is zero if Received is complete.
 	Counted time.Time
-	// hours are the sales that were received in each hour today, and yesterday.
+	// hours and yesterday count the sales received in each hour of today and yesterday.
 	hours, yesterday [hoursOfDay]float64
 	Due              dueDays
 	Checked          *audit.Act
@@ -86,7 +86,7 @@ type glanced struct {
 func (g *glance) read(q *request) (now glanced, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// This replica, another one or a command may have changed what became of a sale that was counted.
+	// This replica, another replica or a command may have changed the result of a counted sale.
 	for i, action := range [...]string{"sales.cancel", "sales.reverse"} {
 		for act, err := range q.Office.Reader.Acts(q.ctx, backoffice.Query{Action: action, Since: q.machine.Add(-2 * tallyAge), Limit: 1, Order: backoffice.Newest}) {
 			if err != nil {
@@ -131,31 +131,31 @@ func (g *glance) read(q *request) (now glanced, err error) {
 	return now, err
 }
 
-// tally counts what the bank received on a day, so that a page reads the last minutes
-// only. It starts anew every hour, and if a sale was cancelled or reversed.
+// tally counts what the bank received on a day, so that a page reads only the last minutes. It
+// restarts every hour, and if a sale was cancelled or reversed.
 type tally struct {
 	started time.Time // of the machine
 	day     day.Day
-	until   time.Time // what came before is counted
+	until   time.Time // everything before this time is counted
 	sum     backoffice.Received
 	hours   [hoursOfDay]float64
 }
 
 const (
-	// hoursOfDay are those of the clock. If it is set back, one of them counts two.
+	// hoursOfDay are hours of the clock. If it is set back, one of them counts two hours.
 	hoursOfDay = 24
 	tallyAge   = time.Hour
-	// tallyTime is how long a page counts. The next one goes on.
+	// tallyTime is how long a page counts. The next page continues.
 	tallyTime = time.Second
-	// tallyOpen is for how long an operation may be stored after its ID was made.
+	// tallyOpen is the maximum time between making the ID of an operation and storing it.
 	tallyOpen = 2 * time.Minute
-	// busyFrom operations in the last minutes are not counted for each page: that would take
+	// From busyFrom operations in the last minutes, not every page counts them: this would take
 	// processor time from the callers.
 	busyFrom = 5000
 	busyAge  = 5 * time.Second
 )
 
-// sold is how many sales were received.
+// sold returns the number of received sales.
 func sold(r backoffice.Received) (sales int64) {
 	for key, sum := range r.Sales {
 		if !key.Waited {
@@ -165,9 +165,9 @@ func sold(r backoffice.Received) (sales int64) {
 	return sales
 }
 
-// count counts on until ctx ends. It leaves out the last minutes: more may be stored.
+// count continues to count until ctx ends. It omits the last minutes: more may be stored.
 func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
-	// A sandbox can go back to its beginning. Its book is small.
+	// A sandbox can be reset. Its book is small.
 	if t.day != of || q.Sandbox != nil || q.machine.Sub(t.started).Abs() > tallyAge {
 		*t = tally{started: q.machine, day: of, until: of.Start(q.Zone)}
 	}

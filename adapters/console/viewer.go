@@ -11,7 +11,7 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// viewer shows values as a session may see them, at the time of the machine and the bank.
+// viewer formats values as a session may see them, at the time of the machine and the bank.
 type viewer struct {
 	*session
 	zone          *time.Location
@@ -24,7 +24,7 @@ func (c *Console) viewer(s *session) *viewer {
 
 const hidden = "******"
 
-// Mask returns what the session may see of a text that names somebody.
+// Mask returns what the session may see of a text that names a person.
 func (v *viewer) Mask(of bookfile.Personal, text string) string {
 	runes := []rune(text)
 	n := len(runes)
@@ -41,7 +41,7 @@ func (v *viewer) Mask(of bookfile.Personal, text string) string {
 	return "hidden (" + plural(n, "character") + ")"
 }
 
-// Number, User and Text are what the session may see of a customer, a user and a caller's text.
+// Number, User and Text return what the session may see of a customer, a user and a text.
 func (v *viewer) Number(n int64) string   { return v.Mask(bookfile.Customer, strconv.FormatInt(n, 10)) }
 func (v *viewer) User(id string) string   { return v.Mask(bookfile.User, id) }
 func (v *viewer) Text(text string) string { return v.Mask(bookfile.Message, text) }
@@ -51,25 +51,25 @@ func (v *viewer) Account(a fund.AccountKey) string {
 	return strconv.FormatInt(a.BranchCode, 10) + "-" + v.Number(a.CustomerNo) + "-" + v.Mask(bookfile.Suffix, strconv.FormatInt(a.AccountSuffix, 10)) + " " + a.Currency.Code()
 }
 
-// Customer is the path of a customer's page. Nobody can read the number in it.
+// Customer returns the path of a customer's page. The number in it is encrypted.
 func (v *viewer) Customer(n int64) string { return "/console/customer/" + v.refer(n) }
 
-// Moment is an instant in the bank's time zone, and Now the time of the bank.
+// Moment returns an instant in the bank's time zone, and Now the time of the bank.
 func (v *viewer) Moment(t time.Time) time.Time             { return t.In(v.zone) }
 func (v *viewer) Now() time.Time                           { return v.Moment(v.bank) }
 func (v *viewer) local(at time.Time, layout string) string { return v.Moment(at).Format(layout) }
 
-// City is the last part of the name of the bank's time zone.
+// City returns the last part of the name of the bank's time zone.
 func (v *viewer) City() string { return strings.ReplaceAll(path.Base(v.zone.String()), "_", " ") }
 
-// Day is the bank's day of an instant, and Today its current one.
+// Day returns the bank's day of an instant, and Today the current day of the bank.
 func (v *viewer) Day(at time.Time) day.Day { return day.Of(at, v.zone) }
 func (v *viewer) Today() day.Day           { return v.Day(v.bank) }
 
-// DaysSince is how many whole days ago a time of the machine was.
+// DaysSince returns the number of whole days since a time of the machine.
 func (v *viewer) DaysSince(at time.Time) int { return max(0, int(v.machine.Sub(at).Hours()/24)) }
 
-// LastDay is the last whole day before a time, none for the zero time.
+// LastDay returns the last whole day before a time, or no day for the zero time.
 func (v *viewer) LastDay(at time.Time) (last day.Day) {
 	if at.IsZero() {
 		return last
