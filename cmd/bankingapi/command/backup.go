@@ -39,7 +39,7 @@ func backup(c *call) error {
 	if err := c.openBook(); err != nil {
 		return err
 	}
-	proof, err := c.office.Verify(audit.By(c.Context(), audit.Who{}), nil, backoffice.Watch{}) // the copy stays as it is
+	proof, err := c.office.Verify(audit.By(c.Context(), audit.Who{}), nil, backoffice.Watch{}) // without an act in the audit, so that the copy is not changed
 	if err != nil {
 		return fmt.Errorf("the copy was written, but could not be checked: %w", err)
 	}
@@ -95,8 +95,8 @@ func restore(c *call, against []string) error {
 	return verifyBook(c, against, nil)
 }
 
-// keepNewerCheckpoints renames the file of checkpoints that the restored log does not have,
-// so that the log goes on from its backup.
+// keepNewerCheckpoints renames the file of checkpoints that the restored log does not have, so
+// that the log continues from the backup.
 func keepNewerCheckpoints(c *call) error {
 	file, err := c.keeper.Ahead(c.Context())
 	if err != nil || file == "" {
@@ -110,19 +110,19 @@ func keepNewerCheckpoints(c *call) error {
 	return nil
 }
 
-// unused is a name beside the file that no file has.
+// unused returns a new file name in the same folder.
 func unused(file string) string {
 	aside := file + ".replaced-1"
-	for n := 2; isFile(aside); n++ { // what was kept before stays
+	for n := 2; isFile(aside); n++ { // files that were kept earlier stay
 		aside = fmt.Sprintf("%s.replaced-%d", file, n)
 	}
 	return aside
 }
 
-// sqliteHead begins every SQLite database.
+// sqliteHead is the beginning of every SQLite database.
 const sqliteHead = "SQLite format 3\x00"
 
-// checkBook returns an error if the copy of the backup is no book that this program can use.
+// checkBook returns an error if this program cannot use the copy of the backup as a book.
 func checkBook(c *call, copied, backup string) error {
 	settings := c.settings
 	settings.Storage.DSN = bootstrap.Secret(copied)
@@ -135,12 +135,12 @@ func checkBook(c *call, copied, backup string) error {
 	case schema.Version > schema.Wanted:
 		return fmt.Errorf("%s has schema version %d, but this program only knows version %d: nothing was changed, use a newer program", backup, schema.Version, schema.Wanted)
 	case schema.Version == schema.Wanted:
-		c.settings.Log.Level = "error" // verify says why there is no trail, and nothing is migrated
+		c.settings.Log.Level = "error" // verify reports why no trail is kept, and nothing is migrated
 	}
 	return nil
 }
 
-// makeRoom keeps the files of a book that is there under another name.
+// makeRoom renames the files of an existing book to keep them.
 func makeRoom(c *call, book string) error {
 	if info, err := os.Stat(book); c.is("replace") && err == nil && info.Size() > 0 {
 		if err := bootstrap.CheckAlone(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
@@ -163,7 +163,7 @@ func makeRoom(c *call, book string) error {
 	return nil
 }
 
-// isFile reports whether there is a file, or something that cannot be looked at.
+// isFile reports whether a file with this name exists, or may exist but cannot be inspected.
 func isFile(name string) bool {
 	_, err := os.Lstat(name)
 	return !errors.Is(err, fs.ErrNotExist)

@@ -53,17 +53,17 @@ func (c *call) load() (err error) {
 	return err
 }
 
-// serviceOptions are those of the program and those of each service. A link to the
-// console is printed on a line of its own.
+// serviceOptions returns the options of the program and of each service. A link to the console
+// is printed on its own line.
 func (c *call) serviceOptions() bootstrap.Option {
 	built := thisBuild()
 	return bootstrap.Options(c.options, bootstrap.WithVersion(built.Version, built.Commit), bootstrap.WithProfiles(profiles()),
 		bootstrap.WithConsoleLink(func(link string) { _ = c.print("console: %s\n", link) }))
 }
 
-// openAny opens the book, which must exist: only serve and migrate up create one. A
-// command that has no --as changes nothing, verify no more than its act, and --dry-run
-// nothing. It settles and signs nothing in the background, and logs only warnings and
+// openAny opens the book. The book must exist: only serve and migrate up create books. A
+// command without --as changes nothing, except that verify writes its act. --dry-run changes
+// nothing. openAny settles and signs nothing in the background, and logs only warnings and
 // errors. The book is closed when the command ends.
 func (c *call) openAny() (err error) {
 	quiet := c.settings
@@ -81,7 +81,7 @@ func (c *call) openAny() (err error) {
 	return err
 }
 
-// openBook is openAny for a book that must have the schema of this program.
+// openBook calls openAny. The book must have the schema of this program.
 func (c *call) openBook() (err error) {
 	if err = c.openAny(); err == nil {
 		c.office, err = c.app.Backoffice(c.Context())
@@ -92,8 +92,8 @@ func (c *call) openBook() (err error) {
 	return err
 }
 
-// close closes the book, if it is open. After a signal it still closes in order.
-// The settings limit how long that takes.
+// close closes the book if it is open. It also closes in order after a signal. The settings
+// limit how long this takes.
 func (c *call) close() error {
 	app := c.app
 	if c.app = nil; app == nil {
@@ -106,13 +106,13 @@ func (c *call) close() error {
 	return app.CloseBecause(context.WithoutCancel(c.Context()), reason)
 }
 
-// print writes data to standard output. What is no data goes to standard error (PrintErrf).
+// print writes data to standard output. Everything else goes to standard error (PrintErrf).
 func (c *call) print(format string, args ...any) error {
 	_, err := fmt.Fprintf(c.OutOrStdout(), format, args...)
 	return err
 }
 
-// done says on standard error what was done, unless it failed.
+// done prints on standard error what was done, unless it failed.
 func (c *call) done(err error, format string, args ...any) error {
 	if err == nil {
 		c.PrintErrf(format, args...)
@@ -120,7 +120,7 @@ func (c *call) done(err error, format string, args ...any) error {
 	return err
 }
 
-// text is the value of a flag. It is empty if the command does not have the flag.
+// text returns the value of a flag. It is empty if the command does not have the flag.
 func (c *call) text(name string) string {
 	if flag := c.Flag(name); flag != nil {
 		return flag.Value.String()
@@ -140,7 +140,7 @@ func (c *call) list(name string) []string {
 	return list
 }
 
-// who is the person who runs the command, for the audit: --as, or else the system user.
+// who returns the person who runs the command, for the audit: --as, or the system user.
 func (c *call) who() audit.Who {
 	who := audit.Who{SystemUser: fmt.Sprintf("uid %d", os.Getuid()), Reason: c.text("reason")} // in a container without /etc/passwd
 	if current, err := user.Current(); err == nil {
@@ -190,8 +190,8 @@ func checkFlags(cmd *cobra.Command) error {
 	return nil
 }
 
-// flagText is the text of a flag: one of a few, or that of a setting. bootstrap.Load parses
-// those, so that it can report the problems of all settings at once.
+// flagText is the text of a flag: one of a few values, or a setting. bootstrap.Load parses the
+// settings, so that it can report the problems of all settings at once.
 type flagText struct {
 	text, form string
 	of         []string // nil for a setting
@@ -209,7 +209,7 @@ func (t *flagText) Set(text string) error {
 }
 
 func addSettingFlags(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false // help sorts all but the settings
+	cmd.Flags().SortFlags = false // help sorts all flags except the settings
 	for _, s := range settings.All() {
 		value := &flagText{s.Default, s.Form, nil}
 		flag := cmd.Flags().VarPF(value, s.Path, "", s.Usage)
@@ -222,16 +222,16 @@ func addSettingFlags(cmd *cobra.Command) {
 	}
 }
 
-// isSetting reports whether a flag is one of a setting: only those have a section.
+// isSetting reports whether a flag is a setting: only settings have a section in the name.
 func isSetting(flag *pflag.Flag) bool { return strings.Contains(flag.Name, ".") }
 
-// completeFlag gives a flag, which the command has, its values for shell completion.
+// completeFlag sets the values of an existing flag for shell completion.
 func completeFlag(cmd *cobra.Command, name string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// openInput opens a file, or for - standard input until a signal comes: nobody may be
-// writing it.
+// openInput opens a file. For - it opens standard input until a signal arrives, because
+// possibly no program writes to it.
 func (c *call) openInput(name string) (io.ReadCloser, error) {
 	if name != "-" {
 		return os.Open(name)
@@ -245,7 +245,7 @@ func (c *call) openInput(name string) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// readInput reads the whole of openInput.
+// readInput reads the whole input of openInput.
 func (c *call) readInput(name string) ([]byte, error) {
 	file, err := c.openInput(name)
 	if err != nil {

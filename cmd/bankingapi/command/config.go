@@ -20,8 +20,8 @@ func config(c *call) error {
 	return c.write("config", list)
 }
 
-// warnOfRisks writes what may lose data. A database that cannot be asked within 5
-// seconds makes no setting invalid.
+// warnOfRisks prints what may lose data. If the database does not respond within 5 seconds, the
+// settings are still valid.
 func warnOfRisks(c *call) {
 	ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
 	defer cancel()

@@ -33,7 +33,7 @@ func reverseSale(c *call, id operation.ID) error {
 	return c.done(about(err, "operation "+c.args[0]), "Reversed by %s.\n", reversal)
 }
 
-// about puts what an error is about before its text for people.
+// about puts the subject of an error before its text for people.
 func about(err error, what string) error {
 	if err == nil {
 		return nil
@@ -68,8 +68,8 @@ func adjustAccount(c *call) error {
 	})
 }
 
-// adjust changes a position without faults by the difference of --by. A text that is no
-// number is an absent one, which change refuses.
+// adjust changes a position without faults by the difference of --by. A text that is not a
+// number counts as absent, and change refuses it.
 func adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
 	if len(faults) > 0 {
 		return wrongUsef("%s: %s", faults[0].Pointer[1:], faults[0].Detail)

@@ -53,7 +53,7 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 	imported, err := bookfile.Import(c.Context(), c.office, kind, io.TeeReader(file, work), bookfile.Options{
 		ImportOptions: o, Name: name,
 		Phase: func(phase string, lines int64) {
-			if phase != "reading" { // startProgress counts its bytes
+			if phase != "reading" { // startProgress already counts its bytes
 				work.enter(importing+", "+phase, lines)
 			}
 		},
@@ -73,7 +73,7 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 	return nil
 }
 
-// badLines lists the bad lines of a file that an error has, for people.
+// badLines lists the bad lines of a file in an error, for people.
 func badLines(name string, err error) string {
 	var text strings.Builder
 	if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
@@ -111,7 +111,7 @@ var saleStates = map[string]operation.State{
 	"failed": operation.Failed, "8": operation.Failed,
 }
 
-// readFilter refuses flags that do not fit, and reads the others.
+// readFilter reads the flags, and refuses flags that do not apply.
 func readFilter(c *call) (q bookfile.Query, err error) {
 	kind := c.args[0]
 	fit := append(strings.Fields(told(c.Command, kind)), "format", "spreadsheet", "config")
@@ -161,15 +161,15 @@ func export(c *call, filter bookfile.Query) error {
 	}
 	var narrowed []string
 	for _, name := range strings.Fields(flags) {
-		if flag := c.Flags().Lookup(name); flag.Changed && slices.Contains([]string{"customer", "user", "object"}, name) { // these name somebody
+		if flag := c.Flags().Lookup(name); flag.Changed && slices.Contains([]string{"customer", "user", "object"}, name) { // these name a person
 			narrowed = append(narrowed, name)
 		} else if flag.Changed {
 			narrowed = append(narrowed, name+"="+flag.Value.String())
 		}
 	}
 	details := strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
-	// Rows that can be asked for by customer or user have their data. Operations do not
-	// name the customer.
+	// Rows that can be filtered by customer or user contain their data. Operations do not name
+	// the customer.
 	if filter.CustomerNo != 0 || kind != "operations" && strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
 		isKept = c.look("export", kind, details)
 	}
@@ -192,7 +192,7 @@ func export(c *call, filter bookfile.Query) error {
 	if isKept {
 		c.look("exported", kind, details)
 	}
-	if err == nil && filter.Follow { // only a signal ends it
+	if err == nil && filter.Follow { // only a signal stops it
 		c.Annotations["interrupted"] = "the output has everything up to then"
 		err = context.Cause(c.Context())
 	}
@@ -209,8 +209,8 @@ func (c *call) day(flag, example string) (d day.Day, err error) {
 	return d, err
 }
 
-// moment parses the text of a flag: a day in the bank's time zone, which has a start and an
-// end, or a time, which is both. An empty text returns zero times.
+// moment parses the text of a flag: a day in the bank's time zone, with its start and end, or a
+// time, which is both start and end. For an empty text it returns zero times.
 func (c *call) moment(flag string) (start, end time.Time, err error) {
 	text := c.text(flag)
 	if text == "" {

@@ -12,10 +12,10 @@ import (
 	"bankingapi/adapters/settings"
 )
 
-// helpWidth is the width of help texts, but for examples.
+// helpWidth is the width of help texts, except examples.
 const helpWidth = 80
 
-// texts are those of all commands. A command begins with # and its path. Then come the
+// texts has the texts of all commands. A command begins with # and its path. Then follow the
 // usage, a summary, a head of lines "name: text", a description and examples. Subcommands
 // inherit the head. It has:
 //
@@ -32,7 +32,7 @@ const helpWidth = 80
 //go:embed help.txt
 var texts string
 
-// described returns a command with its texts. It takes the arguments of its usage:
+// described returns a command with its texts. The command accepts the arguments of its usage:
 // [NAME] is optional, and a|b is one of the words.
 func described(path string) *cobra.Command {
 	_, text, _ := strings.Cut("\n"+texts, "\n# "+path+"\n")
@@ -63,7 +63,7 @@ func described(path string) *cobra.Command {
 	return cmd
 }
 
-// told is a text of the head of a command, or of its parents.
+// told returns a text of the head of a command, or of its parents.
 func told(cmd *cobra.Command, name string) string {
 	for ; cmd != nil; cmd = cmd.Parent() {
 		if text, ok := cmd.Annotations[name]; ok {
@@ -99,7 +99,7 @@ func checkArguments(cmd *cobra.Command, wanted, args []string) error {
 	return wrongUsef("%s are missing", strings.Join(missing, " and "))
 }
 
-// hasSettings reports whether a command has the flags of settings, or all commands of a group.
+// hasSettings reports whether a command, or all commands of a group, have setting flags.
 func hasSettings(cmd *cobra.Command) bool {
 	if !cmd.HasParent() || cmd.LocalFlags().Lookup(settings.All()[0].Path) != nil {
 		return true
@@ -107,7 +107,7 @@ func hasSettings(cmd *cobra.Command) bool {
 	return cmd.HasSubCommands() && !slices.ContainsFunc(cmd.Commands(), func(sub *cobra.Command) bool { return !hasSettings(sub) })
 }
 
-// usages describes the flags of a command: those of settings, or all others.
+// usages describes the flags of a command: the settings, or all other flags.
 func usages(cmd *cobra.Command, ofSettings bool) string {
 	wanted := pflag.NewFlagSet("", pflag.ContinueOnError)
 	wanted.SortFlags = !ofSettings
@@ -122,14 +122,14 @@ func usages(cmd *cobra.Command, ofSettings bool) string {
 	return wanted.FlagUsagesWrapped(helpWidth)
 }
 
-// help prints the help of a command. The help of serve and config has all settings. That
-// of other commands only mentions them.
+// help prints the help of a command. The help of serve and config has all settings. The help of
+// other commands only mentions them.
 func help(cmd *cobra.Command, _ []string) {
 	cmd.InitDefaultHelpFlag() // cobra does this only in some cases
 	_ = screens.ExecuteTemplate(cmd.OutOrStdout(), "help", cmd)
 }
 
-// helpCommand is the help of cobra as a command like the others.
+// helpCommand returns the help of cobra as a command like the others.
 func helpCommand() *cobra.Command {
 	cmd := described("help")
 	cmd.Args = cobra.ArbitraryArgs

@@ -29,10 +29,10 @@ func newBallast(variable func(string) string) []byte {
 	return make([]byte, ballastSize)
 }
 
-// Main runs the command line of the process, and returns its exit status. The
-// options are those of bootstrap.Open: the engines that storage.driver may name,
-// and what a host adds. Main is for main functions: it takes over SIGINT, SIGTERM,
-// SIGHUP and SIGPIPE, and the process must end when it returns.
+// Main runs the command line of the process, and returns its exit status. options are the
+// options of bootstrap.Open: the engines that storage.driver may name, and the additions of a
+// host. Main is for main functions: it takes over SIGINT, SIGTERM, SIGHUP and SIGPIPE, and the
+// process must end when it returns.
 func Main(options ...bootstrap.Option) int {
 	ballast := newBallast(os.Getenv)
 	defer runtime.KeepAlive(ballast)

@@ -23,17 +23,17 @@ var screens = template.Must(template.New("").Funcs(template.FuncMap{
 	"usages": usages, "hasSettings": hasSettings,
 }).Parse(screensText))
 
-// An object is a value with names, as JSON has it.
+// An object is a JSON object.
 type object = map[string]any
 
-// write prints a value with the screen of that name, or with --format json as JSON.
+// write prints a value with the named screen, or as JSON with --format json.
 func (c *call) write(screen string, value any) error {
 	if c.text("format") == "json" {
 		encoder := json.NewEncoder(c.OutOrStdout())
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(value)
 	}
-	zone, _ := c.settings.Bank.Location() // settings that validate have one
+	zone, _ := c.settings.Bank.Location() // valid settings have a valid time zone
 	inZone := template.Must(screens.Clone()).Funcs(template.FuncMap{"at": func(layout string, when any) string {
 		if when, ok := when.(time.Time); ok {
 			return when.In(zone).Format(layout)
@@ -47,7 +47,7 @@ func (c *call) write(screen string, value any) error {
 	return w.Flush()
 }
 
-// screen is a text for people that has no other form.
+// screen returns a text for people that has no JSON form.
 func screen(name string, value any) string {
 	var text strings.Builder
 	if err := screens.ExecuteTemplate(&text, name, value); err != nil {
@@ -56,7 +56,7 @@ func screen(name string, value any) string {
 	return text.String()
 }
 
-// instant is a time for JSON: in UTC, and null if there is none.
+// instant returns a time for JSON: in UTC, or null for the zero time.
 func instant(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -64,7 +64,7 @@ func instant(t time.Time) any {
 	return t.UTC()
 }
 
-// field is a line of a name and a value, if there is one. A text that does not print is quoted.
+// field returns a line with a name and a value, if any. It quotes unprintable text.
 func field(name string, value any) string {
 	text, _ := value.(string)
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
@@ -76,7 +76,7 @@ func field(name string, value any) string {
 	return fmt.Sprintf("%s\t%s\n", name, text)
 }
 
-// word is a text in a column, and - if there is none.
+// word returns a text for a column, or - for an empty text.
 func word(text string) string {
 	if text == "" {
 		return "-"
@@ -84,7 +84,7 @@ func word(text string) string {
 	return quoted(text)
 }
 
-// quoted quotes a text that contains spaces or does not print.
+// quoted quotes a text that contains spaces or is not printable.
 func quoted(text string) string {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '"' || !strconv.IsPrint(r) }) {
 		return strconv.Quote(text)

@@ -20,7 +20,7 @@ import (
 type program struct {
 	environment []string
 	options     bootstrap.Option // of every bootstrap.Open
-	config      string           // the settings file, if no other is named and it exists
+	config      string           // the default settings file, which need not exist
 }
 
 // A row is a command: its path in help.txt, what it uses, and what it does.
@@ -47,7 +47,7 @@ type action struct{ run, check func(*call) error }
 
 func does(run func(*call) error) action { return action{run: run} }
 
-// with is an action on options, which are read before the book is opened.
+// with returns an action with options. read reads the options before the book is opened.
 func with[Options any](read func(*call) (Options, error), run func(*call, Options) error) action {
 	var options Options
 	return action{
@@ -152,7 +152,7 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 	return wrongUsef("unknown command %q", args[0])
 }
 
-// complete gives a command its flags, and makes it run the action of its row.
+// complete adds the flags of a command, and makes it run the action of its row.
 func (p program) complete(cmd *cobra.Command, r row) {
 	addFlags(cmd)
 	if r.uses >= ownSettings {
@@ -198,7 +198,7 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
 	text, status := report(cmd, err, ctx.Err() != nil && (cmd.Name() != "serve" || errors.Is(err, context.Canceled)))
-	if text != "" { // its reader may hang
+	if text != "" { // the reader of standard error may hang
 		_, _ = io.WriteString(errOut, text)
 	}
 	return status

@@ -15,7 +15,7 @@ import (
 
 func serve(c *call) error {
 	demo, sandbox := c.is("demo"), c.is("sandbox")
-	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // whoever reads the log may end. Before listen there is nothing to reload
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // the reader of the log may exit. Before listen the service has nothing to reload
 	switch {
 	case demo && sandbox:
 		return wrongUsef("use --demo or --sandbox, not both")
@@ -61,10 +61,10 @@ func serveSandbox(c *call) error {
 	return listen(c, &app.Guide)
 }
 
-// listen serves until the context ends. It prints the guide if there is one.
+// listen serves until the context ends. It prints the guide unless it is nil.
 func listen(c *call, guide *bootstrap.Demo) error {
 	app, ctx := c.app, c.Context()
-	hangUp := make(chan os.Signal, 1)     // before anybody knows that the service runs
+	hangUp := make(chan os.Signal, 1)     // registered before the service is announced
 	signal.Notify(hangUp, syscall.SIGHUP) // to the end: while the service stops, SIGHUP must not kill it
 	if err := app.Start(ctx); err != nil {
 		return err
@@ -73,7 +73,7 @@ func listen(c *call, guide *bootstrap.Demo) error {
 		c.PrintErrf("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
 	}
 	listening := screen("listening", object{"URL": app.URL(), "Guide": guide, "Docs": c.settings.HTTP.Docs, "Ops": app.OpsAddress()})
-	_ = c.print("%s", listening) // one write: the log may go to the same file. Whoever reads it may have ended
+	_ = c.print("%s", listening) // one write, because the log may go to the same file. Its reader may have exited
 	for {
 		select {
 		case <-hangUp:
@@ -101,8 +101,8 @@ func profiles() http.Handler {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A recording may take longer than reading a request may. net/http/pprof
-		// extends only the other deadline.
+		// A recording may take longer than the read timeout. net/http/pprof extends only the
+		// write deadline.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		mux.ServeHTTP(w, r)
 	})

@@ -12,8 +12,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// someFailed is the error of a command that did its work, and that found sales which
-// fail. Its exit status is 3.
+// someFailed is the error of a command that succeeded but found sales that fail. Its exit
+// status is 3.
 type someFailed string
 
 func (counted someFailed) Error() string { return "the bank refuses " + string(counted) }
@@ -38,7 +38,7 @@ func settle(c *call, until day.Day) error {
 	return endSettling(c, "settled", "operation", settled, due.ForPrice, err)
 }
 
-// forecast prints what would happen to each due sale, and the numbers at the end.
+// forecast prints what would happen to each due sale, and then the totals.
 func forecast(c *call, until day.Day) error {
 	var found buyfund.Settlement
 	var waiting []buyfund.DueFund
@@ -69,7 +69,7 @@ func forecast(c *call, until day.Day) error {
 	return endSettling(c, "due sales", "sale", found, waiting, nil)
 }
 
-// endSettling prints the numbers. counted is what is completed or failed: an operation fails as a whole.
+// endSettling prints the totals. counted names what is counted: an operation fails as a whole.
 func endSettling(c *call, screen, counted string, n buyfund.Settlement, forPrice []buyfund.DueFund, err error) error {
 	waiting := make([]object, len(forPrice))
 	for i, of := range forPrice {
@@ -83,7 +83,7 @@ func endSettling(c *call, screen, counted string, n buyfund.Settlement, forPrice
 	return err
 }
 
-// priceDay is the price that a sale for a later day may need.
+// priceDay returns the price that a sale for a later day may need.
 func priceDay(s *fund.SaleEntry) fund.PriceDay {
 	return fund.PriceDay{Fund: s.Terms.Holding.Fund, Day: s.Terms.SelectedDay}
 }

@@ -16,7 +16,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// readShown returns the ID of the operation, if that is how it is named.
+// readShown returns the ID of the operation if the argument names it.
 func readShown(c *call) (id operation.ID, err error) {
 	given := len(c.args)
 	for _, flag := range []string{"caller-id", "request-id"} {
@@ -63,8 +63,8 @@ func showOperation(c *call, id operation.ID) error {
 	return nil
 }
 
-// namedOperations returns the operations that the flags or the argument name, and what
-// was looked for.
+// namedOperations returns the operations that the flags or the argument name, and a description
+// of the search.
 func namedOperations(c *call, id operation.ID) (all []backoffice.Operation, what string, err error) {
 	of := backoffice.Query{CallerID: c.text("caller-id"), RequestID: c.text("request-id"), Subscription: c.text("subscription")}
 	switch {
@@ -84,8 +84,8 @@ func namedOperations(c *call, id operation.ID) (all []backoffice.Operation, what
 	return all, what, err
 }
 
-// answered says how the last request without an operation was answered. With --format json
-// it also writes that answer.
+// answered describes the answer to the last request without an operation. With --format json it
+// also writes that answer.
 func answered(c *call, of backoffice.Query) string {
 	of.Order, of.Limit = backoffice.Newest, 1
 	for a, err := range c.office.Reader.Requests(c.Context(), of) {
@@ -106,7 +106,7 @@ func answered(c *call, of backoffice.Query) string {
 	return "Repeats, 4xx and 5xx answers leave none, and the log of requests does not have it: the log of the replica that answered may have it, as request_id"
 }
 
-// missingPrices are the prices that a due operation waits for.
+// missingPrices returns the prices that a due operation waits for.
 func missingPrices(c *call, o *backoffice.Operation) (prices []object, err error) {
 	prices = []object{}
 	if len(o.Sales) == 0 || o.Sales[0].State != operation.Recorded {
@@ -167,7 +167,7 @@ func operationObject(o *backoffice.Operation) object {
 	return of
 }
 
-// saleObject is what a sale asked for, and why it was refused.
+// saleObject returns what a sale requested, and why it was refused.
 func saleObject(s *fund.SaleEntry) object {
 	h, a := s.Terms.Holding, s.Terms.Account
 	return object{
@@ -176,7 +176,7 @@ func saleObject(s *fund.SaleEntry) object {
 	}
 }
 
-// resultObject is a saleObject with what became of the sale.
+// resultObject returns saleObject with the result of the sale.
 func resultObject(s *fund.SaleEntry) object {
 	of := saleObject(s)
 	of["State"], of["Price"], of["Proceeds"] = s.State.String(), nil, nil
@@ -221,7 +221,7 @@ func showCustomer(c *call, of backoffice.Query) error {
 		if err != nil {
 			return err
 		}
-		if line.PostedAt.Before(of.Since) { // it counts for what comes after
+		if line.PostedAt.Before(of.Since) { // it only counts for later balances
 			continue
 		}
 		if of.Limit > 0 && len(statement) == of.Limit {
@@ -273,9 +273,9 @@ func showNotification(c *call) error {
 	return err
 }
 
-// look keeps in the audit that a person read data of customers, which commands do not
-// mask, and reports whether it does. A standby cannot: then it says so and goes on. A signal
-// does not end it.
+// look records in the audit that a person read data of customers, because commands do not mask
+// it. It reports whether the act was recorded. A standby cannot record it: then look prints a
+// warning and continues. A signal does not stop look.
 func (c *call) look(action, object, details string) bool {
 	ctx := context.WithoutCancel(c.Context())
 	err := c.office.Audit.Keep(ctx, c.office.Acts.New(ctx, "command."+action, object, details))

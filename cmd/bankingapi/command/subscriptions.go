@@ -16,16 +16,16 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// terms are the flags that say what a subscription has. Those that are not given stay as
-// they are.
+// terms are the flags for the fields of a subscription. A field without its flag is not
+// changed.
 var terms = []string{
 	"operation", "host-operation", "rate", "app-key", "channel", "teller-name", "require-caller-id", "client-certificate", "expires",
 }
 
-// A revision gives a subscription terms.
+// A revision applies terms to a subscription.
 type revision func(*subscription.Subscription)
 
-// readTerms reads the terms, and warns of keys that no request can use.
+// readTerms reads the terms, and warns if no request can use the keys.
 func readTerms(c *call) (revision, error) {
 	if c.text("client-certificate") != "" && c.settings.TLS.ClientCA == "" {
 		c.PrintErrf("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
@@ -81,7 +81,7 @@ func createSubscription(c *call, revise revision) error {
 	return c.print("%s\n%s\n", primary.Reveal(), secondary.Reveal())
 }
 
-// aboutSubscription is about, and tells wrong use.
+// aboutSubscription calls about, and marks wrong use of the command line.
 func aboutSubscription(name string, err error) error {
 	if errors.Is(err, subscription.ErrExpired) {
 		return wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
@@ -110,7 +110,7 @@ func changeSubscription(c *call, revise revision) error {
 	return c.done(aboutSubscription(c.args[0], err), "%s is changed.\n", c.args[0])
 }
 
-// setState is an action that gives a subscription this state.
+// setState returns an action that sets the state of a subscription.
 func setState(state subscription.State) action {
 	return does(func(c *call) error {
 		return c.done(aboutSubscription(c.args[0], c.manager.SetState(c.Context(), c.args[0], state)), "%s is %s.\n", c.args[0], state)

@@ -35,8 +35,8 @@ func forTerminal(w io.Writer) io.Writer {
 // escaping escapes everything that a terminal does not print, except line ends and tabs.
 type escaping struct {
 	w io.Writer
-	// begun are the first bytes of a character whose last ones were not written
-	// yet, because a buffer ended in between.
+	// begun has the first bytes of a character whose last bytes were not written yet, because a
+	// buffer ended between them.
 	begun []byte
 }
 
@@ -64,8 +64,8 @@ func (e *escaping) Write(p []byte) (int, error) {
 
 const barWidth = 30
 
-// progress shows the progress of long work: as a bar on a terminal, and otherwise
-// as a plain line now and then. Short work ends before anything is shown.
+// progress shows the progress of long work: as a bar on a terminal, and otherwise as a plain
+// line at intervals. Short work ends before it shows anything.
 type progress struct {
 	// rows and bytes count what is done. The working code updates rows.
 	rows, bytes atomic.Int64
@@ -77,7 +77,7 @@ type progress struct {
 	terminal bool
 	drawn    bool // the cursor is at the end of a bar
 	phase    string
-	// size and lines are how many bytes and lines the phase has; 0 if that is unknown.
+	// size and lines are the numbers of bytes and lines of the phase, or 0 if unknown.
 	size, lines int64
 }
 
@@ -100,7 +100,7 @@ func startProgress(out io.Writer, phase string, size int64) *progress {
 	return p
 }
 
-// enter begins another phase, with that many lines; 0 if that is unknown.
+// enter begins the next phase. lines is its number of lines, or 0 if unknown.
 func (p *progress) enter(phase string, lines int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,14 +121,14 @@ func (p *progress) Write(read []byte) (int, error) {
 	return len(read), nil
 }
 
-// printf removes the bar until the next tick, and writes a line of its own.
+// printf removes the bar until the next tick, and writes a separate line.
 func (p *progress) printf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.replace(fmt.Sprintf(format, args...), false)
 }
 
-// replace writes a text in the place of the bar.
+// replace writes a text in place of the bar.
 func (p *progress) replace(text string, isBar bool) {
 	if p.drawn {
 		text = "\r\x1b[K" + text

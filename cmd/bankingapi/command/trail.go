@@ -62,7 +62,7 @@ func rekey(c *call) error {
 	return printKey(c)
 }
 
-// readProved returns the ID of the operation, if that is how it is named.
+// readProved returns the ID of the operation if --operation names it.
 func readProved(c *call) (id operation.ID, err error) {
 	text, subscription, callerID := c.text("operation"), c.text("subscription"), c.text("caller-id")
 	byCaller := subscription != "" || callerID != ""

@@ -30,7 +30,7 @@ func verify(c *call, against []string) error {
 	if name == "" {
 		return verifyBook(c, against, nil)
 	}
-	file, err := newFile(name) // a name that cannot be used is told before the work
+	file, err := newFile(name) // report an invalid name before the work
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func newFile(name string) (*os.File, error) {
 	return file, exists(name, err)
 }
 
-// exists says plainly that a new file cannot have this name.
+// exists explains an error if the file of this name already exists.
 func exists(name string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s exists already: choose another name", name)
