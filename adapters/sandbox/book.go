@@ -25,8 +25,8 @@ import (
 // cancelled is the customer whose recorded sales the bank cancels when the clock moves.
 const cancelled = 9104
 
-// book is the seed of a new sandbox, beside the demo book: what the page "Your first
-// hour" says of its customers and funds.
+// book is the seed of a new sandbox in addition to the demo book. It has the customers and
+// funds of the page "Your first hour".
 //
 //go:embed book.json
 var book []byte
@@ -56,7 +56,7 @@ type accountFields struct {
 
 type closedDay struct{ Day, Reason string }
 
-// marks are the columns by which a CSV file is known.
+// marks are the columns that identify the kind of a CSV file.
 var marks = map[string]string{"Price": "prices", "Units": "holdings", "Balance": "accounts", "Reason": "calendar"}
 
 // importSeed imports a seed in JSON, or a CSV file of one kind, and counts its rows.
@@ -101,13 +101,13 @@ var numbers = json.UnmarshalFromFunc(func(in *jsontext.Decoder, d *decimal.Decim
 	return err
 })
 
-// once is how many requests meet a fault that is sent without a count.
+// once sets the default count of an armed fault.
 var once = json.UnmarshalFromFunc(func(_ *jsontext.Decoder, a *armed) error {
 	a.Count = 1
 	return errors.ErrUnsupported
 })
 
-// decode reads one JSON value that has no unknown members.
+// decode reads one JSON value. It rejects unknown members.
 func decode(r io.Reader, into any) error {
 	err := json.UnmarshalRead(r, into, json.WithUnmarshalers(once), json.RejectUnknownMembers(true),
 		json.MatchCaseInsensitiveNames(true), jsontext.AllowDuplicateNames(true))
@@ -193,7 +193,7 @@ func importRows[Fields, T any](
 	return err
 }
 
-// faultOf says what is wrong with the JSON of a seed.
+// faultOf returns the fault of a seed with invalid JSON.
 func faultOf(err error) fault.Fault {
 	wrong, ok := errors.AsType[*json.SemanticError](err)
 	switch {

@@ -12,7 +12,7 @@ import (
 
 const keyHeader = "Ocp-Apim-Subscription-Key"
 
-// suffixes of a key give its caller the limits that a bank gives to others.
+// suffixes of a key give its caller the limits that a bank gives to some callers.
 var suffixes = map[string]func(*subscription.Subscription){
 	"-push-only": func(s *subscription.Subscription) {
 		s.Operations = []string{operation.AddPushNotificationResponse.String()}
@@ -28,8 +28,8 @@ type callers struct {
 	visitor string
 }
 
-// Find returns the caller with the key. The error is fault.Unavailable if the world of
-// the key cannot be opened.
+// Find returns the caller with the key. The error is fault.Unavailable if the world of the key
+// cannot be opened.
 func (c *callers) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
 	if cause, failed := ctx.Value(worldErrorKey{}).(error); failed {
 		return nil, fault.Wrap(fault.Unavailable, cause, "The world of this key cannot be opened:")
@@ -44,7 +44,7 @@ func (c *callers) Find(ctx context.Context, presented string) (*subscription.Sub
 			if found == nil || err != nil {
 				return nil, err
 			}
-			caller := *found // shared
+			caller := *found // found is shared
 			change(&caller)
 			return &caller, nil
 		}
@@ -52,5 +52,5 @@ func (c *callers) Find(ctx context.Context, presented string) (*subscription.Sub
 	return c.find(ctx, key)
 }
 
-// Name names nobody: whoever asks for a key gets one.
+// Name returns no name: everyone who requests a key gets a key.
 func (*callers) Name(string) string { return "" }

@@ -14,7 +14,7 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Endpoints are the endpoints of the sandbox: httpapi.Options.Routes.
+// Endpoints returns the endpoints of the sandbox, for httpapi.Options.Routes.
 func (b *Sandbox) Endpoints() map[string]func(*http.Request) (any, error) {
 	return map[string]func(*http.Request) (any, error){
 		"GET /_sandbox/clock": func(*http.Request) (any, error) { return map[string]string{"now": b.now()}, nil },

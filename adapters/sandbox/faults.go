@@ -23,7 +23,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// FaultHeader asks for a fault of one request.
+// FaultHeader is the header that requests a fault for one request.
 const FaultHeader = "Sandbox-Fault"
 
 // The names of the faults that are more than an error of the operation.
@@ -36,7 +36,7 @@ const (
 	badGateway  = "bad-gateway"
 )
 
-// losing are the faults that lose the answer to an operation that was done.
+// losing has the faults that lose the answer after the operation was done.
 var losing = []string{cutAfter, cutMiddle, badGateway}
 
 // Fault is a fault that a caller can arm.
@@ -48,18 +48,17 @@ type Fault struct {
 	// Effect says what happens.
 	Effect string
 
-	// instead is returned for an operation that is not done, after for one that was
-	// done. Both may be nil.
+	// instead is returned instead of doing the operation, after is returned after it was done.
+	// Both may be nil.
 	instead, after error
-	// delay is that of slow.
+	// delay is the delay of slow.
 	delay time.Duration
 }
 
-// Name is the name of the fault, as reserved texts have it.
+// Name returns the name of the fault, as in reserved texts.
 func (f Fault) Name() string { name, _, _ := strings.Cut(f.Header, "="); return name }
 
-// String is the value of Sandbox-Fault for the fault. It is empty for the zero value, which
-// is no fault.
+// String returns the value of Sandbox-Fault. It is empty for the zero value, which is no fault.
 func (f Fault) String() string {
 	if f.delay != 0 {
 		return f.Name() + "=" + f.delay.String()
@@ -93,7 +92,7 @@ func shuttingDown() error {
 // Faults lists all faults.
 func Faults() []Fault { return slices.Clone(allFaults) }
 
-// Faults is operator.Sandbox.
+// Faults implements operator.Sandbox.
 func (*faults) Faults() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, f := range allFaults {
@@ -105,12 +104,12 @@ func (*faults) Faults() iter.Seq2[string, string] {
 }
 
 const (
-	// reservedPrefix begins a CallerId or UserId that asks for a fault.
+	// reservedPrefix is the prefix of a CallerId or UserId that requests a fault.
 	reservedPrefix = "sandbox-"
 	maxDelay       = time.Minute
 )
 
-// parseFault reads a value of Sandbox-Fault. pointer is where it stands.
+// parseFault reads a value of Sandbox-Fault. pointer is its place.
 func parseFault(pointer, text string) (Fault, error) {
 	name, value, hasValue := strings.Cut(text, "=")
 	at := slices.IndexFunc(allFaults, func(f Fault) bool { return f.Name() == name })
@@ -128,7 +127,7 @@ func parseFault(pointer, text string) (Fault, error) {
 	return f, nil
 }
 
-// unknownFault is the error of a fault that does not exist, with the values that do.
+// unknownFault returns the error of an unknown fault. It lists the known values.
 func unknownFault(pointer, text, prefix string) error {
 	var names []string
 	for _, f := range allFaults {
@@ -148,8 +147,8 @@ func faultNotAllowed(pointer, detail string) error {
 	return refuse(fault.Fault{Pointer: pointer, Code: fault.NotAllowed, Detail: detail})
 }
 
-// reservedFault reads a text such as sandbox-cut-after or sandbox-cut-after-17. Any
-// other text with the prefix is an error: it would be an ordinary request.
+// reservedFault reads a text such as sandbox-cut-after or sandbox-cut-after-17. Any other text
+// with the prefix is an error, because otherwise the request would have no fault.
 func reservedFault(pointer, text string) (Fault, error) {
 	rest, ok := strings.CutPrefix(text, reservedPrefix)
 	if !ok {
@@ -164,11 +163,11 @@ func reservedFault(pointer, text string) (Fault, error) {
 }
 
 const (
-	// maxArmed bounds the list of armed faults, maxCount the requests that meet one.
+	// maxArmed limits the list of armed faults, maxCount the requests of one fault.
 	maxArmed = 100
 	maxCount = 1000
-	// maxSpent bounds the memory. After that many requests, reserved values have their
-	// faults again.
+	// maxSpent limits the memory. After this many requests, reserved values have their faults
+	// again.
 	maxSpent = 100_000
 )
 
@@ -179,7 +178,7 @@ type armed struct {
 	Count     int    `json:"count"`
 }
 
-// faults are what the next requests meet. It is safe for concurrent use.
+// faults has the faults of the next requests. It is safe for concurrent use.
 type faults struct {
 	mutex sync.Mutex
 	armed []armed
@@ -193,7 +192,7 @@ func (f *faults) reset() {
 	f.armed, f.spent = nil, nil
 }
 
-// ArmedFaults is operator.Sandbox.
+// ArmedFaults implements operator.Sandbox.
 func (f *faults) ArmedFaults() (list []operator.ArmedFault) {
 	for _, a := range f.list() {
 		list = append(list, operator.ArmedFault(a))
@@ -242,7 +241,7 @@ func (f *faults) next(path string) (met Fault) {
 	if at < 0 {
 		return met
 	}
-	met, _ = parseFault("", f.armed[at].Fault) // arm has checked it
+	met, _ = parseFault("", f.armed[at].Fault) // arm has validated it
 	if f.armed[at].Count--; f.armed[at].Count == 0 {
 		f.armed = slices.Delete(f.armed, at, at+1)
 	}
@@ -262,7 +261,7 @@ func (f *faults) isFirst(words ...string) bool {
 	return !seen
 }
 
-// find returns the fault of the header, the armed one, or that of a reserved value.
+// find returns the fault of the header, the armed fault, or the fault of a reserved value.
 func (f *faults) find(r *http.Request, body []byte) (Fault, error) {
 	if texts := r.Header.Values(FaultHeader); len(texts) > 0 {
 		return parseFault("", strings.TrimSpace(strings.Join(texts, ", ")))
@@ -304,7 +303,7 @@ func reserved(body []byte) (met Fault, identity string, err error) {
 	return met, identity, err
 }
 
-// textOf is empty if the value is no text.
+// textOf returns a JSON string, or "" for any other value.
 func textOf(raw json.RawMessage) (text string) {
 	_ = json.Unmarshal(raw, &text)
 	return text
@@ -312,13 +311,13 @@ func textOf(raw json.RawMessage) (text string) {
 
 type metKey struct{}
 
-// metIn has the fault of a request to an operation, which Check finds.
+// metIn returns the recording of a request to an operation. Check sets its fault.
 func metIn(ctx context.Context) *recording { return ctx.Value(metKey{}).(*recording) }
 
-// maxPeeked bounds how much of a body is read to find reserved values.
+// maxPeeked limits how much of a body is read to find reserved values.
 const maxPeeked = 1 << 20
 
-// Check is httpapi.Options.Check. It finds the fault of the request.
+// Check is for httpapi.Options.Check. It finds the fault of the request.
 func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
 	if !strings.HasPrefix(r.URL.Path, operations) {
 		return false, nil
@@ -338,14 +337,14 @@ func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
 	metIn(r.Context()).met = found
 	switch found.Name() {
 	case slow:
-		time.Sleep(found.delay) // a caller who gives up changes nothing
+		time.Sleep(found.delay) // the delay does not end when the caller disconnects
 	case cutBefore:
 		panic(http.ErrAbortHandler)
 	}
 	return found.Name() == rateLimited, err
 }
 
-// body is the body of a request, read by way of another reader.
+// body is the body of a request that is read through another reader.
 type body struct {
 	io.Reader
 	io.Closer
@@ -355,14 +354,14 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Do is operator.SandboxPart.
+// Do implements operator.SandboxPart.
 func (*faults) Do(ctx context.Context, do func(context.Context) (operation.Outcome, error)) (operation.Outcome, error) {
 	answer := metIn(ctx)
 	if answer.met.instead != nil {
 		return operation.Outcome{}, answer.met.instead
 	}
 	if answer.met.Name() == slow {
-		ctx = commit.WithWait(context.WithoutCancel(ctx), maxDelay) // however late the answer is
+		ctx = commit.WithWait(context.WithoutCancel(ctx), maxDelay) // the operation is done even if the answer is late
 	}
 	outcome, err := do(ctx)
 	if answer.done = err == nil; answer.done && answer.met.after != nil {

@@ -13,17 +13,17 @@ import (
 // ClockHeader has the time of the bank in every answer.
 const ClockHeader = "Sandbox-Clock"
 
-// operations begin with this path. Only they have faults and are recorded.
+// operations is the path prefix of operations. Only operations have faults and are recorded.
 const operations = "/BankingApiV01/"
 
 // gatewayPage is the answer of a gateway that lost the answer of the service.
 const gatewayPage = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
 
-// Handler sends each request to the world of its key, or to that of the sandbox itself.
+// Handler sends each request to the world of its key, or to the sandbox itself.
 func (b *Sandbox) Handler(api http.Handler) http.Handler { return b.worlds.handler(b.middleware(api)) }
 
-// middleware gives every answer of the HTTP API the time of the bank, records the
-// requests to operations, and lets them meet their faults.
+// middleware adds the time of the bank to every answer of the HTTP API. It records the requests
+// to operations, and applies their faults.
 func (b *Sandbox) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &recording{ResponseWriter: w, now: b.now}
@@ -35,11 +35,11 @@ func (b *Sandbox) middleware(next http.Handler) http.Handler {
 		defer b.record(answer, r)()
 		next.ServeHTTP(answer, r)
 		if !answer.done && slices.Contains(losing, answer.met.Name()) {
-			answer.met = Fault{} // it is for an operation that was done
+			answer.met = Fault{} // the fault applies only to an operation that was done
 		}
 		switch answer.met.Name() {
 		case cutMiddle:
-			_ = http.NewResponseController(w).Flush() // what was written of the answer
+			_ = http.NewResponseController(w).Flush() // sends the part of the answer that was written
 			panic(http.ErrAbortHandler)
 		case cutAfter:
 			panic(http.ErrAbortHandler)
@@ -53,8 +53,8 @@ func (b *Sandbox) middleware(next http.Handler) http.Handler {
 	})
 }
 
-// record keeps what is read of the body. It returns the function that adds the
-// request and its answer to the log.
+// record keeps the part of the body that is read. It returns the function that adds the request
+// and its answer to the log.
 func (b *Sandbox) record(w *recording, r *http.Request) func() {
 	var keys []string // without the prefix, as a body may have them
 	for _, key := range r.Header.Values(keyHeader) {
@@ -70,7 +70,7 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 	r.Body = received
 	length, waits := r.ContentLength, r.Header.Get("Expect") != ""
 	return func() {
-		if length > 0 && length <= maxBody && !waits { // an answer may not need the body
+		if length > 0 && length <= maxBody && !waits { // the handler may not have read the whole body
 			_, _ = io.CopyN(io.Discard, received, length)
 		}
 		record.Milliseconds = float64(b.o.Machine().Sub(begun).Microseconds()) / 1000

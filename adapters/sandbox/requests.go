@@ -67,7 +67,7 @@ func (q *requests) keep(r *request) {
 	q.last = slices.Insert(q.last[:min(len(q.last), maxRequests-1)], 0, r)
 }
 
-// write writes requests to the file. If it cannot, they are known until the program ends.
+// write writes requests to the file. If it fails, they are kept until the program ends.
 func (q *requests) write(how int, newestFirst []*request) {
 	if q.name == "" {
 		return
@@ -86,13 +86,13 @@ func (q *requests) write(how int, newestFirst []*request) {
 	}
 }
 
-// restore reads the requests that an earlier program has kept.
+// restore reads the requests that an earlier run has written.
 func (q *requests) restore() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	kept, _ := os.ReadFile(q.name) // there is none at first
+	kept, _ := os.ReadFile(q.name) // the file does not exist at first
 	for line := range bytes.Lines(kept) {
-		if r := new(request); json.Unmarshal(line, r) == nil { // a crash may have cut it
+		if r := new(request); json.Unmarshal(line, r) == nil { // a crash may have truncated it
 			q.keep(r)
 		}
 	}
@@ -106,7 +106,7 @@ func (q *requests) reset() {
 	q.write(os.O_TRUNC, nil)
 }
 
-// Requests is operator.Sandbox.
+// Requests implements operator.Sandbox.
 func (q *requests) Requests(after int64) (found []operator.SandboxRequest) {
 	for _, r := range q.after(after) {
 		found = append(found, operator.SandboxRequest(*r))
@@ -125,13 +125,13 @@ type recording struct {
 	http.ResponseWriter
 	now    func() string
 	met    Fault
-	done   bool // the operation
+	done   bool // whether the operation was done
 	status int
 	header http.Header
 	body   kept
 }
 
-// loses reports whether the caller does not get the answer, or not all of it.
+// loses reports whether the caller does not get the whole answer.
 func (w *recording) loses() bool {
 	return w.done && slices.Contains(losing, w.met.Name())
 }

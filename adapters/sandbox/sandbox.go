@@ -1,9 +1,9 @@
-// Package sandbox makes the service one in which a partner tries everything: a clock
-// of the bank to move, faults to arm, a book to fill and reset, and the last requests.
+// Package sandbox turns the service into a sandbox for partners. A partner can move the clock
+// of the bank, arm faults, fill and reset the book, and read the last requests.
 //
-// The service under it is the real one. The sandbox is the clock of the use cases, a
-// middleware around the HTTP API, a function around each operation, and the endpoints
-// under /_sandbox/. Each key has a sandbox of its own: its world.
+// The service under it is the real one. The sandbox is the clock of the use cases, a middleware
+// around the HTTP API, a function around each operation, and the endpoints under /_sandbox/.
+// Each key has its own sandbox: its world.
 package sandbox
 
 import (
@@ -31,8 +31,8 @@ type Sandbox struct {
 	faults
 	worlds
 	o operator.SandboxOptions
-	// moving is held while the clock moves and while sales are settled, so that a move
-	// counts all that are settled.
+	// moving is held while the clock moves and while sales are settled, so that a move counts
+	// all settled sales.
 	moving sync.Mutex
 }
 
@@ -45,7 +45,7 @@ func Open(o operator.SandboxOptions) operator.SandboxPart {
 	}
 }
 
-// Prepare is operator.SandboxPart.
+// Prepare implements operator.SandboxPart.
 func (b *Sandbox) Prepare(ctx context.Context) error {
 	b.requests.restore()
 	note, err := b.o.Marker.Note(ctx)
@@ -60,18 +60,18 @@ func (b *Sandbox) Prepare(ctx context.Context) error {
 	return err
 }
 
-// Now is operator.Sandbox.
+// Now implements operator.Sandbox.
 func (b *Sandbox) Now() time.Time { return b.o.Bank().In(b.o.Zone) }
 
-// maxMove bounds how far the clock may be ahead of the real time.
+// maxMove limits how far the clock may be ahead of the real time.
 const maxMove = 10 * 366 * 24 * time.Hour
 
-// MoveClock is operator.Sandbox.
+// MoveClock implements operator.Sandbox.
 func (b *Sandbox) MoveClock(ctx context.Context, to time.Time) (buyfund.Settlement, error) {
 	return b.move(ctx, func(time.Time) time.Time { return to })
 }
 
-// AdvanceClock is operator.Sandbox.
+// AdvanceClock implements operator.Sandbox.
 func (b *Sandbox) AdvanceClock(ctx context.Context, by time.Duration) (buyfund.Settlement, error) {
 	return b.move(ctx, func(now time.Time) time.Time { return now.Add(by) })
 }
@@ -139,14 +139,14 @@ func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// SettleDue is operator.SandboxPart.
+// SettleDue implements operator.SandboxPart.
 func (b *Sandbox) SettleDue(ctx context.Context) (buyfund.Settlement, error) {
 	b.moving.Lock()
 	defer b.moving.Unlock()
 	return b.o.Settle(ctx)
 }
 
-// Reset is operator.Sandbox.
+// Reset implements operator.Sandbox.
 func (b *Sandbox) Reset(ctx context.Context) error {
 	b.moving.Lock()
 	defer b.moving.Unlock()
@@ -166,7 +166,7 @@ func (b *Sandbox) Reset(ctx context.Context) error {
 	return nil
 }
 
-// ArmFaults is operator.Sandbox.
+// ArmFaults implements operator.Sandbox.
 func (b *Sandbox) ArmFaults(list ...operator.ArmedFault) error {
 	var arm []armed
 	for _, f := range list {
@@ -176,5 +176,5 @@ func (b *Sandbox) ArmFaults(list ...operator.ArmedFault) error {
 	return b.faults.arm(arm)
 }
 
-// now is the time of the bank as answers have it.
+// now returns the time of the bank in the format of answers.
 func (b *Sandbox) now() string { return b.Now().Format(time.RFC3339) }

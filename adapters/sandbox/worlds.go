@@ -24,8 +24,8 @@ const (
 	maxKeys = 200
 )
 
-// worlds opens a world for each key when it is first used, also concurrently. No other key
-// sees or changes its book, clock, faults and requests.
+// worlds opens a world for each key at its first use. It is safe for concurrent use. No other
+// key sees or changes the book, clock, faults and requests of a world.
 type worlds struct {
 	callers
 	open func(ctx context.Context, name string) (operator.World, error)
@@ -88,10 +88,10 @@ func (w *worlds) Close(ctx context.Context) (err error) {
 	return err
 }
 
-// worldErrorKey is where the context of a request has the error of opening its world.
+// worldErrorKey is the context key of the error of opening the world of a request.
 type worldErrorKey struct{}
 
-// makeKey makes a subscription with a world of its own.
+// makeKey makes a subscription with its own world.
 func makeKey(ctx context.Context, m *subscriptions.Manager) (map[string]string, error) {
 	known, err := m.List(ctx)
 	if err != nil {
