@@ -8,11 +8,11 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Setting is all that there is to say of one setting, for flags, documents and messages.
+// Setting describes one setting, for flags, documents and messages.
 type Setting struct {
 	Path    string // its name in the settings file and as a flag: http.address
 	field   any    // points into the Settings that it was listed for
-	Default string // the value that applies if nothing is set, as one would write it
+	Default string // the default value, as a person would write it
 	Form    string // what a value looks like: host:port, duration, true|false
 	Usage   string // what it does, in one line
 	check   check
@@ -28,7 +28,7 @@ func (s Setting) Variable() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(s.Path, ".", "__"))
 }
 
-// Choices returns the values to choose from, or nil if they cannot be listed.
+// Choices returns the allowed values, or nil if they cannot be listed.
 func (s Setting) Choices() []string { return s.check.choices }
 
 // IsSwitch reports whether it is either true or false.
@@ -55,9 +55,8 @@ func Default() Settings {
 }
 
 // All lists every setting with its value in s. It has one row for each field: path, field,
-// default, form, usage, check. A new setting is a field and its row. What it must be
-// together with others is in ValidateFor. The tests of cmd/bankingapi/command write the
-// documents: make generate.
+// default, form, usage, check. A new setting is a field and its row. Rules for several settings
+// are in ValidateFor. The tests of cmd/bankingapi/command write the documents: make generate.
 func (s *Settings) All() []Setting {
 	return []Setting{
 		{"http.address", &s.HTTP.Address, "127.0.0.1:8443", "host:port", "address of the API; use port 0 to pick a free port", must("be host:port, like 127.0.0.1:8443; use port 0 to pick a free port", isAddress)},
@@ -114,8 +113,8 @@ func (s *Settings) All() []Setting {
 	}
 }
 
-// Suggest returns the setting that a mistyped path most likely means. It
-// reports false if no setting is similar.
+// Suggest returns the setting that a mistyped path most likely means. It returns false if no
+// setting is similar.
 func Suggest(path string) (string, bool) {
 	var paths []string
 	for _, s := range All() {
@@ -124,8 +123,8 @@ func Suggest(path string) (string, bool) {
 	return nearest(path, paths)
 }
 
-// nearest allows more edits than a JSON name does, because people shorten the
-// names of settings: storage.max_conns.
+// nearest allows more edits than for a JSON name, because people shorten the names of settings,
+// as in storage.max_conns.
 func nearest(word string, known []string) (string, bool) {
 	return fault.Closest(word, slices.Values(known), max(2, len(strings.TrimPrefix(word, envPrefix))/2))
 }

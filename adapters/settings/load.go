@@ -15,34 +15,34 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Sources are the sources of settings in addition to the defaults. Later ones take precedence.
+// Sources are the sources of settings, after the defaults. Later sources take precedence.
 type Sources struct {
 	// File is the path of a YAML file. If it is empty, the variable BANKINGAPI_CONFIG names
 	// it. If that is not set, it is DefaultFile, which need not exist.
 	File, DefaultFile string
-	// Environment is a list of NAME=value as os.Environ gives it. Only the
-	// names that begin with BANKINGAPI_ count.
+	// Environment is a list of NAME=value, as os.Environ returns it. Names without the prefix
+	// BANKINGAPI_ are ignored.
 	Environment []string
 	// Flags are values by the path of their setting.
 	Flags map[string]string
 }
 
-// Loaded is settings that validate, and where each came from.
+// Loaded has valid settings, and the origin of each setting.
 type Loaded struct {
 	Settings Settings
 	origins  map[string]string // by path
 }
 
-// ByDefault is the origin of a setting that nothing sets.
+// ByDefault is the origin of a setting that no source sets.
 const ByDefault = "default"
 
 // Origin returns where a setting comes from: ByDefault, or the file and line, the variable
 // or the flag.
 func (l Loaded) Origin(path string) string { return cmp.Or(l.origins[path], ByDefault) }
 
-// Load reads the settings: a flag wins over the environment, that over the file, that over the
-// default. Unknown keys and variables are problems, not ignored. The error is Problems, with
-// everything that is wrong in all sources and with the settings they add up to.
+// Load reads the settings. A flag takes precedence over the environment, the environment over
+// the file, and the file over the default. Unknown keys and variables are problems. The error
+// is Problems, with all problems of all sources and of the resulting settings.
 func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	l := &loader{Loaded: Loaded{Default(), map[string]string{}}, known: map[string]Setting{}}
 	for _, s := range l.Settings.All() {
@@ -98,8 +98,8 @@ func (l *loader) set(s Setting, text, origin string) {
 	}
 }
 
-// readEnvironment also follows the twin of a secret's variable: its value is the name of a
-// file that has the secret.
+// readEnvironment also reads the _FILE variable of a secret: its value is the name of a file
+// that has the secret.
 func (l *loader) readEnvironment(environment map[string]string) {
 	const fromFile = "_FILE"
 	variables := map[string]Setting{}
@@ -109,7 +109,7 @@ func (l *loader) readEnvironment(environment map[string]string) {
 			variables[s.Variable()+fromFile] = s
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(environment)) { // the twin comes second
+	for _, name := range slices.Sorted(maps.Keys(environment)) { // the _FILE variable comes second
 		text := environment[name]
 		s, known := variables[name]
 		if !known {
@@ -120,7 +120,7 @@ func (l *loader) readEnvironment(environment map[string]string) {
 		if name != s.Variable() {
 			content, err := os.ReadFile(text)
 			if err != nil {
-				l.problem(s.Path, fmt.Sprintf("cannot be read from its file: %v", errors.Unwrap(err)), origin) // its name may be the secret itself
+				l.problem(s.Path, fmt.Sprintf("cannot be read from its file: %v", errors.Unwrap(err)), origin) // the name of the file may be the secret itself
 				continue
 			}
 			if plain := "environment " + s.Variable(); l.origins[s.Path] == plain {
@@ -132,8 +132,8 @@ func (l *loader) readEnvironment(environment map[string]string) {
 	}
 }
 
-// readFile walks the YAML tree rather than decoding it, to know the line of
-// every key and to let nothing pass that decoding would forgive.
+// readFile walks the YAML tree instead of decoding it. So it knows the line of every key, and
+// rejects errors that decoding would ignore.
 func (l *loader) readFile(path string) {
 	if l.file = path; path == "" {
 		return

@@ -1,5 +1,5 @@
 // Package settings has everything that an operator can set, and reads it from a YAML file, the
-// environment and flags. It names every problem at once, with its place.
+// environment and flags. It reports all problems at once, with their places.
 package settings
 
 import (
@@ -11,15 +11,15 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// Settings is everything an operator can set. Start from Default: the zero value does not
-// validate. Load fills it from a file, the environment and flags; a host fills it in code. The
-// row of each field (All) says what it does. A comment here adds what a host must know.
+// Settings is everything an operator can set. Start from Default: the zero value is invalid.
+// Load fills it from a file, the environment and flags; a host fills it in code. The row of
+// each field (All) describes it. A comment here adds what a host must know.
 type Settings struct {
 	HTTP struct {
 		Address                    string // host:port
 		BodyLimit                  Size
 		ParametersLimit            int
-		ReadTimeout                time.Duration // with the header
+		ReadTimeout                time.Duration // includes the time for the header
 		WriteTimeout               time.Duration // more than twice Storage.StatementTimeout
 		IdleTimeout, HeaderTimeout time.Duration
 		Docs, Outcomes             bool
@@ -30,12 +30,11 @@ type Settings struct {
 	}
 	TLS     TLS
 	Storage Storage
-	// Commit is the group commit: requests that arrive while a commit is on its way
-	// share the next one.
+	// Commit is the group commit: requests that arrive during a commit share the next commit.
 	Commit struct {
-		// BatchLimit does not split a request: a larger one is a commit of its own.
-		// Batches grow only as the service falls behind: under overload, when a commit
-		// waits long for its turn at the processor, large ones keep the rate.
+		// BatchLimit does not split a request: a larger request has its own commit. Batches
+		// grow only if the service falls behind. Under overload, when a commit waits long for
+		// the processor, large batches keep the rate.
 		BatchLimit int
 		QueueLimit int
 	}
@@ -44,17 +43,17 @@ type Settings struct {
 	Retention  struct{ Notifications int }
 	Import     struct{ PriceChangeLimit int }
 	Trail      struct {
-		Enabled  bool // false writes no leaves. What is written then looks added later
+		Enabled  bool // false writes no leaves. Rows written without leaves look as if they were added later
 		KeyFile  string
 		Interval time.Duration
 	}
-	// Ops is the listener for operators. It speaks plain HTTP and asks for no key, so
-	// it belongs on a private address.
+	// Ops is the listener for operators. It uses plain HTTP and requires no key, so it belongs
+	// on a private address.
 	Ops struct {
 		Address string // host:port, or empty
-		// Hosts are accepted beside IP addresses, localhost and the name in Address.
-		// Requests for other names are answered 421, so that no web page can reach the
-		// listener through a name of its own.
+		// Hosts are accepted in addition to IP addresses, localhost and the name in Address.
+		// Requests for other names get 421, so that no web page can reach the listener through
+		// its own name.
 		Hosts List
 	}
 	Console struct {
@@ -66,8 +65,8 @@ type Settings struct {
 	// Log is the log, which goes to standard error.
 	Log       struct{ Level, Format string }
 	Telemetry struct{ OTLPEndpoint string }
-	// Shutdown is the way out: not ready, Delay, take no more, finish all that was taken
-	// within Timeout, close.
+	// Shutdown reports not ready, waits for Delay, stops accepting requests, finishes the
+	// running requests within Timeout, and closes.
 	Shutdown struct{ Delay, Timeout time.Duration }
 }
 
@@ -76,13 +75,13 @@ const (
 	TLSFiles      = "files"       // a certificate and key from files, read again when they change
 	TLSSelfSigned = "self-signed" // a certificate made at the first start, for development
 	TLSOff        = "off"         // plain HTTP, on a loopback address only
-	TLSProxy      = "proxy"       // plain HTTP on any address, because a proxy in front ends TLS
+	TLSProxy      = "proxy"       // plain HTTP on any address, because a proxy in front terminates TLS
 )
 
-// TLS says how requests are kept private.
+// TLS configures how connections are encrypted.
 type TLS struct {
 	Mode              string
-	CertFile, KeyFile string // PEM, for TLSFiles and for no other mode
+	CertFile, KeyFile string // PEM, only for TLSFiles
 	ClientCA          string // PEM, or empty
 }
 
@@ -105,7 +104,7 @@ type Storage struct {
 	Driver           string
 	DSN              Secret // the file for SQLite, the URL or the key=value form for Postgres
 	Migrate          bool
-	MaxConnections   int           // on SQLite of the readers; the writer is always one
+	MaxConnections   int           // on SQLite only of the readers: there is always one writer
 	StatementTimeout time.Duration // a commit has twice this time
 	AllowUnsafe      bool          // for tests
 }
@@ -117,9 +116,9 @@ type Bank struct {
 	CutOff         string // HH:MM, or empty
 }
 
-// Calendar is what the settings say of the days for which the bank takes sales.
+// Calendar returns the days for which the bank accepts sales.
 func (b Bank) Calendar() (c fund.Calendar) {
-	c.CutOff, _ = day.ParseClock(b.CutOff) // none if it is empty
+	c.CutOff, _ = day.ParseClock(b.CutOff) // no cut-off if it is empty
 	for _, name := range b.ClosedWeekdays.Items() {
 		if of, ok := fund.ParseWeekday(name); ok {
 			c.Weekdays[of] = true
@@ -128,11 +127,11 @@ func (b Bank) Calendar() (c fund.Calendar) {
 	return c
 }
 
-// Location is the time zone. Settings that validate always have one.
+// Location returns the time zone. Valid settings always have a time zone.
 func (b Bank) Location() (*time.Location, error) { return time.LoadLocation(b.TimeZone) }
 
-// Day reads a calendar day of the bank, YYYY-MM-DD. It returns its first
-// instant and that of the next day.
+// Day reads a calendar day of the bank, YYYY-MM-DD. It returns the first instant of the day and
+// of the next day.
 func (b Bank) Day(text string) (start, end time.Time, err error) {
 	zone, err := b.Location()
 	d, invalid := day.Parse(text)
@@ -156,7 +155,7 @@ const (
 	PriceOfTheDay = "of-the-day"
 )
 
-// Begins is NotBefore. Settings that validate always have it.
+// Begins returns NotBefore. Valid settings always have it.
 func (s Settlement) Begins() day.Clock {
 	c, _ := day.ParseClock(s.NotBefore)
 	return c

@@ -15,14 +15,14 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// Problem is a setting that cannot be used.
+// Problem is an invalid setting.
 type Problem struct {
 	Path   string // the setting, or an unknown key or variable as it was given
-	Rule   string // what is wrong and what is right; never repeats the value
+	Rule   string // what is wrong and what is valid; never repeats the value
 	Origin string // as Loaded.Origin; empty if the settings were made in code
 }
 
-// Error is one line: the path, the rule, and the origin if there is one.
+// Error returns one line: the path, the rule, and the origin if it is known.
 func (p Problem) Error() string {
 	text := p.Path + ": " + p.Rule
 	if p.Origin != "" {
@@ -31,11 +31,10 @@ func (p Problem) Error() string {
 	return text
 }
 
-// Problems is the error of settings that cannot be used: all that is wrong
-// with them, never only the first.
+// Problems is the error of invalid settings. It lists all problems, not only the first.
 type Problems []Problem
 
-// Error has one line for each problem.
+// Error returns one line for each problem.
 func (p Problems) Error() string {
 	var lines []string
 	for _, problem := range p {
@@ -81,18 +80,18 @@ var (
 	addresses   = must("be IP addresses or networks separated by commas, like 10.0.0.7,10.1.0.0/16", func(l List) bool { _, err := l.Networks(); return err == nil })
 )
 
-// Drivers are the names that storage.driver may have. nil stands for a storage
-// that was handed in: then storage.driver and storage.dsn do not apply.
+// Drivers are the names that storage.driver may have. nil means that the host passed a storage:
+// then storage.driver and storage.dsn do not apply.
 type Drivers []string
 
 // known are the drivers of this module.
 var known = Drivers{SQLite, Postgres}
 
-// Validate is ValidateFor with the drivers sqlite and postgres.
+// Validate calls ValidateFor with the drivers sqlite and postgres.
 func (s Settings) Validate() error { return s.ValidateFor(known) }
 
-// ValidateFor returns all problems of the settings as Problems, or nil. It checks the
-// settings alone: whether a file can be read or a database reached shows when it is opened.
+// ValidateFor returns all problems of the settings as Problems, or nil. It checks only the
+// settings, not whether files can be read or a database can be reached.
 func (s Settings) ValidateFor(drivers Drivers) error {
 	var problems Problems
 	must := func(holds bool, path, rule string) {
@@ -124,7 +123,7 @@ func (s Settings) ValidateFor(drivers Drivers) error {
 	must(s.Ops.Address == "" || s.Ops.Address != s.HTTP.Address || strings.HasSuffix(s.Ops.Address, ":0"), "ops.address",
 		"must not be http.address: operators get a listener of their own")
 
-	// Only people who are known can reach the console.
+	// Only known people can reach the console.
 	must((s.Console.UserHeader == "") == (len(s.Console.TrustedProxies.Items()) == 0), "console.user_header",
 		"must be set together with console.trusted_proxies: otherwise anyone could send the header")
 	must(len(s.Console.Operators.Items()) == 0 || s.Console.UserHeader != "", "console.operators", "are users of console.user_header, which is not set")
@@ -149,9 +148,9 @@ func Choice(of []string) string {
 	return strings.Join(of[:last], ", ") + " or " + of[last]
 }
 
-// broken returns a setting of the storage that cannot be used, and the rule that it
-// breaks. Only the drivers of this module have rules for storage.dsn. The driver of
-// a host checks its DSN when it opens.
+// broken returns an invalid setting of the storage, and the rule that it breaks. Only the
+// drivers of this module have rules for storage.dsn. The driver of a host checks its DSN when
+// it opens.
 func (d Drivers) broken(s Storage) (path, rule string) {
 	isLinked, isPostgres := slices.Contains(d, s.Driver), postgresDSN.MatchString(string(s.DSN))
 	switch {
@@ -185,7 +184,7 @@ var (
 	postgresDSN = regexp.MustCompile(`^(postgres(ql)?://|\s*(host|hostaddr|port|dbname|user|password|service|sslmode|target_session_attrs)\s*=)`)
 )
 
-// isLoopback asks no resolver: of names, only localhost counts.
+// isLoopback does not resolve names: localhost is the only name that it accepts.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
@@ -195,13 +194,13 @@ func isWeekday(name string) bool { _, ok := fund.ParseWeekday(name); return ok }
 
 func isClock(text string) bool { _, err := day.ParseClock(text); return err == nil }
 
-// isZone refuses the empty name and Local, which mean another zone on every machine.
+// isZone rejects the empty name and Local, which mean a different zone on each machine.
 func isZone(name string) bool {
 	_, err := time.LoadLocation(name)
 	return err == nil && name != "" && name != "Local"
 }
 
-// isEmail takes an address alone, without a name before it.
+// isEmail accepts an address without a name before it.
 func isEmail(text string) bool {
 	address, err := mail.ParseAddress(text)
 	return err == nil && address.Address == text

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Secret is a setting that must not be seen: however it is printed, logged or
-// encoded, it comes out as ***. Convert it to string to use it.
+// Secret is a setting that must stay secret. It always appears as *** when it is printed,
+// logged or encoded. Convert it to string to use it.
 type Secret string
 
 const mask = "***"
@@ -30,9 +30,9 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(mask), nil }
 // Size is a number of bytes, written as 1048576, 512KiB, 1MiB or 1GiB.
 type Size int64
 
-var sizeUnits = []string{"", "KiB", "MiB", "GiB"} // each is 1024 of the one before
+var sizeUnits = []string{"", "KiB", "MiB", "GiB"} // each is 1024 times the previous unit
 
-// String is the size in the largest unit that divides it.
+// String returns the size in the largest unit that divides it.
 func (s Size) String() string {
 	unit := 0
 	for ; s != 0 && s%1024 == 0 && unit < len(sizeUnits)-1; unit++ {
@@ -51,8 +51,8 @@ func parseSize(text string) (Size, error) {
 	return Size(n << (10 * unit)), nil
 }
 
-// List is a list of words, separated by commas. Spaces around a word do not
-// count. In a YAML file it may also be a sequence.
+// List is a list of words, separated by commas. Spaces around a word are ignored. In a YAML
+// file it may also be a sequence.
 type List string
 
 // Items returns the words, without empty ones.
@@ -65,8 +65,8 @@ func (l List) Items() (items []string) {
 	return items
 }
 
-// Networks returns the words as networks: an address alone is a network of one, and an IPv4
-// address may be written as IPv6. It fails if a word is neither.
+// Networks returns the words as networks. An address is a network of one address, and an IPv4
+// address may be written as IPv6. It fails if a word is neither a network nor an address.
 func (l List) Networks() (networks []netip.Prefix, err error) {
 	for _, text := range l.Items() {
 		network, err := netip.ParsePrefix(text)
@@ -84,9 +84,9 @@ func (l List) Networks() (networks []netip.Prefix, err error) {
 	return networks, nil
 }
 
-// assign reads text into the field of Settings that target points to. The error
-// is a rule to follow; it never repeats the text, which may be a misplaced
-// secret. Then the field stays as it is.
+// assign reads text into the field of Settings that target points to. The error is a rule to
+// follow. It never repeats the text, which may be a misplaced secret. After an error the field
+// is unchanged.
 func assign(target any, text string) error {
 	switch target := target.(type) {
 	case *bool:
@@ -111,8 +111,8 @@ func set[T any](target *T, text string, parse func(string) (T, error), what stri
 	return nil
 }
 
-// Value is the value as one would write it; *** for a secret. Short times are in seconds,
-// as people write them: 60s, not 1m0s.
+// Value returns the value as a person would write it, or *** for a secret. Short times are in
+// seconds: 60s, not 1m0s.
 func (s Setting) Value() string {
 	if d, ok := s.field.(*time.Duration); ok && *d%time.Second == 0 && d.Abs() < 2*time.Minute {
 		return fmt.Sprintf("%ds", *d/time.Second)
