@@ -1,12 +1,12 @@
 // Package opsapi is the listener for operators: health, readiness, metrics, profiles and the
-// log level. It uses plain HTTP and asks for no key, so it belongs on a private address. Web
+// log level. It uses plain HTTP and requires no key, so it belongs on a private address. Web
 // pages cannot read or change it: it accepts only IP addresses, localhost and configured names
 // as Host, and it refuses changes that a page of another origin requests.
 //
 // The folder monitoring has dashboard.json for Grafana and alerts.yaml for the rule_files of
 // Prometheus. The annotations of an alert say what it means and what to do. alerts_test.yaml
-// shows when each alert fires. They expect a scrape job with the name bankingapi. Exemplars
-// need --enable-feature=exemplar-storage in Prometheus.
+// shows when each alert fires. All of them expect a scrape job with the name bankingapi.
+// Exemplars need --enable-feature=exemplar-storage in Prometheus.
 package opsapi
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Options configure the listener. Only Readiness is required: a path without its field does
-// not exist.
+// Options configure the listener. Only Readiness is required. If another field is nil, its path
+// does not exist.
 type Options struct {
 	Readiness *Readiness          // answers /readyz
 	Metrics   prometheus.Gatherer // answers /metrics
@@ -67,7 +67,7 @@ func New(o Options) http.Handler {
 		_ = page.Execute(w, entries) // it fails only if the client disconnected
 	})
 	return guard(o.Hosts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if o.Console != nil && strings.HasPrefix(r.URL.Path, "/console/") { // the mux would change an ID in it
+		if o.Console != nil && strings.HasPrefix(r.URL.Path, "/console/") { // the mux would change an ID in the path
 			o.Console.ServeHTTP(w, r)
 			return
 		}
@@ -81,8 +81,8 @@ func serveText(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
-// serveAlive answers as long as the process runs. It checks nothing else:
-// restarting the process repairs no database.
+// serveAlive answers while the process runs. It checks nothing else, because a restart of the
+// process does not repair a database.
 func serveAlive(w http.ResponseWriter, r *http.Request) {
 	text := "ok\n"
 	if r.URL.Query().Has("verbose") {

@@ -32,7 +32,7 @@ type Check struct {
 	Probe func(context.Context) (warnings []string, err error)
 }
 
-// StorageChecks are the checks of a storage. Risks are warnings if the operator allows them.
+// StorageChecks returns the checks of a storage. Risks are warnings if allowUnsafe is set.
 func StorageChecks(s *store.Store, allowUnsafe bool) []Check {
 	return []Check{
 		{"database", func(ctx context.Context) ([]string, error) { return nil, s.Ping(ctx) }},
@@ -48,7 +48,7 @@ type Readiness struct {
 	changed  func(check string, warnings []string, err error)
 	draining atomic.Bool
 
-	turn   chan struct{} // a mutex for the fields below that one can wait for
+	turn   chan struct{} // a mutex for the fields below, as a channel
 	looked time.Time
 	found  []result // of each check; nil before the first run
 }
@@ -74,8 +74,8 @@ func NewReadiness(now func() time.Time, changed func(check string, warnings []st
 // may be called twice.
 func (r *Readiness) Drain() { r.draining.Store(true) }
 
-// Require runs the checks one after the other, now. It returns the error of the
-// first one that fails.
+// Require runs the checks one after the other, now. It returns the error of the first check
+// that fails.
 func (r *Readiness) Require(ctx context.Context) error {
 	if r.draining.Load() {
 		return errStopping
@@ -188,8 +188,8 @@ type probe struct {
 }
 
 // run waits for the check for at most patience. If the check has not returned by then, the next
-// run waits for the same call, so calls cannot pile up. If it has returned when nobody waited,
-// that is old.
+// run waits for the same call, so calls cannot pile up. If it returned while no run waited,
+// that result is old.
 func (p *probe) run() result {
 	select {
 	case <-p.pending:
