@@ -49,11 +49,11 @@ func statusClassOf(status int) string {
 	return other
 }
 
-// maxSubscriptions bounds the labels of subscriptions. A bank has some dozens of partners; one
-// that creates a subscription for each customer must not fill the memory of Prometheus.
+// maxSubscriptions limits the labels of subscriptions. A bank has some dozens of partners. A
+// bank that creates a subscription for each customer must not fill the memory of Prometheus.
 const maxSubscriptions = 200
 
-// subscriptions are the names that are labels: those that called first. Only keys
+// subscriptions has the names that are labels: the subscriptions that called first. Only keys
 // that the operator has created lead to a name.
 type subscriptions struct {
 	mu    sync.Mutex

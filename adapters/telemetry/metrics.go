@@ -41,7 +41,7 @@ type Options struct {
 	QueueLimit        int                       // how many requests may wait in the queue of one operation
 	Pools             map[string]func() *sql.DB // by their purpose
 	FreeSpace         func() int64              // as in store.Store; may be nil
-	Dropped           *atomic.Int64             // lines of the log
+	Dropped           *atomic.Int64             // the number of dropped lines of the log
 }
 
 // Metrics are the metrics of one instance of the service. All methods may be
@@ -51,7 +51,7 @@ type Metrics struct {
 	gatherer   prometheus.Gatherer
 	routes     Routes
 
-	// own has all of these, which NewMetrics describes.
+	// own has all metrics of this instance. NewMetrics describes them.
 	own *prometheus.Registry
 
 	requests, outcomes, replays, refusedKeys, callers, batchReruns, settled *prometheus.CounterVec
@@ -64,8 +64,8 @@ type Metrics struct {
 	watched       atomic.Pointer[Watched]
 }
 
-// NewRegistry returns a registry with the metrics of the Go runtime and of the
-// process. A host that passes a registerer of its own decides about these itself.
+// NewRegistry returns a registry with the metrics of the Go runtime and of the process. A host
+// that passes its own registerer decides about these metrics itself.
 func NewRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -151,7 +151,7 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 
 // poolCollector collects from a pool that may be opened later.
 type poolCollector struct {
-	prometheus.Collector // describes
+	prometheus.Collector // implements Describe
 	purpose              string
 	pool                 func() *sql.DB
 }
@@ -250,8 +250,8 @@ func (m *Metrics) Settlement(s buyfund.Settlement, err error) {
 	m.settled.WithLabelValues(operation.Failed.String()).Add(float64(s.Failed))
 }
 
-// Due sets how many due sales wait for the next round and how many wait for a price,
-// and how long the oldest of the first has been waiting.
+// Due sets how many due sales wait for the next round, how many wait for a price, and how long
+// the oldest sale that waits for a round has been waiting.
 func (m *Metrics) Due(settlement, price int64, lag time.Duration) {
 	m.due.Set(float64(settlement + price))
 	m.dueSales.WithLabelValues("settlement").Set(float64(settlement))
@@ -259,8 +259,8 @@ func (m *Metrics) Due(settlement, price int64, lag time.Duration) {
 	m.lag.Set(lag.Seconds())
 }
 
-// Gatherer reads the metrics of the registerer. If the registerer cannot be read, such as
-// that of prometheus.WrapRegistererWith, it reads the metrics of this instance.
+// Gatherer reads the metrics of the registerer. If the registerer cannot be read, such as the
+// registerer of prometheus.WrapRegistererWith, it reads the metrics of this instance.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.gatherer }
 
 // Close removes the metrics from the registerer, so that another instance may use

@@ -82,7 +82,7 @@ func newSender(target string) (*sender, error) {
 	return s, nil
 }
 
-// environment is the value of a variable for traces, or that for all signals.
+// environment returns the value of a variable for traces, or of the variable for all signals.
 func environment(name string) string {
 	const prefix = "OTEL_EXPORTER_OTLP_"
 	return cmp.Or(strings.TrimSpace(os.Getenv(prefix+"TRACES_"+name)), strings.TrimSpace(os.Getenv(prefix+name)))
@@ -120,8 +120,8 @@ func (s *sender) Stop(context.Context) error {
 	return nil
 }
 
-// UploadTraces implements otlptrace.Client. It tries again while the collector is
-// overloaded, and not before the time that the collector names.
+// UploadTraces implements otlptrace.Client. It retries while the collector is overloaded, but
+// not before the time that the collector names.
 func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans}) // the bytes of an ExportTraceServiceRequest
 	if err == nil && s.zip {
@@ -154,12 +154,12 @@ func zipped(body []byte) ([]byte, error) {
 	var to bytes.Buffer
 	w := gzip.NewWriter(&to)
 	_, err := w.Write(body)
-	err = errors.Join(err, w.Close()) // it writes the rest
+	err = errors.Join(err, w.Close()) // Close writes the rest
 	return to.Bytes(), err
 }
 
-// post sends once. again says that another attempt may succeed, at the earliest
-// after that time.
+// post sends once. again means that another attempt may succeed, at the earliest after that
+// time.
 func (s *sender) post(ctx context.Context, body []byte) (again bool, after time.Duration, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *sender) post(ctx context.Context, body []byte) (again bool, after time.
 	return again, after, fmt.Errorf("the collector answered %s: %s", response.Status, bytes.TrimSpace(reason))
 }
 
-// retryAfter is the value of the header in seconds or as a date.
+// retryAfter parses the value of the header in seconds or as a date.
 func retryAfter(value string) time.Duration {
 	if seconds, err := strconv.Atoi(value); err == nil {
 		return time.Duration(min(max(seconds, 0), int(time.Hour/time.Second))) * time.Second

@@ -102,14 +102,14 @@ func tracesURL(endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-// Middleware creates a span for every request. The span joins the caller's trace
-// if the request names one (W3C Trace Context). It takes no baggage, which may contain
-// anything. Its name and attributes contain no text that a caller can choose freely, such
-// as an unknown path or method, User-Agent or X-Forwarded-For.
+// Middleware creates a span for every request. The span joins the caller's trace if the request
+// names one (W3C Trace Context). It ignores baggage, which may contain anything. Its name and
+// attributes contain no text that a caller can choose freely, such as an unknown path or
+// method, User-Agent or X-Forwarded-For.
 //
-// It is not the handler of OpenTelemetry (otelhttp), which notes what callers write, such
-// as the query and User-Agent, so that a filter had to take it away again. Here a span
-// gets only what may be exported.
+// It does not use the handler of OpenTelemetry (otelhttp), which records what callers write,
+// such as the query and User-Agent, so that a filter would have to remove it. Here a span gets
+// only what may be exported.
 func (t *Tracing) Middleware(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -123,7 +123,7 @@ func (t *Tracing) Middleware(next http.Handler) http.Handler {
 				span.AddEvent("exception", trace.WithAttributes(attribute.String("exception.type", fmt.Sprintf("%T", cause))))
 				defer panic(cause)
 			}
-			span.End() // not deferred: it would recover too, and record the value
+			span.End() // not deferred: a deferred End would also recover, and record the value
 		}()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
@@ -215,7 +215,7 @@ func (t *Tracing) Span(ctx context.Context, name string) (context.Context, func(
 	}
 }
 
-// Spans is Span, or nil if tracing is disabled, for those who then need not call.
+// Spans returns Span, or nil if tracing is disabled, so that callers can skip the call.
 func (t *Tracing) Spans() func(ctx context.Context, name string) (context.Context, func(error)) {
 	if t == nil {
 		return nil
@@ -223,8 +223,8 @@ func (t *Tracing) Spans() func(ctx context.Context, name string) (context.Contex
 	return t.Span
 }
 
-// Batch is Span for work that several callers share. The span joins the trace of the first
-// recorded caller and is linked with the spans of the others. ctx is the context of the batch.
+// Batch is like Span, for work that several callers share. The span joins the trace of the
+// first recorded caller and is linked with the other spans. ctx is the context of the batch.
 func (t *Tracing) Batch(ctx context.Context, name string, callers []context.Context) (context.Context, func(error)) {
 	var recorded []trace.Span
 	for _, caller := range callers {
@@ -233,8 +233,8 @@ func (t *Tracing) Batch(ctx context.Context, name string, callers []context.Cont
 		}
 	}
 	if len(recorded) == 0 {
-		// No caller is recorded, so the batch is not recorded either. Due sales
-		// have no caller: they get a trace of their own.
+		// No caller is recorded, so the batch is not recorded either. Due sales have no caller:
+		// they get their own trace.
 		if slices.ContainsFunc(callers, isTraced) {
 			return ctx, off
 		}
@@ -274,7 +274,7 @@ func TraceID(ctx context.Context) string {
 	return ""
 }
 
-// ours begins the names of our own attributes.
+// ours is the prefix of the names of our attributes.
 const ours = "bankingapi."
 
 // exporter reports failures itself, because returned errors go to the global handler of

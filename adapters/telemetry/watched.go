@@ -8,19 +8,19 @@ import (
 	"bankingapi/application/summary"
 )
 
-// Watched is what an operator must not miss. Each function is required. It is called at
-// every scrape, and must not wait for long.
+// Watched is what an operator must not miss. All functions are required. They are called at
+// every scrape, and must return quickly.
 type Watched struct {
 	Checks         func() []summary.Check // of readiness
 	CertificateEnd func() time.Time       // or the zero time
 	// KeyEnds calls found for each key that expires and whose subscription is active.
 	KeyEnds func(found func(subscription, key string, end time.Time))
-	// Verified is when the book was verified last, or the zero time, and whether it was
+	// Verified returns when the book was last verified, or the zero time, and whether it was
 	// correct.
 	Verified func() (at time.Time, isCorrect bool)
 }
 
-// Watch sets what is watched.
+// Watch sets the watched values.
 func (m *Metrics) Watch(w Watched) { m.watched.Store(&w) }
 
 // sample is a gauge that is read at every scrape.
@@ -37,7 +37,7 @@ func (s sample) Collect(to chan<- prometheus.Metric) {
 	})
 }
 
-// sample registers the gauges of what is watched.
+// sample registers the gauges of the watched values.
 func (m *Metrics) sample() {
 	type setter = func(value float64, labels ...string)
 	gauge := func(name, help string, read func(*Watched, setter), labels ...string) {
