@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	collectFor   = 10 * time.Millisecond // how long a line waits for others to be written with it
+	collectFor   = 10 * time.Millisecond // how long a line waits for other lines to be written together
 	keptLines    = 8192                  // how many lines are kept while their reader is slow
 	syncPatience = time.Second           // how long Sync waits for a reader
 )
 
 // buffer is a zapcore.WriteSyncer. It collects lines, which one goroutine writes in their
-// order. A caller never waits for the reader of the log, as with the writers of zap: while it
+// order. Unlike with the writers of zap, a caller never waits for the reader of the log. If it
 // hangs, lines beyond a limit are dropped and counted. A buffer is safe for concurrent use.
 type buffer struct {
 	to io.Writer
 	// lost encodes the line that says how many lines were dropped.
 	lost    func(count int64) []byte
-	dropped *atomic.Int64 // all of them, for a metric
+	dropped *atomic.Int64 // all dropped lines, for a metric
 
 	mu           sync.Mutex
 	lines, spare []byte
 	count        int           // of the lines
-	untold       int64         // dropped lines that no line has told of
-	done         chan struct{} // closed when the goroutine that writes ends; nil if there is none
+	untold       int64         // dropped lines that were not reported yet
+	done         chan struct{} // closed when the goroutine that writes ends; nil if none runs
 }
 
 // Write adds a line. It never waits.
@@ -68,7 +68,7 @@ func (b *buffer) Sync() error {
 	}
 }
 
-// write writes until there are no lines. Lines that cannot be written are dropped.
+// write writes until no lines are left. Lines that cannot be written are dropped.
 func (b *buffer) write() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

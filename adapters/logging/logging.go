@@ -2,8 +2,8 @@
 // A line has the operation, outcome, duration and ids. It never has keys,
 // contents, or full numbers of customers and accounts.
 //
-// Durations are in seconds in JSON and have a unit on the console. No line is
-// sampled away, and nothing is global.
+// Durations are in seconds in JSON and have a unit on the console. No line is omitted by
+// sampling, and nothing is global.
 package logging
 
 import (
@@ -27,12 +27,12 @@ const jsonTime = "2006-01-02T15:04:05.000000Z07:00"
 
 // Options configure the log.
 type Options struct {
-	Level  string // the lowest that is logged: debug, info, warn or error
+	Level  string // the lowest level that is logged: debug, info, warn or error
 	Format string // json, console or auto: console on a terminal, otherwise json
-	// Writer receives whole lines, together and up to 10 ms later, in one call of Write
-	// at a time, from a goroutine of the log. While a call hangs, 8,192 lines are kept
-	// and the rest is dropped; a line tells how many, once the call has returned. Sync of
-	// the logger waits for the lines, at most a second.
+	// Writer receives whole lines, together and up to 10 ms later, in one call of Write at a
+	// time, from a goroutine of the log. While a call hangs, 8,192 lines are kept and further
+	// lines are dropped. When the call has returned, a line reports how many. Sync of the
+	// logger waits for the lines, at most a second.
 	Writer     io.Writer
 	Dropped    *atomic.Int64    // counts the lines that were dropped; may be nil
 	IsTerminal bool             // Writer is a terminal

@@ -16,9 +16,9 @@ const errorsPerMinute = 10
 // ServerErrors returns a logger for http.Server.ErrorLog. Failed handshakes get
 // level debug, because anyone who finds the port can cause any number of them.
 //
-// Callers can cause other messages too, such as broken HTTP/2 connections. So at
-// most 10 messages of one kind are logged in a minute. The next line has the
-// number of those that were not logged, as not_logged.
+// Callers can cause other messages too, such as broken HTTP/2 connections. So at most 10
+// messages of one kind are logged in a minute. The next line has the number of messages that
+// were not logged, as not_logged.
 func ServerErrors(l *zap.Logger) *log.Logger {
 	notLogged := new(atomic.Int64)
 	sampled := zapcore.SamplerHook(func(_ zapcore.Entry, decision zapcore.SamplingDecision) {
@@ -53,7 +53,7 @@ func (s serverErrors) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// kindOf is the first three words of a message. Addresses and reasons come later.
+// kindOf returns the first three words of a message. Addresses and reasons come later.
 func kindOf(text string) string {
 	return strings.Join(strings.SplitN(text, " ", 4)[:min(3, strings.Count(text, " ")+1)], " ")
 }
