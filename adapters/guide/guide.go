@@ -1,5 +1,5 @@
-// Package guide helps a person to try a service for the first time: it keeps a
-// subscription key in a file, and has commands that use it.
+// Package guide helps a person to try a service for the first time. It keeps a subscription key
+// in a file, and has commands that use the key.
 package guide
 
 import (
@@ -20,9 +20,9 @@ import (
 
 // Guide has instructions for trying the service for the first time.
 type Guide struct {
-	Key       string    // opens the subscription; empty if there is none to try
+	Key       string    // opens the subscription; empty if no subscription can be tried
 	KeyFile   string    // has the key
-	KeyPrefix string    // is put before a key that is made
+	KeyPrefix string    // is the prefix of new keys
 	Page      string    // where the documentation begins, below /docs; may be empty
 	About     string    // what the service is; may be empty
 	CAFile    string    // the certificate of the service if it made its own
@@ -32,8 +32,8 @@ type Guide struct {
 // Example is a request that works.
 type Example struct{ Path, Body string }
 
-// Commands returns a curl command, in one line, for each example. They work as
-// they are in the folder where the service was started.
+// Commands returns a curl command, in one line, for each example. The commands work unchanged
+// in the folder where the service was started.
 func (g Guide) Commands(url string) []string {
 	var commands []string
 	for _, each := range g.Examples {
@@ -49,7 +49,7 @@ func (g Guide) Commands(url string) []string {
 
 var plain = regexp.MustCompile(`^[a-zA-Z0-9/._:-]*$`)
 
-// quote is a path as one word for a shell, also inside double quotes.
+// quote returns a path as one word for a shell, also inside double quotes.
 func quote(path string) string {
 	if plain.MatchString(path) {
 		return path
@@ -111,7 +111,7 @@ func (g *Guide) KeepKey(ctx context.Context, m *subscriptions.Manager, find func
 	return err
 }
 
-// readKey reads the key, or nothing if there is no file.
+// readKey reads the key. It reads nothing if the file does not exist.
 func (g *Guide) readKey() error {
 	kept, err := os.ReadFile(g.KeyFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -121,13 +121,13 @@ func (g *Guide) readKey() error {
 	return nil
 }
 
-// create makes a subscription. The error is subscriptions.ErrNameTaken if there is one.
+// create makes a subscription. The error is subscriptions.ErrNameTaken if the name exists.
 func (g *Guide) create(ctx context.Context, m *subscriptions.Manager, name string) error {
 	key, _, err := m.Create(ctx, subscription.Subscription{Name: name})
 	return g.keep(key, err)
 }
 
-// keep keeps a key in the file, which only its owner can read, unless making it failed.
+// keep writes a key to the file, readable only by its owner, unless making it failed.
 func (g *Guide) keep(key subscription.Key, err error) error {
 	if err != nil {
 		return err
