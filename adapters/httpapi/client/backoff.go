@@ -10,12 +10,12 @@ import (
 
 const (
 	longestRetryAfter = time.Minute // the longest wait that an answer can ask for
-	maxDoublings      = 100         // bounds the backoff at about 100 times its first value
+	maxDoublings      = 100         // limits the backoff to about 100 times its first value
 )
 
-// pause waits after an attempt: the time that the service asked for plus a random
-// part of the backoff. The random part keeps callers from retrying at the same moment
-// after an outage. It returns an error at once if the context would end first.
+// pause waits after an attempt: the time that the service asked for plus a random part of the
+// backoff. The random part keeps callers from retrying at the same moment after an outage. It
+// returns an error immediately if the context would end first.
 func (c *Client) pause(ctx context.Context, attempt int, retryAfter time.Duration) error {
 	longest := c.Backoff * time.Duration(min(maxDoublings, 1<<min(attempt-1, 10)))
 	d := min(retryAfter, longestRetryAfter) + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
@@ -37,7 +37,7 @@ func retryAfter(header http.Header) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
 	}
-	then, _ := http.ParseTime(text) // what is no date is long ago
+	then, _ := http.ParseTime(text) // text that is not a date counts as long ago
 	now, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
 		return 0

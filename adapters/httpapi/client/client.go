@@ -5,7 +5,7 @@
 // same bytes until an answer is certain. A program that may stop in between stores the CallerId
 // with its own order before the first call, and sends the same operation again after a restart.
 //
-// The package needs nothing but the standard library and the value types of the domain.
+// The package needs only the standard library and the value types of the domain.
 package client
 
 import (
@@ -30,9 +30,9 @@ import (
 
 // Options changes how a Client sends requests. The zero value is usable.
 type Options struct {
-	// HTTP sends the requests. Set it for a proxy or tracing. By default the client has
-	// a transport of its own, which keeps up to 100 idle connections. Redirects are
-	// never followed, because they may turn a POST into a GET.
+	// HTTP sends the requests. Set it for a proxy or tracing. By default the client has its own
+	// transport, which keeps up to 100 idle connections. Redirects are never followed, because
+	// they may turn a POST into a GET.
 	HTTP *http.Client
 	// TLS configures the client's own transport, for a client certificate or a
 	// private certificate authority. It is not used if HTTP is set.
@@ -46,8 +46,8 @@ type Options struct {
 	// Timeout is the maximum time of one attempt. The default is 15 seconds.
 	Timeout time.Duration
 	// Backoff is the longest wait before the second attempt. It doubles with each further
-	// attempt, up to 100 times its value. Each wait is a random part of it, added to what
-	// Retry-After asks for, at most a minute. The default is 100ms.
+	// attempt, up to 100 times its value. Each wait is a random part of it, plus the wait of
+	// Retry-After, which counts at most a minute. The default is 100ms.
 	Backoff time.Duration
 	// WantReceipt asks for a receipt with every answer.
 	WantReceipt bool
@@ -61,10 +61,10 @@ type Client struct {
 	Options
 }
 
-// New returns a client of the service at baseURL, for example "https://bank.example".
-// baseURL may have a path before that of the operation, and may end with
-// /BankingApiV01. It must be https, because the key travels in every request. Plain
-// http is accepted for loopback addresses only.
+// New returns a client of the service at baseURL, for example "https://bank.example". baseURL
+// may have a path before the path of the operation, and may end with /BankingApiV01. It must be
+// https, because the key travels in every request. Plain http is accepted for loopback
+// addresses only.
 func New(baseURL, key string, o Options) (*Client, error) {
 	address, err := url.Parse(baseURL)
 	switch {
@@ -76,7 +76,7 @@ func New(baseURL, key string, o Options) (*Client, error) {
 		return nil, errors.New("base URL must be https: with http the subscription key could be read on the way")
 	case key == "":
 		return nil, errors.New("subscription key is empty")
-	case strings.ContainsFunc(key, unicode.IsControl): // no request with it could be sent
+	case strings.ContainsFunc(key, unicode.IsControl): // a request with such a key cannot be sent
 		return nil, errors.New("subscription key has a line end or another control character")
 	}
 	const prefix = "/BankingApiV01"
@@ -115,7 +115,7 @@ func newTransport(config *tls.Config) *http.Transport {
 // Answer is the result of an operation that the bank carried out or recorded.
 type Answer struct {
 	State       operation.State // operation.Completed, or operation.Recorded for a sale on a later day
-	Replayed    bool            // an earlier request had the effect already
+	Replayed    bool            // an earlier request already had the effect
 	OperationID string          // the bank's id of the operation; it may be empty
 	RequestID   string          // the X-Request-Id of the answer, for questions to the bank
 	// Receipt is the bank's signed receipt if WantReceipt is set and the bank has one.
@@ -150,10 +150,10 @@ func (c *Client) AddPush(ctx context.Context, o *AddPush) (Answer, error) {
 	return c.do(ctx, operation.AddPushNotificationResponse, o.Header, o.records(), false)
 }
 
-// do sends one operation until its outcome is certain, or until there is no time
-// left. unknown reports whether an attempt may have had an effect before.
+// do sends one operation until its outcome is certain, or until no time is left. unknown
+// reports whether an earlier attempt may have had an effect.
 func (c *Client) do(ctx context.Context, name operation.Name, header operation.Header, records any, unknown bool) (Answer, error) {
-	// JSON would turn bytes that are not UTF-8 into others.
+	// JSON would replace bytes that are not UTF-8.
 	if faults := header.Faults(); len(faults) > 0 {
 		return Answer{}, &Error{Faults: faults, Unknown: unknown, CallerID: header.CallerID}
 	}
@@ -220,7 +220,7 @@ func (c *Client) send(ctx context.Context, method, address string, body []byte, 
 		return new(http.Response), nil, err
 	}
 	defer response.Body.Close()
-	// Reading to the end is what makes the connection reusable.
+	// A connection is reusable only if the response is read to the end.
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	return response, content, err
 }

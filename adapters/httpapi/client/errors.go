@@ -15,12 +15,12 @@ import (
 // Error says why an operation is not completed.
 type Error struct {
 	// Refused reports that the bank decided against the operation. Nothing was changed. The
-	// decision is final under this CallerId: a corrected operation needs a new one.
+	// decision is final under this CallerId: a corrected operation needs a new CallerId.
 	Refused bool
-	// Unknown reports that the operation may have taken effect: an answer was
-	// lost, or the answer speaks of the request only, like 401, 422, 429 and 503.
-	// Send the same operation again to learn its outcome before you do anything
-	// else. If Unknown is false, the operation has had no effect.
+	// Unknown reports that the operation may have taken effect: an answer was lost, or the
+	// answer is only about the request, like 401, 422, 429 and 503. Send the same operation
+	// again to learn its outcome before you do anything else. If Unknown is false, the
+	// operation has had no effect.
 	Unknown bool
 	// Status is the HTTP status of the last answer. It is 200 if the bank
 	// refused the operation, and 0 if there was no answer.
@@ -103,7 +103,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// read is the result of an attempt that has a whole answer.
+// read returns the result of an attempt that has a complete answer.
 func read(response *http.Response, content []byte) (Answer, *Error) {
 	answer := Answer{
 		Replayed:    response.Header.Get("Idempotent-Replayed") == "true",
@@ -116,9 +116,9 @@ func read(response *http.Response, content []byte) (Answer, *Error) {
 		Detail string        `json:"detail"`
 		Errors []fault.Fault `json:"errors"`
 	}
-	err := json.Unmarshal(content, &got) // an answer of a proxy may be no JSON: then there is no State
-	// With another status State 8 would speak of the request, as in earlier versions
-	// of the service, and not of the operation.
+	err := json.Unmarshal(content, &got) // an answer of a proxy may not be JSON: then State is zero
+	// With another status, State 8 would be about the request and not about the operation, as
+	// in earlier versions of the service.
 	status, state := response.StatusCode, got.Data.State
 	failed := state == operation.Failed && err == nil && (status == http.StatusOK || status == http.StatusBadRequest)
 	if status == http.StatusOK && err == nil && (state == operation.Recorded || state == operation.Completed) {
@@ -133,8 +133,8 @@ func read(response *http.Response, content []byte) (Answer, *Error) {
 	}
 }
 
-// transient are the statuses after which the same request may succeed. The service
-// answers 429, 500 and 503; the others come from proxies and gateways.
+// transient has the statuses after which the same request may succeed. The service answers 429,
+// 500 and 503; the others come from proxies and gateways.
 var transient = []int{
 	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,

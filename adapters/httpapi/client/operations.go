@@ -17,21 +17,21 @@ import (
 // BuyFund is one BuyFundFromCustomer operation: up to 1,000 sales that are all carried
 // out, in this order, or none. Do not change it after the first call.
 type BuyFund struct {
-	// Header has the CallerId that NewBuyFund made. The other fields are free
-	// to set before the first call.
+	// Header has the CallerId that NewBuyFund made. The other fields may be set before the
+	// first call.
 	Header operation.Header
 	Sales  []fund.Sale
 
 	resumed bool
 }
 
-// NewBuyFund returns an operation with a CallerId of its own, 130 random bits.
+// NewBuyFund returns an operation with a new CallerId of 130 random bits.
 func NewBuyFund(sales ...fund.Sale) *BuyFund {
 	return &BuyFund{Header: operation.Header{CallerID: rand.Text()}, Sales: sales}
 }
 
 // ResumeBuyFund returns an operation with a CallerId that was stored before an earlier attempt,
-// perhaps by another process. Its sales must be those of that attempt. Until an answer is
+// perhaps by another process. Its sales must be the sales of that attempt. Until an answer is
 // certain, its outcome is Unknown, even if nothing could be sent this time.
 func ResumeBuyFund(callerID string, sales ...fund.Sale) *BuyFund {
 	return &BuyFund{Header: operation.Header{CallerID: callerID}, Sales: sales, resumed: true}
@@ -97,13 +97,13 @@ type AddPush struct {
 	Notifications []push.Notification
 }
 
-// NewAddPush returns an operation with a CallerId of its own.
+// NewAddPush returns an operation with a new CallerId.
 func NewAddPush(notifications ...push.Notification) *AddPush {
 	return &AddPush{Header: operation.Header{CallerID: rand.Text()}, Notifications: notifications}
 }
 
-// records are the Parameters of the request. Amounts are json.Number: their digits go
-// out as they are and never through a float.
+// records are the Parameters of the request. Amounts are json.Number: their digits are sent
+// unchanged and are never converted to a float.
 func (o *BuyFund) records() any {
 	records := make([]map[string]any, len(o.Sales))
 	for i, sale := range o.Sales {

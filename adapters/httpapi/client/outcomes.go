@@ -14,7 +14,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Outcome is how an operation ended after it was answered.
+// Outcome is the result of an operation after it was answered.
 type Outcome struct {
 	OperationID string `json:"OperationId"`
 	CallerID    string `json:"CallerId"`
@@ -23,20 +23,20 @@ type Outcome struct {
 	State  operation.State
 	At     time.Time
 	Errors []struct{ Pointer, Code, Detail string }
-	// Reversed says that the bank undid the operation.
+	// Reversed means that the bank undid the operation.
 	Reversed bool
-	// Cursor is the place of the outcome. Keep the cursor of the last outcome that
-	// you have processed, and begin with it next time.
+	// Cursor is the position of the outcome. Keep the cursor of the last outcome that you have
+	// processed, and pass it to the next call.
 	Cursor string `json:"-"`
 }
 
-// pollWait is how long the service holds a request until there is an outcome.
+// pollWait is how long the service holds a request until an outcome exists.
 const pollWait = 20 * time.Second
 
-// Outcomes yields how the caller's operations ended, in that order, and then each
-// outcome that comes, until ctx ends. after is the cursor of the last one that was
-// processed, or empty for the beginning. It repeats a request that fails, and yields an
-// error only if the service refuses it: no outcomes, a wrong key or a wrong cursor.
+// Outcomes yields the outcomes of the caller's operations in their order, and then each new
+// outcome, until ctx ends. after is the cursor of the last processed outcome, or empty for the
+// beginning. Outcomes repeats a failed request. It yields an error only if the service refuses
+// the request: no outcomes, a wrong key or a wrong cursor.
 func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		for attempt := 1; ; attempt++ {
@@ -54,8 +54,8 @@ func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, 
 				continue
 			}
 			attempt = 0
-			// Only the last outcome of a page has a cursor of its own: an earlier one
-			// begins with its page again.
+			// Only the last outcome of a page has its own cursor. The cursor of an earlier
+			// outcome begins the page again.
 			for i, o := range page.Outcomes {
 				if o.Cursor = after; i == len(page.Outcomes)-1 {
 					o.Cursor = page.Next
@@ -72,10 +72,10 @@ func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, 
 type outcomesPage struct {
 	Outcomes []Outcome
 	Next     string
-	again    time.Duration // what Retry-After asks for
+	again    time.Duration // the wait of Retry-After
 }
 
-// outcomes reads one page. refused says that a repeat would fail too.
+// outcomes reads one page. refused means that a repeat would also fail.
 func (c *Client) outcomes(ctx context.Context, after string) (page outcomesPage, refused bool, err error) {
 	address := strings.TrimSuffix(c.base, "BankingApiV01/") + "outcomes?" + url.Values{"after": {after}, "wait": {pollWait.String()}}.Encode()
 	response, content, err := c.send(ctx, http.MethodGet, address, nil, c.Timeout+pollWait) //nolint:bodyclose // send has read and closed it
