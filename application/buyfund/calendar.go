@@ -13,12 +13,12 @@ import (
 
 // ClosedDays reads the days on which the bank is closed.
 type ClosedDays interface {
-	// ClosedDays yields all of them, by day.
+	// ClosedDays yields all closed days, in the order of the days.
 	ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error]
 }
 
 const (
-	// calendarAge is the maximum age of a calendar that is used. A change reaches every
+	// calendarAge is the maximum age of a calendar that Current returns. A change reaches every
 	// replica within 5 s (the contract, section 5.2).
 	calendarAge = 4 * time.Second
 	// calendarTimeout bounds how long a request waits for the calendar.
@@ -31,7 +31,7 @@ type Calendar struct {
 	days    ClosedDays
 	always  fund.Calendar
 	now     func() time.Time
-	reading chan struct{} // has room for one reader
+	reading chan struct{} // a semaphore: one goroutine reads at a time
 	current atomic.Pointer[calendar]
 }
 
@@ -40,22 +40,22 @@ type calendar struct {
 	read time.Time
 }
 
-// NewCalendar returns the calendar with these days. always has what does not come
-// from storage. now is the time of the service, not that of the bank.
+// NewCalendar returns a calendar that reads its closed days from days. always has the rules
+// that do not come from storage. now returns the time of the service, not the time of the bank.
 func NewCalendar(days ClosedDays, always fund.Calendar, now func() time.Time) *Calendar {
 	return &Calendar{days: days, always: always, now: now, reading: make(chan struct{}, 1)}
 }
 
-// From returns the calendar that reads these days when its copy is too old: inside a
-// transaction of a host, nothing may ask for another connection.
+// From returns a calendar that starts with the same copy and reads from days when the copy is
+// too old. It is for a transaction of a host, in which no code may use another connection.
 func (c *Calendar) From(days ClosedDays) *Calendar {
 	from := NewCalendar(days, c.always, c.now)
 	from.current.Store(c.current.Load())
 	return from
 }
 
-// Current returns the calendar as it was at most some seconds ago. One caller reads
-// it for all. The error is that of the port.
+// Current returns the calendar as it was at most calendarAge ago. One caller reads it for all
+// callers. Current returns the error of the port.
 func (c *Calendar) Current(ctx context.Context) (*fund.Calendar, error) {
 	if kept := c.current.Load(); c.isFresh(kept) {
 		return &kept.Calendar, nil
@@ -83,7 +83,7 @@ func (c *Calendar) Current(ctx context.Context) (*fund.Calendar, error) {
 	return &read.Calendar, nil
 }
 
-// Forget lets the next call of Current read the calendar.
+// Forget makes the next call of Current read the calendar again.
 func (c *Calendar) Forget() { c.current.Store(nil) }
 
 func (c *Calendar) isFresh(kept *calendar) bool {

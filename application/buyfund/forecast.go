@@ -11,11 +11,11 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Forecast yields every sale that is recorded for that day or an earlier one, in the
-// order of day and ID, as SettleDue would leave it if that day were today and the book
-// stayed as it is. It changes nothing. A sale that would wait for a price, or that
-// another replica is settling, is Recorded. It keeps the positions that the sales
-// change in memory. After an error there is no further sale.
+// Forecast yields every sale that is recorded for the day until or an earlier day, in the order
+// of day and ID. Each sale is as SettleDue would leave it if that day were today and the book
+// stayed as it is. Forecast changes nothing. A sale that would wait for a price, or that
+// another replica is settling, is Recorded. Forecast keeps in memory the positions that the
+// sales change. After an error it yields no further sale.
 func (b *Buyer) Forecast(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error] {
 	return func(yield func(fund.SaleEntry, error) bool) {
 		holdings, accounts := make(map[fund.HoldingKey]fund.Units), make(map[fund.AccountKey]money.Amount)
@@ -25,7 +25,7 @@ func (b *Buyer) Forecast(ctx context.Context, until day.Day) iter.Seq2[fund.Sale
 			if err == nil {
 				err = b.books.Update(ctx, locks, func(book *fund.Book) {
 					for _, key := range locks.Holdings {
-						if units, ok := holdings[key]; ok { // an earlier sale has left this
+						if units, ok := holdings[key]; ok { // an earlier sale changed the holding
 							book.LoadHolding(fund.Holding{Key: key, Units: units})
 						}
 					}
@@ -49,7 +49,7 @@ func (b *Buyer) Forecast(ctx context.Context, until day.Day) iter.Seq2[fund.Sale
 			for _, a := range changes.Accounts {
 				accounts[a.Key] = a.Balance
 			}
-			decided := changes.Settled // in the order of due, all sales of an operation or none
+			decided := changes.Settled // in the order of due; has either all sales of an operation or no sale of it
 			for _, o := range due {
 				for i := range o.Sales {
 					e := fund.SaleEntry{Envelope: o.Envelope, Index: i, Terms: o.Sales[i].Terms(), State: operation.Recorded}

@@ -16,8 +16,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// page is the maximum number of due operations in memory and in a batch, for which
-// new requests wait.
+// page is the maximum number of due operations in memory and in a batch. New requests wait for
+// such a batch.
 const page = 512
 
 // Settlement counts the operations that one call of SettleDue settled.
@@ -34,17 +34,17 @@ func (b *Buyer) DueUntil() day.Day {
 	return today
 }
 
-// Waits is how many sales are due, by the reason why they are not settled.
+// Waits counts the due sales by the reason why they are not settled yet.
 type Waits struct {
 	ForPrice   []DueFund // the funds and days whose sales wait for a price of that day
-	PriceSales int64     // the number of these sales
-	// ForSettling is how many sales wait for the next SettleDue, and Since the time
-	// from which the oldest could be settled.
+	PriceSales int64     // the number of sales in ForPrice
+	// ForSettling is the number of sales that wait for the next SettleDue. Since is the time
+	// from which the oldest of them could be settled.
 	ForSettling int64
 	Since       time.Time
 }
 
-// Lag is how long the oldest sale has waited for settling.
+// Lag returns how long the oldest sale in ForSettling has waited.
 func (w *Waits) Lag(now time.Time) time.Duration {
 	if w.ForSettling == 0 {
 		return 0
@@ -52,25 +52,26 @@ func (w *Waits) Lag(now time.Time) time.Duration {
 	return now.Sub(w.Since)
 }
 
-// CountDue counts the sales that are due. The error is that of Books.DueFunds.
+// CountDue counts the sales that are due. It returns the error of Books.DueFunds.
 func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 	funds, err := b.books.DueFunds(ctx, b.DueUntil(), true)
-	for _, of := range funds {
-		if b.options.OfTheDay && !of.Priced {
-			w.ForPrice = append(w.ForPrice, of)
-			w.PriceSales += of.Sales
+	for _, dueFund := range funds {
+		if b.options.OfTheDay && !dueFund.Priced {
+			w.ForPrice = append(w.ForPrice, dueFund)
+			w.PriceSales += dueFund.Sales
 			continue
 		}
 		if w.ForSettling == 0 {
-			w.Since = of.Day.At(b.options.NotBefore, b.options.Zone)
+			w.Since = dueFund.Day.At(b.options.NotBefore, b.options.Zone)
 		}
-		w.ForSettling += of.Sales
+		w.ForSettling += dueFund.Sales
 	}
 	return w, err
 }
 
-// due lists what SettleDue settles: everything, or what has a price of its day, fund
-// by fund. So sales that wait for a price are not read again and again.
+// due lists what SettleDue settles. Without OfTheDay these are all due operations. With
+// OfTheDay it lists only the funds and days that have a price of the day, so that SettleDue
+// does not read sales that wait for a price again and again.
 func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
 	until := b.DueUntil()
 	if !b.options.OfTheDay {
@@ -79,22 +80,23 @@ func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
 	ctx, stop := context.WithTimeout(ctx, b.options.Commit.Timeout)
 	defer stop()
 	funds, err := b.books.DueFunds(ctx, until, false)
-	for _, of := range funds {
-		if of.Priced {
-			all = append(all, Due{Until: until, Of: of.PriceDay})
+	for _, dueFund := range funds {
+		if dueFund.Priced {
+			all = append(all, Due{Until: until, Of: dueFund.PriceDay})
 		}
 	}
 	return all, err
 }
 
-// SettleDue settles the operations that were recorded for the day of DueUntil or an earlier one,
-// in the order of day and ID. With Options.OfTheDay the order is that of day, fund and ID, and
-// operations that wait for a price stay due. They share batches with new requests. SettleDue
-// skips operations that another replica is settling: any number may call it at any time.
+// SettleDue settles the operations that were recorded for the day of DueUntil or an earlier
+// day, in the order of day and ID. With Options.OfTheDay the order is day, fund and ID, and
+// operations that wait for a price stay due. Due operations share batches with new requests.
+// SettleDue skips operations that another replica is settling, so any number of replicas may
+// call it at any time.
 //
 // An operation that cannot be read or settled stays due and does not stop the others. The error
-// joins the first failures; a storage that does not list what is due in the time of a batch is
-// one. The result counts what is on disk.
+// joins the first failures. It is also a failure if the storage does not list the due
+// operations within the timeout of a batch. The result counts the operations that are on disk.
 func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	var r round
 	all, err := b.due(ctx)
@@ -111,8 +113,8 @@ func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	return r.Settlement, errors.Join(append(r.failures, err)...)
 }
 
-// pages yields the due operations that are listed, page by page. The error is that of
-// Books.Due and the last that it yields.
+// pages yields the due operations that Books.Due lists, page by page. If Books.Due returns an
+// error, pages yields it and ends.
 func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
 	return func(yield func(group, error) bool) {
 		var after *fund.Operation
@@ -130,17 +132,17 @@ func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
 	}
 }
 
-// round is the result for the due operations so far.
+// round is the result of one SettleDue so far.
 type round struct {
 	Settlement
 	failures []error
 }
 
-// maxFailures limits the number of failures that a round keeps. If the database
-// is down, there would be thousands.
+// maxFailures limits the number of failures that a round keeps. Without it, a round would keep
+// thousands if the database is down.
 const maxFailures = 10
 
-// firstBatch returns the first operations, as many as fit into one batch.
+// firstBatch returns as many of the first operations as fit into one batch.
 func (b *Buyer) firstBatch(due group) group {
 	sales := 0
 	for i, o := range due {
@@ -151,8 +153,8 @@ func (b *Buyer) firstBatch(due group) group {
 	return due
 }
 
-// settleTogether settles the operations in one transaction. If one of them makes
-// it fail, each is settled in its own transaction.
+// settleTogether settles the operations in one transaction. If one operation makes it fail,
+// settleTogether settles each operation in its own transaction.
 func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
 	err := b.settleQueued(ctx, g)
 	switch {
