@@ -4,8 +4,8 @@
 // There is no timer. An item that arrives at an idle queue runs at once, so an idle system adds
 // no delay. The busier the storage is, the larger the batches are.
 //
-// A commit waits for a disk, and perhaps for a standby. Meanwhile the next batch
-// may already run (see Next).
+// A commit waits for a disk, and perhaps for a standby. The next batch may already run during
+// this time (see Next).
 package commit
 
 import (
@@ -22,37 +22,37 @@ import (
 
 // Limits are the limits of one queue.
 type Limits struct {
-	// Batch is the maximum total weight of a batch, at least 1. A heavier item runs
-	// alone. If Batch is 1, every item runs alone.
+	// Batch is the maximum total weight of a batch, at least 1. An item with a larger weight
+	// runs alone. If Batch is 1, every item runs alone.
 	Batch int
 	// Queue is the maximum number of items that wait for a later batch.
 	Queue int
 	// Timeout is the maximum time of a batch. If its items are run again alone,
 	// they get this time once more. It must be positive.
 	Timeout time.Duration
-	// Grace is the maximum time that run takes after its context has ended, whatever
-	// the storage does. A caller that may wait for Timeout and Grace runs its item itself
-	// if that begins a batch alone: handing it to another goroutine and waking up again
-	// takes a fifth of the time of a push. 0 means that it is not known.
+	// Grace is the maximum time that run takes after its context has ended, whatever the
+	// storage does. A caller that may wait for Timeout and Grace runs its item itself if the
+	// item begins a batch alone. To pass the item to another goroutine and wake up again takes
+	// a fifth of the time of a push. 0 means that Grace is not known.
 	Grace time.Duration
 }
 
-// OrDefault returns the limits with a default for each that is 0: batches of 2048, 4096
-// waiting items and 10 seconds. Grace has none.
+// OrDefault returns the limits with a default for each limit that is 0: batches of 2048, 4096
+// waiting items and 10 seconds. Grace has no default.
 func (l Limits) OrDefault() Limits {
 	l.Batch, l.Queue, l.Timeout = cmp.Or(l.Batch, 2048), cmp.Or(l.Queue, 4096), cmp.Or(l.Timeout, 10*time.Second)
 	return l
 }
 
-// Observer is told about every batch, after its callers were answered. Its
-// functions must be quick and must not panic. Each may be nil.
+// Observer receives every batch after its callers have their outcomes. Its functions must be
+// quick and must not panic. Each may be nil.
 type Observer struct {
 	Now   func() time.Time // the clock for Batch.Wait; required if Batch is set
 	Batch func(Batch)      // called for one batch at a time
-	// Trace is called when a batch starts, with the contexts of its callers, which
-	// it must not keep. It returns the context of the batch, derived from ctx, and
-	// a function that is called with the result before the callers are answered.
-	// Items that are run again alone are in the same trace.
+	// Trace is called when a batch starts, with the contexts of its callers, which it must not
+	// keep. It returns the context of the batch, derived from ctx, and a function that the
+	// queue calls with the result before the callers get their outcomes. Items that run again
+	// alone are in the same trace.
 	Trace func(ctx context.Context, callers []context.Context) (context.Context, func(error))
 }
 
@@ -62,13 +62,13 @@ type Batch struct {
 	Weight  int
 	Wait    time.Duration // from the arrival of the oldest item to the start
 	Waiting int           // items left in the queue at the start
-	Alone   int           // items run again alone, because their batch failed
+	Alone   int           // items that ran again alone, because their batch failed
 }
 
-// Queue joins items into batches and starts them in the order of arrival, one
-// after the other: the next batch begins when the one before has ended, or has
-// called Next. No item starves: an item behind n waiting items waits for at most n
-// batches and the running ones. Methods may be called from any goroutine.
+// Queue joins items into batches and starts them in the order of arrival, one after the other.
+// The next batch begins when the batch before it has ended or has called Next. No item starves:
+// an item behind n waiting items waits for at most n batches and the running batches. Methods
+// may be called from any goroutine.
 type Queue[T any] struct {
 	limits   Limits
 	weight   func(T) int
@@ -86,53 +86,52 @@ type Queue[T any] struct {
 	reporting sync.Mutex // held while Observer.Batch is called
 }
 
-// turn is a running batch, or a place for one.
+// turn is a running batch, or a free place for a batch.
 type turn[T any] struct {
-	// The queue's mu guards these.
+	// The queue's mu guards these fields.
 	running  bool // a goroutine runs the batch and takes the next one after it
 	released bool // the batch has called Next
 
-	// Only the goroutine that runs the batch uses these. report.Items does not
-	// change while it runs.
+	// Only the goroutine that runs the batch uses these fields. report.Items does not change
+	// while it runs.
 	batch  []*waiter[T]
 	items  []T
 	report Batch
-	// single says that one record follows another. The caller is probably alone,
-	// and letting another batch begin would only cost time.
+	// single says that this batch and the batch before it have weight 1. Then the caller is
+	// probably alone, and to let another batch begin would only cost time.
 	single bool
 }
 
-// waiter is one caller inside Do. The batch owns it from the moment it is taken
+// waiter is one caller inside Do. The batch owns it from the moment when the batch takes it
 // from the queue until the signal on done. Otherwise its caller owns it.
 type waiter[T any] struct {
 	item   T
 	weight int
 	since  time.Time
-	ctx    context.Context // of the caller; kept only for Observer.Trace
-	place  *list.Element   // in the queue; nil once its batch has started
+	ctx    context.Context // the context of the caller; kept only for Observer.Trace
+	place  *list.Element   // the element in the queue; nil after its batch has started
 	err    error
 	done   chan struct{} // holds one signal, so that answering never blocks
-	timer  *time.Timer   // of WithWait; nil until it is needed
+	timer  *time.Timer   // for the limit of WithWait; nil until it is needed
 }
 
-// New returns an idle queue. weight is called once for each item, in the goroutine
-// of its caller. A weight less than 1 counts as 1.
+// New returns an idle queue. The queue calls weight once for each item, in the goroutine of its
+// caller. A weight less than 1 counts as 1.
 //
-// run stores a batch, all of it or nothing, and writes each outcome into its item.
-// Only one call runs at a time, and another one after it has called Next. It may
-// reorder the slice but must not keep it. It returns:
+// run stores either the whole batch or nothing, and writes each outcome into its item. Only one
+// call runs at a time, until it calls Next: then a second call may run too. run may reorder the
+// slice but must not keep it. It returns:
 //
 //  1. nil: the whole batch is durable.
 //  2. an error of kind fault.Unavailable or fault.Busy: the storage failed, and
 //     the batch has no effect.
 //  3. an error of kind fault.Indeterminate: the storage failed, and the effect is not known.
-//  4. any other error, or a panic: an item of the batch makes it fail, and the
-//     batch has no effect. Each item is then run again alone, so run must
-//     overwrite the outcomes in them.
+//  4. any other error, or a panic: an item makes the batch fail, and the batch has no effect.
+//     Each item then runs again alone, so run must overwrite the outcomes in the items.
 //
-// The context of run ends after Limits.Timeout. It has no values and does not end
-// with a caller. run must return or panic. If it ends its goroutine
-// (runtime.Goexit, t.FailNow), the queue stays busy forever.
+// The context of run ends after Limits.Timeout. It has no values of a caller and does not end
+// when a caller leaves. run must return or panic. If it ends its goroutine (runtime.Goexit,
+// t.FailNow), the queue stays busy forever.
 func New[T any](limits Limits, weight func(T) int, run func(ctx context.Context, batch []T) error, observer Observer) *Queue[T] {
 	q := &Queue[T]{limits: limits, weight: weight, run: run, observer: observer, drained: make(chan struct{})}
 	q.waiters.New = func() any { return &waiter[T]{done: make(chan struct{}, 1)} }
@@ -149,9 +148,10 @@ func New[T any](limits Limits, weight func(T) int, run func(ctx context.Context,
 //  4. fault.Unavailable with another cause: the storage failed. The item had no effect.
 //  5. fault.Indeterminate: run returned it, or ran out of time and returned an error of no
 //     kind; or the wait that WithWait allows, or the deadline of a ctx that was not cancelled
-//     before, ended while the item's batch was running. In the last case the batch continues
-//     and still owns the item. The caller must not use the item again.
-//  6. any other error of run: of the batch if it blames the storage, otherwise of this item.
+//     before, ended while the item's batch was running. After such a wait or deadline the batch
+//     continues and still owns the item. The caller must not use the item again.
+//  6. any other error of run. If it blames the storage, it is the error of the whole batch,
+//     otherwise the error of this item.
 //
 // If run panics for this item alone, Do panics with a *Panic.
 func (q *Queue[T]) Do(ctx context.Context, item T) error {
@@ -184,8 +184,8 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 			go q.drain(next)
 		}
 	default:
-		// Not the caller itself: it must be able to leave at its deadline. The
-		// goroutine lasts until the queue is empty.
+		// The caller does not run the batch itself, because it must be able to leave at its
+		// deadline. The goroutine ends when the queue is empty.
 		go q.drain(first)
 	}
 
@@ -211,11 +211,11 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 			}
 			if _, bounded := ctx.Deadline(); !bounded || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				gone = nil
-				continue // cancelled: the batch runs all the same
+				continue // ctx was cancelled, but the batch still runs
 			}
 		}
 		if answered = w.isAnswered(); !answered {
-			return errTooLate // w stays with its batch
+			return errTooLate // the batch still owns w
 		}
 	}
 	err = w.err
@@ -226,14 +226,14 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 	return err
 }
 
-// mayRun reports whether a caller may run its item itself: whether the run ends before
-// the caller must leave.
+// mayRun reports whether a caller may run its item itself, because the run ends before the
+// caller must leave.
 func (q *Queue[T]) mayRun(ctx context.Context, limit time.Duration, limited bool) bool {
 	_, bounded := ctx.Deadline()
 	return q.limits.Grace > 0 && !bounded && (!limited || limit >= q.limits.Timeout+q.limits.Grace)
 }
 
-// isAnswered reports whether the outcome is known. It takes the signal if it is.
+// isAnswered reports whether the outcome is known. If it is known, isAnswered takes the signal.
 func (w *waiter[T]) isAnswered() bool {
 	select {
 	case <-w.done:
@@ -245,7 +245,7 @@ func (w *waiter[T]) isAnswered() bool {
 
 var errTooLate = fault.Wrap(fault.Indeterminate, context.DeadlineExceeded, "the batch did not finish before the caller's deadline")
 
-// recycle clears w for another use, except its empty channel and its timer.
+// recycle clears w for another use. It keeps the channel, which is empty, and the timer.
 func (q *Queue[T]) recycle(w *waiter[T]) {
 	if w.timer != nil {
 		w.timer.Stop()
@@ -263,8 +263,9 @@ func (w *waiter[T]) startTimer(after time.Duration) <-chan time.Time {
 	return w.timer.C
 }
 
-// Close refuses new items, waits for all accepted ones and returns nil. If ctx ends first, it
-// returns the cause, and the queue continues. Close may be called again, and then it waits too.
+// Close refuses new items, waits for all accepted items and returns nil. If ctx ends first,
+// Close returns the cause, and the queue continues. Close may be called again, and then waits
+// again.
 func (q *Queue[T]) Close(ctx context.Context) error {
 	q.mu.Lock()
 	if !q.closed && q.isIdle() {
@@ -279,7 +280,7 @@ func (q *Queue[T]) Close(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	select {
-	case <-q.drained: // both were ready
+	case <-q.drained: // both channels were ready
 		return nil
 	default:
 		return fmt.Errorf("commit: batches are still running: %w", context.Cause(ctx))
@@ -294,15 +295,15 @@ var (
 	errNoTurn = fault.New(fault.Busy, "the wait ended before the batch started")
 )
 
-// Busy returns the error with which Do would refuse an item now, or nil. It is
-// for callers who want to know before they prepare an item.
+// Busy returns the error with which Do would refuse an item now, or nil. It is for callers that
+// want to know this before they prepare an item.
 func (q *Queue[T]) Busy() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.busy()
 }
 
-// busy is Busy for callers that hold mu.
+// busy does the same as Busy. The caller holds mu.
 func (q *Queue[T]) busy() error {
 	switch {
 	case q.closed:
@@ -343,7 +344,7 @@ func leftError(ctx context.Context) error {
 	return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the caller left before its turn")
 }
 
-// next ends the turn and starts the next batch. It returns nil if none may begin.
+// next ends the turn and starts the next batch. It returns nil if no batch may begin.
 func (q *Queue[T]) next(ended *turn[T]) *turn[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -355,7 +356,7 @@ func (q *Queue[T]) next(ended *turn[T]) *turn[T] {
 	return started
 }
 
-// release lets the next batch begin beside t.
+// release lets the next batch begin while t is still running.
 func (q *Queue[T]) release(t *turn[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -365,11 +366,11 @@ func (q *Queue[T]) release(t *turn[T]) {
 	}
 }
 
-// start begins the next batch: it moves the oldest items, as many as fit, from the queue to it.
-// It returns nil if no item waits or no batch may begin. The caller holds mu.
+// start begins the next batch. It moves as many of the oldest items as fit from the queue to
+// the batch. It returns nil if no item waits or no batch may begin. The caller holds mu.
 //
-// Beside another batch the next one begins only if it is as large. Each
-// batch has a fixed cost, and smaller ones cost more than they gain.
+// While another batch is running, the next batch begins only if as many items wait as the other
+// batch has. Each batch has a fixed cost, and smaller batches cost more than they gain.
 func (q *Queue[T]) start() *turn[T] {
 	var t *turn[T]
 	for i := range q.turns {
@@ -403,9 +404,9 @@ func (q *Queue[T]) start() *turn[T] {
 	return t
 }
 
-// WithWait limits how long Do waits for the outcome of an item, counted from now: what a
-// caller does before Do takes its time too. It is like a deadline of ctx that a cancellation
-// does not replace, for one small allocation: a context with a deadline of its own costs every
+// WithWait limits how long Do waits for the outcome of an item, counted from now: the time
+// before the call of Do counts too. It is like a deadline of ctx that still applies after a
+// cancellation, and it costs one small allocation. A context with its own deadline costs every
 // request a timer and seven allocations, about 2 % of the processor time of a sale.
 func WithWait(ctx context.Context, limit time.Duration) context.Context {
 	return &waitContext{ctx, time.Now().Add(limit)} //nolint:forbidigo // measures a duration
@@ -425,7 +426,7 @@ func (c *waitContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// waitOf returns what is left of the innermost limit of WithWait.
+// waitOf returns the remaining time of the innermost limit of WithWait.
 func waitOf(ctx context.Context) (limit time.Duration, limited bool) {
 	if c, ok := ctx.Value(waitKey{}).(*waitContext); ok {
 		return time.Until(c.until), true

@@ -9,22 +9,23 @@ import (
 )
 
 // Panic is the value with which Do panics if run panicked for its item. Its text has the type
-// of the original value and the place. It does not have the value, which must not reach a log.
+// of the original value and the place. It does not have the value, because the value must not
+// reach a log.
 type Panic struct {
-	Value any    // what run panicked with
-	Stack []byte // of the goroutine that ran it
+	Value any    // the value with which run panicked
+	Stack []byte // the stack of the goroutine that called run
 }
 
 // Error returns the type of the value and the place of the panic.
 func (p *Panic) Error() string { return fault.PanicError(p.Value, p.Stack).Error() }
 
-// Next returns a function with which run lets the next batch begin before its own
-// batch has ended, that of ctx. run calls it when its batch holds all its locks and
-// waits for no other: the next batch may then have to wait for this one, but not the
-// other way round. A third batch begins when one of the two has ended.
+// Next returns a function that lets the next batch begin before the batch of ctx has ended. run
+// calls the function when its batch holds all its locks and waits for no other batch. Then the
+// next batch may have to wait for this batch, but not the other way round. A third batch begins
+// when one of the two has ended.
 //
-// It may be called several times, but not after run has returned. It is nil outside
-// a queue, and for a batch of weight 1 that follows another one.
+// The function may be called several times, but not after run has returned. It is nil outside a
+// queue, and for a batch of weight 1 that follows another batch of weight 1.
 func Next(ctx context.Context) func() {
 	next, _ := ctx.Value(nextKey{}).(func())
 	return next
@@ -32,7 +33,7 @@ func Next(ctx context.Context) func() {
 
 type nextKey struct{}
 
-// drain runs a started batch and the batches after it, until none may begin.
+// drain runs a started batch and the batches after it, until no batch may begin.
 func (q *Queue[T]) drain(t *turn[T]) {
 	for ; t != nil; t = q.next(t) {
 		q.runBatch(t)
@@ -75,9 +76,10 @@ func (q *Queue[T]) runBatch(t *turn[T]) {
 	t.batch, t.items = t.batch[:0], t.items[:0]
 }
 
-// runAlone runs each item of a failed batch again, so that only the item that makes it fail
-// fails. Together they get the Timeout once more, because other items wait behind them. If the
-// storage itself fails, the rest is not tried. The failed batch had no effect on them.
+// runAlone runs each item of a failed batch again, so that only the item that caused the
+// failure fails. All items together get the Timeout once more, because other items wait behind
+// them. If the storage itself fails, runAlone does not try the other items. The failed batch
+// had no effect on them.
 func (q *Queue[T]) runAlone(t *turn[T]) {
 	ctx, cancel := context.WithTimeout(context.Background(), q.limits.Timeout)
 	defer cancel()
@@ -115,12 +117,13 @@ func (q *Queue[T]) try(ctx context.Context, items []T) (err error) {
 	return err
 }
 
-// blamesStorage reports whether every other item would get the same error.
+// blamesStorage reports whether the storage caused the error, so that every other item would
+// get it too.
 func blamesStorage(err error) bool {
 	return slices.Contains([]fault.Kind{fault.Unavailable, fault.Indeterminate, fault.Busy}, fault.KindOf(err))
 }
 
-// answer gives w back to its caller. It must not be used afterwards.
+// answer returns w to its caller. The batch must not use w afterwards.
 func (w *waiter[T]) answer(err error) {
 	w.err = err
 	w.done <- struct{}{}
