@@ -1,13 +1,13 @@
 // Package backoffice has the use cases of people: import a file, export rows, look up an
-// operation or a customer, correct the book, prove it, load the demo book.
+// operation or a customer, correct the book, verify it, load the demo book.
 //
 // Commands, the console and a host program call the same methods. Each use case works on ports
 // of one to four methods, which this package declares and a storage adapter implements.
 //
-// All ports are safe for concurrent use. Their errors have a kind of package
-// fault: Unavailable if the storage cannot be used, Indeterminate if the
-// connection was lost during a commit, Internal for anything unexpected. Names
-// of customers and accounts occur in results and in findings, never in errors.
+// All ports are safe for concurrent use. Their errors have a kind of package fault: Unavailable
+// if the storage cannot be used, Indeterminate if the connection was lost during a commit,
+// Internal for anything unexpected. Results and findings may name customers and accounts.
+// Errors never do.
 package backoffice
 
 import (
@@ -19,8 +19,8 @@ import (
 	"bankingapi/domain/day"
 )
 
-// Ports are the ports of all use cases of this package. A storage adapter
-// implements them together. All are required: see store.Unsupported.
+// Ports are the ports of all use cases of this package. A storage adapter implements all of
+// them. All are required: see store.Unsupported.
 type Ports struct {
 	Imports Imports
 	Reader  Reader
@@ -33,48 +33,50 @@ type Ports struct {
 	Withdrawing
 }
 
-// Audit keeps acts that change nothing else, such as a look at personal data.
-// Acts that change something travel in the context instead.
+// Audit keeps acts that change nothing else, such as reading personal data. For acts that
+// change something, the context carries the act instead.
 type Audit interface {
 	// Keep keeps the act. It is durable when Keep returns nil.
 	Keep(ctx context.Context, act audit.Act) error
 }
 
-// Office is all use cases of this package on one storage.
+// Office has all use cases of this package on one storage.
 type Office struct {
 	Ports
-	// OfTheDay lets Cancel cancel a sale while it waits for a price of its day. It is
-	// that of buyfund.Options.
+	// OfTheDay lets Cancel cancel a sale while it waits for a price of its day. It has the
+	// value of OfTheDay of buyfund.Options.
 	OfTheDay bool
-	// CheckTrail returns how to check the trail of the book, against its newest checkpoint
-	// outside the database and those in the contents of files. The error is fault.Invalid if
-	// a content has no checkpoint. New leaves it nil: then Verify checks the book alone.
+	// CheckTrail returns how to check the trail of the book against its newest checkpoint
+	// outside the database and the checkpoints in the contents of files. The error is
+	// fault.Invalid if a content has no checkpoint. New leaves CheckTrail nil, so that Verify
+	// checks only the book.
 	CheckTrail func(ctx context.Context, against []string) (TrailCheck, error)
-	// CheckClock returns an error if the clock of this machine is so far from that of the storage
-	// that an export that follows would leave rows out, or messages would be erased too soon. That
-	// of New checks nothing.
+	// CheckClock returns an error if the clock of this machine differs so much from the clock
+	// of the storage that an export that follows would leave out rows, or messages would be
+	// erased too soon. New sets a function that checks nothing.
 	CheckClock func(ctx context.Context) error
 	// Unkept receives the reason why Verify could not keep its act. It may be nil.
 	Unkept func(error)
-	// Acts makes the acts of people, at the time of the bank. Zone is its time zone.
+	// Acts makes the acts of people, with the time of the bank. Zone is the time zone of the
+	// bank.
 	Acts audit.Acts
 	Zone *time.Location
-	// About begins each Report of Verify: the book, its schema and the program. New
-	// leaves it nil: then a Report does not have them.
+	// About returns the first part of each Report of Verify: the book, its schema and the
+	// program. New leaves it nil. Then a Report does not have this part.
 	About func(ctx context.Context) (Report, error)
 }
 
-// New returns the use cases on the ports. acts makes the IDs of imports and
-// corrections, and has the time of the bank. zone is its time zone.
+// New returns the use cases on the ports. acts makes the IDs of imports and corrections, and
+// has the time of the bank. zone is the time zone of the bank.
 func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
 	return &Office{Ports: ports, Acts: acts, Zone: zone, CheckClock: func(context.Context) error { return nil }}
 }
 
-// Today is the bank's current day.
+// Today returns the bank's current day.
 func (o *Office) Today() day.Day { return day.Of(o.Acts.Now(), o.Zone) }
 
-// BeginSettling keeps the act of a person who settles sales that are due. They
-// share transactions with new requests, so that the act has its own, before them.
+// BeginSettling keeps the act of a person who settles due sales. The sales share transactions
+// with new requests, so the act has its own transaction before them.
 func (o *Office) BeginSettling(ctx context.Context, due int64) error {
 	if due == 0 {
 		return nil

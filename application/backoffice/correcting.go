@@ -14,17 +14,16 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Books is where corrections are settled. It is the port of the same name of
-// the use case BuyFundFromCustomer.
+// Books settles corrections. It has Update of the port buyfund.Books.
 type Books interface {
 	Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error
 }
 
-// Cancel cancels a recorded operation before its day, or while it waits for a price
-// (OfTheDay), with all its sales. A repeat of its CallerId is answered Failed from then
-// on. Like each correction it is one transaction, in which the act is written too: who
-// did it and why, as audit.By has put into the context. The error is ErrNotFound, one of
-// package fund that says why, or that of the port.
+// Cancel cancels a recorded operation before its day, or while it waits for a price (OfTheDay),
+// with all its sales. From then on a repeat of its CallerId gets the outcome Failed. Like each
+// correction it is one transaction. The transaction also writes the act: who did it and why, as
+// audit.By has put into the context. The error is ErrNotFound, an error of package fund that
+// tells the reason, or the error of the port.
 func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
 	found, err := o.Operation(ctx, id)
 	if err != nil {
@@ -46,8 +45,8 @@ func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
 }
 
 // Reverse undoes a completed operation, once: its units return to the holdings, and its
-// proceeds are taken back from the accounts. Nothing goes below zero. It returns the ID under
-// which the postings are found. The errors are those of Cancel.
+// proceeds are taken back from the accounts. Nothing goes below zero. It returns the ID of the
+// postings. It returns the same errors as Cancel.
 func (o *Office) Reverse(ctx context.Context, id operation.ID) (reversal operation.ID, err error) {
 	found, err := o.Operation(ctx, id)
 	if err != nil {
@@ -62,8 +61,8 @@ func (o *Office) Reverse(ctx context.Context, id operation.ID) (reversal operati
 	})
 }
 
-// AdjustHolding adds units to a holding that exists, or takes them if by is
-// negative. It returns the ID under which the posting is found.
+// AdjustHolding adds units to an existing holding, or takes units if by is negative. It returns
+// the ID of the posting.
 func (o *Office) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund.Units) (operation.ID, error) {
 	object := fmt.Sprintf("holding %d %s %q", key.CustomerNo, key.IMKBCode, key.HolderCorporationName)
 	act := o.Acts.New(ctx, "adjust.holding", object, "by "+by.String())
@@ -72,8 +71,8 @@ func (o *Office) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund
 	})
 }
 
-// AdjustAccount adds an amount to the balance of an account that exists, or
-// takes it if by is negative. It returns the ID under which the posting is found.
+// AdjustAccount adds an amount to the balance of an existing account, or takes it if by is
+// negative. It returns the ID of the posting.
 func (o *Office) AdjustAccount(ctx context.Context, key fund.AccountKey, by money.Amount) (operation.ID, error) {
 	object := fmt.Sprintf("account %d-%d-%d %s", key.BranchCode, key.CustomerNo, key.AccountSuffix, key.Currency.Code())
 	act := o.Acts.New(ctx, "adjust.account", object, "by "+by.String())
@@ -82,7 +81,7 @@ func (o *Office) AdjustAccount(ctx context.Context, key fund.AccountKey, by mone
 	})
 }
 
-// correct runs one correction, with its act. One that fails leaves nothing.
+// correct runs one correction, with its act. A correction that fails changes nothing.
 func (o *Office) correct(ctx context.Context, act audit.Act, locks fund.LockSet, correction func(*fund.Book) error) error {
 	var refused error
 	err := o.Books.Update(audit.With(ctx, act), locks, func(b *fund.Book) {
@@ -93,26 +92,26 @@ func (o *Office) correct(ctx context.Context, act audit.Act, locks fund.LockSet,
 	return cmp.Or(err, refused)
 }
 
-// Withdrawing takes prices back.
+// Withdrawing withdraws prices.
 type Withdrawing interface {
 	// WithdrawPrice stores what fund.Price.Withdraw returns for the price on that day, and
-	// keeps the act of the context, with the old price, in the same transaction. The error
-	// is ErrNotFound or that of Withdraw; then nothing was changed.
+	// keeps the act of the context, with the old price, in the same transaction. The error is
+	// ErrNotFound or the error of Withdraw. After an error nothing was changed.
 	WithdrawPrice(ctx context.Context, id int64, today day.Day) error
 }
 
-// withdrawBefore is how long before its day a price can be withdrawn at the latest. A
-// sale of that day must not be settled at it while it is being withdrawn.
+// A price can be withdrawn until withdrawBefore before its day begins. So no sale of that day
+// is settled at the price while it is being withdrawn.
 const withdrawBefore = time.Minute
 
-// WithdrawPrice withdraws a price of a later day, so that it never counts. Its PriceID
-// stays taken. The errors are those of Withdrawing.
+// WithdrawPrice withdraws a price of a later day, so that it never applies. Its PriceID cannot
+// be used again. It returns the errors of Withdrawing.
 func (o *Office) WithdrawPrice(ctx context.Context, id int64) error {
 	ctx = o.Acts.Begin(ctx, "prices.withdraw", strconv.FormatInt(id, 10), "")
 	return o.Withdrawing.WithdrawPrice(ctx, id, day.Of(o.Acts.Now().Add(withdrawBefore), o.Zone))
 }
 
-// Plural is "1 error" or "2 errors".
+// Plural returns a text like "1 error" or "2 errors".
 func Plural[N int | int64](n N, of string) string {
 	if n == 1 {
 		return "1 " + of

@@ -12,8 +12,8 @@ import (
 
 // LoadDemo loads a small demo book: two customers, two funds, lira and dollar, and a calendar
 // in which the bank is closed 200 days after today. Like every import it sets holdings and
-// balances anew, so that it can be called again. Callers load it only into a book that IsEmpty.
-// Each of its four imports keeps an act of its own if ctx carries one.
+// balances, so it can be called again. Callers load it only into a book for which IsEmpty
+// returns true. Each of its four imports keeps its own act if ctx carries an act.
 func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 	lira, _ := money.ParseCurrency("TRY")
 	dollar, _ := money.ParseCurrency("USD")
@@ -45,8 +45,8 @@ func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 	return err
 }
 
-// load imports values that are in the order of their keys. If ctx carries an act, the
-// import has one with an ID of its own.
+// load imports values. They must be in the order of their keys. If ctx carries an act, the
+// import keeps a copy of it with a new ID.
 func load[T any](ctx context.Context, o *Office, object string, write Import[T], values ...T) error {
 	if act, ok := audit.From(ctx); ok {
 		act.ID, act.Object = o.Acts.NewID(), object

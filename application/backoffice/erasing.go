@@ -10,17 +10,19 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Erasing empties what is personal in stored notifications: UserId, Subject, Content,
-// DeepLinkUrl, TranData and ChannelSessionId. The rest stays, and so does the identity:
-// the same message sent again is not stored again.
+// Erasing empties the personal fields of stored notifications: UserId, Subject, Content,
+// DeepLinkUrl, TranData and ChannelSessionId. The other fields and the identity stay, so that
+// the same message is not stored again if it is sent again.
 type Erasing interface {
-	// Erase empties the next q.Limit notifications in the order of their operations: those of
-	// q.UserID, or else those from q.From on that were received before q.Until. It keeps the act of the context in the same transaction. It
-	// returns how many it has emptied, and the operation of the last one.
+	// Erase empties the next q.Limit notifications in the order of their operations. It takes
+	// the notifications of q.UserID, or otherwise the notifications from q.From on that were
+	// received before q.Until. It keeps the act of the context in the same transaction. It
+	// returns how many notifications it emptied, and the operation of the last of them.
 	Erase(ctx context.Context, q Query) (erased int, last operation.ID, err error)
-	// ErasedBefore returns the day that SetErasedBefore has kept last. It is none at first.
+	// ErasedBefore returns the day of the last SetErasedBefore, or no day before the first
+	// call.
 	ErasedBefore(ctx context.Context) (day.Day, error)
-	// SetErasedBefore keeps the day before which everything was erased.
+	// SetErasedBefore stores the day before which all notifications were erased.
 	SetErasedBefore(ctx context.Context, before day.Day) error
 }
 
@@ -33,20 +35,20 @@ var ErrNotPast = errors.New("only messages of days that are over can be erased")
 // erasedAtOnce is how many notifications one transaction and one act erase.
 const erasedAtOnce = 1000
 
-// EraseUser erases the notifications of a user and returns how many. If it is
-// interrupted, the next call goes on. The act does not name the user.
+// EraseUser erases the notifications of a user and returns their number. If it is interrupted,
+// the next call continues. The act does not name the user.
 func (o *Office) EraseUser(ctx context.Context, userID string, progress func(int64)) (int64, error) {
 	return o.erase(ctx, Query{UserID: userID}, "one user", progress)
 }
 
-// overlap is how much older the clock of a replica may be that received a notification.
+// overlap is how far the clock of a replica that received a notification may be behind.
 const overlap = 7 * 24 * time.Hour
 
 // EraseBefore erases the notifications that were received before a day of the bank, as
-// EraseUser does. It does not look again at days that an earlier call has erased. The
-// error is ErrNotPast if the day is later than the current one, or that of CheckClock.
+// EraseUser does. It does not read again the days that an earlier call has erased. The error is
+// ErrNotPast if the day is later than the current day, or the error of CheckClock.
 func (o *Office) EraseBefore(ctx context.Context, before day.Day, progress func(int64)) (int64, error) {
-	if err := o.CheckClock(ctx); err != nil { // one that is ahead would erase what must stay
+	if err := o.CheckClock(ctx); err != nil { // a clock that is ahead would erase messages that must stay
 		return 0, err
 	}
 	if before.After(o.Today()) {
@@ -67,8 +69,8 @@ func (o *Office) EraseBefore(ctx context.Context, before day.Day, progress func(
 	return erased, err
 }
 
-// KeepFor is EraseBefore for the days that are longer ago than that many. It does nothing
-// if another replica has done it today.
+// KeepFor calls EraseBefore for the days that are more than days days ago. It does nothing if
+// another replica has done this today.
 func (o *Office) KeepFor(ctx context.Context, days int) (int64, error) {
 	before := o.Today().Plus(-days)
 	done, err := o.Erasing.ErasedBefore(ctx)
@@ -79,7 +81,7 @@ func (o *Office) KeepFor(ctx context.Context, days int) (int64, error) {
 	return o.EraseBefore(ctx, before, nil)
 }
 
-// erase keeps an act for each transaction, and one if there was nothing to erase.
+// erase keeps an act for each transaction. If there was nothing to erase, it keeps one act.
 func (o *Office) erase(ctx context.Context, q Query, object string, progress func(int64)) (total int64, err error) {
 	progress, q.Limit = orQuiet(progress), erasedAtOnce
 	for erased := q.Limit; err == nil && erased == q.Limit; {

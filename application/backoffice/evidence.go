@@ -11,32 +11,32 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// Evidence reads everything that Verify judges.
+// Evidence reads everything that Verify checks.
 type Evidence interface {
-	// Read hands all rows to the functions of w, from one snapshot, so that sales may continue.
-	// The storage does the joins and sums; memory does not grow with the book. A row is valid
-	// only during the call. The first error of w ends the reading and is returned. The
-	// functions are called one at a time, in any order and perhaps from other goroutines.
+	// Read passes all rows to the functions of w, from one snapshot, so that sales may
+	// continue. The storage does the joins and sums, so that memory does not grow with the
+	// book. A row is valid only during the call. Read stops at the first error of w and returns
+	// it. It calls the functions one at a time, in any order and perhaps from other goroutines.
 	//
-	// The rows are the stored values as they are. Each row comes once. No row is left
-	// out because it breaks a rule.
+	// The rows have the stored values without changes. Each row comes once. Read does not leave
+	// out rows that break a rule.
 	Read(ctx context.Context, w Witness) error
 }
 
 // Witness receives the rows of Evidence. All functions are required.
 type Witness struct {
-	// Position receives each holding and each account, also one that does not exist but
-	// has postings.
+	// Position receives each holding and each account, even if it does not exist but has
+	// postings.
 	Position func(*Position) error
-	// Operation receives each BuyFundFromCustomer with everything that is stored of it,
-	// also if it is not complete: postings or a reversal without sales, or a CallerId that
-	// says that it took place. It may leave out what was refused at once.
+	// Operation receives each BuyFundFromCustomer with everything that is stored of it, even if
+	// it is not complete: postings or a reversal without sales, or a CallerId that says that it
+	// took place. Operations that were refused at once may be left out.
 	Operation func(*Operation) error
-	// Found receives what only the storage sees: a Flaw of a row.
+	// Found receives a Flaw of a row, which only the storage can see.
 	Found func(Finding) error
 
-	// Keys are those with which the leaves of the trail were written. They are nil if the
-	// trail is not to be checked; a storage without a trail ignores them.
+	// Keys are the keys with which the leaves of the trail were written. They are nil if Verify
+	// does not check the trail. A storage without a trail ignores them.
 	Keys *trail.Keys
 	// Batch receives each batch of the log, in the order of the log.
 	Batch func(*BatchRow) error
@@ -44,34 +44,36 @@ type Witness struct {
 	Head func(*HeadRow) error
 }
 
-// Flaw is how a row breaks a rule that the storage checks.
+// Flaw describes how a row breaks a rule that the storage checks.
 type Flaw struct {
 	rule Rule
 	text string
 }
 
-// Of is the finding that the row with that name has the flaw.
+// Of returns the finding that the row with that name has the flaw.
 func (f Flaw) Of(name string) Finding { return Finding{f.rule.Name, name + ": " + f.text} }
 
 // The flaws of rows and leaves.
 var (
-	// WrongShape is that of a posting of an unknown kind, or of neither units nor money.
+	// WrongShape is the flaw of a posting of an unknown kind, or of a posting of neither units
+	// nor money.
 	WrongShape = Flaw{postingShape, "is neither of units nor of money"}
 
 	OutcomesMissing = Flaw{outcomeOfEnd, "some are missing"}
 	OutcomeOfNoEnd  = Flaw{outcomeOfEnd, "is not how the operation ended"}
 	EndWithout      = Flaw{outcomeOfEnd, "ended after it was answered, but has no outcome"}
 
-	// Changed is that of a row with another leaf.
+	// Changed is the flaw of a row with another leaf.
 	Changed = Flaw{trailUnchanged, "was changed after it was written"}
-	// Added is that of a row without a leaf, Removed that of a leaf without a row.
+	// Added is the flaw of a row without a leaf. Removed is the flaw of a leaf without a row.
 	Added   = Flaw{trailNotAdded, "is not in the trail"}
 	Removed = Flaw{trailNotRemoved, "is in the trail, but its rows are not there"}
-	// Late is that of a leaf that was written long after its rows, and not when the trail began.
+	// Late is the flaw of a leaf that was written long after its rows, and not when the trail
+	// began.
 	Late = Flaw{trailNotAdded, "came into the trail long after its time"}
-	// OtherTexts is that of a notification whose texts are not those of its digest.
+	// OtherTexts is the flaw of a notification whose texts do not match its digest.
 	OtherTexts = Flaw{trailTexts, "its texts are not those that came"}
-	// Foreign is that of a batch whose writer had seen another log.
+	// Foreign is the flaw of a batch whose writer had seen another log.
 	Foreign = Flaw{trailBatch, "it was made for another log, by a copy of this book or before a restore"}
 )
 
@@ -82,13 +84,13 @@ func Unreadable(cause error) Flaw { return Flaw{readable, cause.Error()} }
 type BatchRow struct {
 	ID     operation.ID
 	Record []byte
-	// IsGenuine is false if no service has made the batch.
+	// IsGenuine is false if the batch was not made by a service.
 	IsGenuine bool
-	// Base is the state of the log that its writer had seen. It is nil if an earlier version made
-	// the batch, or if batches before it are missing.
+	// Base is the state of the log that its writer had seen. It is nil if an earlier version
+	// made the batch, or if batches before this batch are missing.
 	Base *trail.Base
-	// Hashes are those that the log stores for the record. One that is missing is zero.
-	// They are nil if batches before it are missing.
+	// Hashes are the hashes that the log stores for the record. A missing hash is zero. Hashes
+	// is nil if batches before this batch are missing.
 	Hashes []trail.Hash
 }
 
@@ -97,33 +99,33 @@ func (b *BatchRow) String() string { return "batch " + b.ID.String() + " of the 
 
 // HeadRow is the newest state of the log.
 type HeadRow struct {
-	HasBegun   bool // before, nothing is compared: the rows that are older have no leaves
+	HasBegun   bool // if false, nothing is compared, because older rows have no leaves
 	Size       int64
 	Checkpoint string
-	// Unsealed is how many batches the log does not have yet.
+	// Unsealed is the number of batches that are not in the log yet.
 	Unsealed int64
-	// HasOtherHashes says that there are stored hashes that no batch has.
+	// HasOtherHashes says that the log stores hashes that belong to no batch.
 	HasOtherHashes bool
 	Compared       Compared
 }
 
-// Compared is how many rows were compared with the trail, of those that Proof does not
-// count otherwise.
+// Compared counts the rows that were compared with the trail, for the kinds that Proof does not
+// count.
 type Compared struct{ Messages, Refusals, Prices, Subscriptions, Acts int64 }
 
 // Sum is a sum of quantities in two parts that cannot overflow: High * 10^9 + Low.
 type Sum struct{ High, Low int64 }
 
-// SumOf is the sum of one quantity.
+// SumOf returns n as a Sum.
 func SumOf(n int64) Sum { return Sum{n / 1_000_000_000, n % 1_000_000_000} }
 
 // Plus returns s + o.
 func (s Sum) Plus(o Sum) Sum { return Sum{s.High + o.High, s.Low + o.Low} }
 
-// In returns a sum of minor units of a currency as money.Amount is written.
+// In formats a sum of minor units of a currency in the same way as money.Amount.
 func (s Sum) In(c money.Currency) string { return exact(s.Value(), c.Decimals()) }
 
-// Value is the sum.
+// Value returns the sum.
 func (s Sum) Value() *big.Int {
 	value := big.NewInt(s.High)
 	return value.Mul(value, big.NewInt(1_000_000_000)).Add(value, big.NewInt(s.Low))
@@ -136,7 +138,7 @@ type Position struct {
 	Account  AccountName
 	Quantity int64 // 0 if it does not exist
 	Exists   bool
-	Postings int64 // how many there are
+	Postings int64 // the number of postings
 	Posted   Sum
 }
 
@@ -146,7 +148,7 @@ type AccountName struct {
 	CurrencyCode                          string
 }
 
-// decimals are those of the quantity. An unknown currency has none.
+// decimals returns the number of decimals of the quantity. It is 0 for an unknown currency.
 func (p *Position) decimals() int {
 	if !p.IsMoney {
 		return fund.UnitDecimals

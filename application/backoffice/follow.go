@@ -12,18 +12,19 @@ import (
 	"bankingapi/domain/push"
 )
 
-// Follower is a Reader whose Sales and Notifications do not end: they yield what exists by key,
-// and then each row that comes, once, until the context ends. The end of the context is no
-// error. A row is yielded as it is when it is seen. A sale comes again when it ends after it
-// was received: when it is settled, cancelled or reversed. One that ends during the first read
-// may come twice with the same values.
+// Follower is a Reader whose Sales and Notifications do not end. They yield the existing rows
+// by key, and then each new row once, until the context ends. The end of the context is not an
+// error. A row has its values at the time of the read. A sale comes again when it ends after it
+// was received: when it is settled, cancelled or reversed. A sale that ends during the first
+// read may come twice with the same values.
 //
-// IDs of operations are made before their commits, so that rows do not come in the order of
-// their IDs. A Follower reads the IDs of the last minute again each time, and remembers which
-// rows of that time it has yielded. So it misses a row whose ID is older at its commit.
+// The ID of an operation is made before the commit, so rows do not come in the order of their
+// IDs. A Follower reads the IDs of the last minute again each time, and remembers which rows of
+// that time it has yielded. It misses a row whose ID is more than a minute older than its
+// commit.
 type Follower struct {
 	Reader
-	// Outcomes are those of the same storage.
+	// Outcomes reads the outcomes of the same storage.
 	Outcomes outcomes.Source
 	// Now is the current time of the service.
 	Now func() time.Time
@@ -33,11 +34,12 @@ type Follower struct {
 	Idle func() error
 }
 
-// inFlight is how much older than its commit an ID may be: the longest time of a request, unless
-// http.write_timeout is longer, and how much the clocks of replicas differ.
+// inFlight is how much older than its commit an ID may be. It covers the maximum time of a
+// request, unless http.write_timeout is longer, and the difference between the clocks of
+// replicas.
 const inFlight = time.Minute
 
-// Sales is Reader.Sales without an end.
+// Sales yields the rows of Reader.Sales, and then new rows until ctx ends.
 func (f Follower) Sales(ctx context.Context, query Query) iter.Seq2[fund.SaleEntry, error] {
 	return func(yield func(fund.SaleEntry, error) bool) {
 		after, err := f.Outcomes.LastOutcome(ctx)
@@ -70,13 +72,12 @@ func (f Follower) Sales(ctx context.Context, query Query) iter.Seq2[fund.SaleEnt
 	}
 }
 
-// Notifications is Reader.Notifications without an end.
+// Notifications yields the rows of Reader.Notifications, and then new rows until ctx ends.
 func (f Follower) Notifications(ctx context.Context, query Query) iter.Seq2[push.Entry, error] {
 	return poll(ctx, f, newRows(ctx, f, query, f.Reader.Notifications, func(n *push.Entry) Cursor { return Cursor{n.ID, n.Index} }))
 }
 
-// EachOutcome yields the outcomes after that number, and then each that comes, until the
-// context ends.
+// EachOutcome yields the outcomes after that number, and then each new outcome, until ctx ends.
 func (f Follower) EachOutcome(ctx context.Context, subscription string, after int64) iter.Seq2[fund.Ended, error] {
 	return poll(ctx, f, func(yield func(fund.Ended, error) bool) {
 		for e, err := range EachOutcome(ctx, f.Outcomes, subscription, after) {
@@ -114,11 +115,11 @@ func poll[T any](ctx context.Context, f Follower, read iter.Seq2[T, error]) iter
 	}
 }
 
-// newRows yields, each time it is used, the rows that it has not yielded before.
+// newRows returns a sequence. Each use of it yields the rows that it has not yielded before.
 func newRows[T any](ctx context.Context, f Follower, query Query, read func(context.Context, Query) iter.Seq2[T, error], place func(*T) Cursor) iter.Seq2[T, error] {
-	yielded := make(map[Cursor]bool) // of the IDs from the next read on
+	yielded := make(map[Cursor]bool) // has the rows that the next read may yield again
 	return func(yield func(T, error) bool) {
-		next := FirstID(f.Now().Add(-inFlight)) // what this read cannot see has no older ID
+		next := FirstID(f.Now().Add(-inFlight)) // a row that this read cannot see yet has no older ID
 		for row, err := range read(ctx, query) {
 			at := place(&row)
 			if yielded[at] {
@@ -140,8 +141,7 @@ func newRows[T any](ctx context.Context, f Follower, query Query, read func(cont
 
 const outcomesAtOnce = 1000
 
-// EachOutcome yields the outcomes after that number which there are, of one
-// subscription or of all.
+// EachOutcome yields the existing outcomes after that number, of one subscription or of all.
 func EachOutcome(ctx context.Context, from outcomes.Source, subscription string, after int64) iter.Seq2[fund.Ended, error] {
 	return func(yield func(fund.Ended, error) bool) {
 		for {

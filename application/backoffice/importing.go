@@ -15,7 +15,8 @@ import (
 // own. It may be called more than once and yields the same lines each time.
 type Lines[T any] func(yield func(line int64, value T) error) error
 
-// LinesOf are values as lines from 1 on. They are in the order of their keys.
+// LinesOf returns the values as lines, numbered from 1. The values must be in the order of
+// their keys.
 func LinesOf[T any](values ...T) Lines[T] {
 	return func(yield func(line int64, value T) error) error {
 		for i, v := range values {
@@ -27,61 +28,62 @@ func LinesOf[T any](values ...T) Lines[T] {
 	}
 }
 
-// Imports writes files into the book. Each method is one transaction. In one of a host (see
-// store.Store) nothing is undone: the host rolls back after an error. There is no dry run then.
+// Imports writes files into the book. Each method is one transaction. In a transaction of a
+// host (see store.Store) the import does not undo anything: the host must roll back after an
+// error. Then a dry run is not possible.
 //
 //  1. nil: all lines are on disk.
-//  2. fault.Unavailable: nothing was written; a later attempt may succeed.
-//  3. fault.Indeterminate: the connection was lost during the commit. The same
-//     import may be run again: it changes nothing that is already as it says.
+//  2. fault.Unavailable: nothing was written. A later attempt may succeed.
+//  3. fault.Indeterminate: the connection was lost during the commit. The same import may be
+//     run again. It does not change values that are already correct.
 //  4. any other error: nothing was written. An error of lines is returned as it is.
 //
-// lines is called again if the transaction lost a race. Sales continue during an import
-// and wait only for the positions that it has written.
+// The import calls lines again if the transaction lost a race. Sales continue during an import.
+// They wait only for the positions that the import has written.
 type Imports interface {
-	// Prices adds prices. A price that exists with the same values is left as it
-	// is. The error is *Faults, by PriceID, if some exist with other values, or differ
-	// too much from the fund's price before.
+	// Prices adds prices. It does not change a price that exists with the same values. The
+	// error is *Faults, by PriceID, if prices exist with other values, or differ too much from
+	// the fund's price before.
 	Prices(ctx context.Context, lines Lines[fund.Price], o ImportOptions) (Imported, error)
-	// Holdings sets holdings to what the lines say. A new one gets an opening
-	// posting and one whose units change an adjustment; both carry o.ID and the
-	// line. A new holding of zero units has no posting.
+	// Holdings sets holdings to what the lines say. A new holding gets an opening posting. A
+	// holding whose units change gets an adjustment. Both postings have o.ID and the line. A
+	// new holding of zero units has no posting.
 	Holdings(ctx context.Context, lines Lines[fund.Holding], o ImportOptions) (Imported, error)
-	// Accounts sets accounts as Holdings sets holdings.
+	// Accounts sets accounts in the same way as Holdings sets holdings.
 	Accounts(ctx context.Context, lines Lines[fund.Account], o ImportOptions) (Imported, error)
-	// ClosedDays makes the lines the whole calendar of the bank. Days that it had and
-	// the lines do not have are removed.
+	// ClosedDays replaces the calendar of the bank with the lines. It removes days that are not
+	// in the lines.
 	ClosedDays(ctx context.Context, lines Lines[fund.ClosedDay], o ImportOptions) (Imported, error)
 }
 
 // Import is a method of Imports.
 type Import[T any] func(context.Context, Lines[T], ImportOptions) (Imported, error)
 
-// ImportOptions are how to import.
+// ImportOptions control how to import.
 type ImportOptions struct {
-	// ID is the one under which the postings of holdings and accounts are found.
+	// ID is the ID of the postings of holdings and accounts.
 	ID operation.ID
-	// DryRun does everything but the commit: nothing is written.
+	// DryRun does everything except the commit, so that nothing is written.
 	DryRun bool
-	// AsOf is when the positions of the file were true. If a position that the
-	// import changes had sales or reversals since, the error is *SoldSince and
-	// nothing is written. The zero time checks nothing.
+	// AsOf is the time at which the positions of the file were true. If a position that the
+	// import changes had sales or reversals since then, the error is *SoldSince and nothing is
+	// written. The zero time disables this check.
 	AsOf time.Time
-	// PriceChangeLimit is by how many percent a new price may differ from the newest
-	// price of the fund of an earlier day, in the same currency. 0 allows everything.
+	// PriceChangeLimit is the maximum difference in percent between a new price and the newest
+	// price of the fund of an earlier day, in the same currency. 0 means no limit.
 	PriceChangeLimit int
-	// Progress is told how many lines are written, though not committed yet. It starts
-	// again from the beginning with the lines. It may be nil.
+	// Progress receives the number of lines that are written but not committed yet. If the
+	// import calls lines again, the number starts again too. It may be nil.
 	Progress func(lines int64)
 }
 
-// TellProgress tells Progress.
+// TellProgress calls Progress if it is set.
 func (o *ImportOptions) TellProgress(lines int64) { orQuiet(o.Progress)(lines) }
 
 // SoldSince is the error of an import that would undo sales.
 type SoldSince struct {
-	// Line is the first line whose position had sales or reversals since the
-	// moment of the file.
+	// Line is the first line whose position had sales or reversals since the moment of the
+	// file.
 	Line int64
 }
 
@@ -93,12 +95,12 @@ func (s *SoldSince) Error() string {
 // Imported counts the lines of an import by what they changed in the book.
 type Imported struct {
 	New, Changed, Unchanged int64
-	// Removed counts what the lines did not have, and what the import removed. Only a
-	// calendar loses lines.
+	// Removed counts what the import removed because the lines did not have it. Only a calendar
+	// can lose lines.
 	Removed int64
 }
 
-// Lines is the number of all lines of the file.
+// Lines returns the number of all lines of the file.
 func (i Imported) Lines() int64 { return i.New + i.Changed + i.Unchanged }
 
 // String counts the lines in words: 3 new, 1 changed, 0 unchanged.
@@ -110,17 +112,17 @@ func (i Imported) String() string {
 	return text
 }
 
-// Fault is one reason why a file is not taken.
+// Fault is one reason why a file is not imported.
 type Fault struct {
-	// Line is counted from 1. A record of several lines is at its first.
+	// Line is counted from 1. For a record of several lines it is the first line.
 	Line int64
-	// Column is the column's name. It is empty if it is the line as a whole.
+	// Column is the name of the column. It is empty if the fault is in the whole line.
 	Column string
-	// Rule is the rule that is broken, in a sentence without the value.
+	// Rule is the broken rule in a sentence, without the value.
 	Rule string
 }
 
-// String is line: column: rule.
+// String returns "line: column: rule".
 func (f Fault) String() string {
 	if f.Column == "" {
 		return fmt.Sprintf("%d: %s", f.Line, f.Rule)
@@ -128,14 +130,14 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%d: %s: %s", f.Line, f.Column, f.Rule)
 }
 
-// faultsListed is how many faults are listed. The rest is counted.
+// faultsListed is the maximum number of faults in the list. The others are only counted.
 const faultsListed = 100
 
-// Faults is the error of a file that breaks rules: nothing of it is to be imported.
+// Faults is the error of a file that breaks rules. Nothing of the file must be imported.
 type Faults struct {
 	// List has the first hundred, in the order in which they were found.
 	List []Fault
-	// Lines is how many lines are at fault, also those that are not listed.
+	// Lines is the number of lines with faults, including the lines that are not listed.
 	Lines int64
 
 	last int64
@@ -144,7 +146,7 @@ type Faults struct {
 // Error counts the lines.
 func (f *Faults) Error() string { return Plural(f.Lines, "bad line") }
 
-// Add adds a fault of a line. Those of one line come together.
+// Add adds a fault of a line. The faults of one line must be added one after the other.
 func (f *Faults) Add(line int64, column, rule string) {
 	if f.Lines == 0 || line != f.last {
 		f.last = line
@@ -155,7 +157,7 @@ func (f *Faults) Add(line int64, column, rule string) {
 	}
 }
 
-// ComparePrice adds the line if its price differs from the one that exists.
+// ComparePrice adds the line if its price differs from the existing price.
 func (f *Faults) ComparePrice(line int64, existing, imported fund.Price) {
 	column := "ValidFrom"
 	switch {
@@ -176,17 +178,17 @@ func (f *Faults) ComparePrice(line int64, existing, imported fund.Price) {
 	f.Add(line, column, "The price is there with another value: a price never changes. Give the new one a PriceID of its own.")
 }
 
-// CompareBefore adds the line if its price differs from the one before by more than limit
+// CompareBefore adds the line if its price differs from the price before by more than limit
 // percent.
 func (f *Faults) CompareBefore(line int64, before, imported fund.Price, limit int) {
-	was := float64(before.PerUnit) // a share is no money
+	was := float64(before.PerUnit) // a percentage is not money, so a float is enough
 	if percent := 100 * (float64(imported.PerUnit) - was) / was; math.Abs(percent) > float64(limit) {
 		f.Add(line, "Price", fmt.Sprintf("The price differs by %+.1f %% from that of %s, %s. If it is right, import it with --force.",
 			percent, before.ValidFrom, before.PerUnit))
 	}
 }
 
-// orQuiet replaces a nil function by one that does nothing.
+// orQuiet returns progress, or a function that does nothing if progress is nil.
 func orQuiet(progress func(int64)) func(int64) {
 	if progress == nil {
 		return func(int64) {}

@@ -16,35 +16,36 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Lookups finds single operations, and what belongs to them. Each call reads from one snapshot.
+// Lookups finds single operations with their data, and counts. Each call reads from one
+// snapshot.
 type Lookups interface {
-	// Operation finds everything that is stored under an ID. The error is ErrNotFound
-	// if nothing is.
+	// Operation finds everything that is stored under an ID. The error is ErrNotFound if
+	// nothing is stored.
 	Operation(ctx context.Context, id operation.ID) (Operation, error)
 	// OperationOf finds the operation of a CallerId. The error is ErrNotFound if
 	// the CallerId was never used.
 	OperationOf(ctx context.Context, key idempotency.Key) (Operation, error)
-	// DueDays counts the sales that wait for that day or an earlier one, by day. It
-	// counts at most limit sales, those that are due first. 0 means no limit.
+	// DueDays counts the sales that wait for the day until or an earlier day, by day. It counts
+	// at most the first limit sales in the order of their days. 0 means no limit.
 	DueDays(ctx context.Context, until day.Day, limit int) ([]DueDay, error)
-	// CountReceived counts what was received from since on and before until, by the time in
-	// the IDs of the operations, and the sales that had waited and ended in that time. The
-	// cost grows with what it counts.
+	// CountReceived counts what was received from since on and before until, by the time in the
+	// IDs of the operations. It also counts the sales that had waited and ended in that time.
+	// Its cost grows with the rows that it counts.
 	CountReceived(ctx context.Context, since, until time.Time) (Received, error)
 }
 
-// Received is how much was received in some time.
+// Received counts what was received in a period.
 type Received struct {
-	// Sales are counted by fund, currency and state, which is that of now, and by whether
-	// they were reversed. Those that had waited are of the time in which they were settled.
+	// Sales counts sales by fund, currency, current state, and whether they were reversed.
+	// Sales that had waited count in the period in which they were settled.
 	Sales map[SalesKey]SalesSum
-	// Refused are operations that were refused at once.
+	// Refused counts the operations that were refused at once.
 	Refused map[RefusedKey]int64
-	// Messages are notifications that were stored.
+	// Messages is the number of notifications that were stored.
 	Messages int64
 }
 
-// SalesKey is what Received tells sales apart by.
+// SalesKey is the key by which Received counts sales.
 type SalesKey struct {
 	IMKBCode string
 	Currency money.Currency
@@ -60,10 +61,10 @@ type SalesSum struct {
 	Proceeds Sum
 }
 
-// RefusedKey is what Received tells refusals apart by. Code is that of the first fault.
+// RefusedKey is the key by which Received counts refusals. Code is the code of the first fault.
 type RefusedKey struct{ Subscription, Code string }
 
-// Add adds what was received in another time.
+// Add adds what was received in another period.
 func (r *Received) Add(o Received) {
 	if r.Sales == nil {
 		r.Sales, r.Refused = make(map[SalesKey]SalesSum), make(map[RefusedKey]int64)
@@ -77,7 +78,8 @@ func (r *Received) Add(o Received) {
 	r.Messages += o.Messages
 }
 
-// Count is how many sales are like one, of every fund and currency.
+// Count returns the number of sales with that State, Reversed and Waited, of every fund and
+// currency.
 func (r Received) Count(like SalesKey) (sales int64) {
 	for key, sum := range r.Sales {
 		if like.IMKBCode, like.Currency = key.IMKBCode, key.Currency; key == like {
@@ -87,7 +89,7 @@ func (r Received) Count(like SalesKey) (sales int64) {
 	return sales
 }
 
-// Refusals is how many operations were refused.
+// Refusals returns the number of operations that were refused.
 func (r Received) Refusals() (operations int64) {
 	for _, n := range r.Refused {
 		operations += n
@@ -95,10 +97,10 @@ func (r Received) Refusals() (operations int64) {
 	return operations
 }
 
-// DueDay is how much waits for a day.
+// DueDay counts what waits for a day.
 type DueDay struct {
 	Day day.Day
-	// Operations and Sales are how many are recorded for the day.
+	// Operations and Sales count what is recorded for the day.
 	Operations, Sales int64
 }
 
@@ -110,11 +112,11 @@ type Line struct {
 }
 
 // Statement yields the postings of a customer before until with the running quantity of each
-// holding and balance of each account, in the order of PostedAt. The zero time takes all. It
-// keeps one number for each holding and account in memory.
+// holding and balance of each account, in the order of PostedAt. The zero time selects all
+// postings. Statement keeps one number for each holding and account in memory.
 func (o *Office) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
-		after := make(map[fund.Posting]int64) // by a posting with nothing but its holding or account
+		after := make(map[fund.Posting]int64) // the key is a posting that has only its holding or account
 		for p, err := range o.Reader.Postings(ctx, Query{CustomerNo: customerNo, Until: until, Order: ByTime}) {
 			if err != nil {
 				yield(Line{}, err)
@@ -129,15 +131,15 @@ func (o *Office) Statement(ctx context.Context, customerNo int64, until time.Tim
 	}
 }
 
-// Customer is what a customer has, in the order of the keys.
+// Customer has the holdings and accounts of a customer, in the order of the keys.
 type Customer struct {
 	Holdings []fund.Holding
 	Accounts []fund.Account
 }
 
 // Customer reads what a customer has now or, if until is not the zero time, what the customer
-// had before until. The past is the sum of the postings: it has no holding or account that was
-// imported with zero and never moved. An unknown customer has nothing.
+// had before until. The past is the sum of the postings, so it does not have a holding or
+// account that was imported with zero and never moved. An unknown customer has nothing.
 func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time) (c Customer, err error) {
 	if until.IsZero() {
 		of := Query{CustomerNo: customerNo}
@@ -176,17 +178,17 @@ func collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
 	return all, nil
 }
 
-// OperationsOf finds the operations that a subscription sent with a CallerId: at
-// most one of each kind. The error is ErrNotFound or that of a port.
+// OperationsOf finds the operations that a subscription sent with a CallerId: at most one of
+// each kind. The error is ErrNotFound or the error of a port.
 func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string) ([]Operation, error) {
 	return findAll(operation.Names[:], func(name operation.Name) (Operation, error) {
 		return o.OperationOf(ctx, idempotency.Key{CallerID: callerID, Subscription: subscription, Operation: name})
 	})
 }
 
-// OperationsOfRequest finds the operations of an X-Request-Id, in the order in
-// which they were received. A caller may send one ID more than once. If the
-// caller sent none, the ID is that of the operation.
+// OperationsOfRequest finds the operations of an X-Request-Id, in the order in which they were
+// received. A caller may send an ID more than once. If the caller sent no ID, the X-Request-Id
+// is the ID of the operation.
 func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) ([]Operation, error) {
 	var ids []operation.ID
 	for d, err := range o.Reader.Decisions(ctx, Query{RequestID: requestID}) {
@@ -201,7 +203,8 @@ func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) ([]O
 	return findAll(ids, func(id operation.ID) (Operation, error) { return o.Operation(ctx, id) })
 }
 
-// findAll returns the operations that find finds. The error is ErrNotFound if it finds none.
+// findAll returns the operations that find finds. The error is ErrNotFound if it finds no
+// operation.
 func findAll[Key any](keys []Key, find func(Key) (Operation, error)) (all []Operation, err error) {
 	for _, key := range keys {
 		switch found, err := find(key); {
@@ -217,8 +220,8 @@ func findAll[Key any](keys []Key, find func(Key) (Operation, error)) (all []Oper
 	return all, nil
 }
 
-// Correction finds the act that reversed or cancelled an operation, or that adjusted a
-// holding or an account under this ID. It is nil if there is none, or if it is not known.
+// Correction finds the act that reversed or cancelled an operation, or that adjusted a holding
+// or an account under this ID. It returns nil if no act did this, or if the act is not known.
 func (o *Office) Correction(ctx context.Context, of *Operation) (*audit.Act, error) {
 	id, at := of.ID, of.CancelledAt()
 	switch {
@@ -228,7 +231,7 @@ func (o *Office) Correction(ctx context.Context, of *Operation) (*audit.Act, err
 		at = of.Postings[0].PostedAt
 	}
 	if at.IsZero() {
-		return nil, nil //nolint:nilnil // most operations have none
+		return nil, nil //nolint:nilnil // most operations have no correction
 	}
 	for a, err := range o.Reader.Acts(ctx, Query{Since: at, Until: at.Add(time.Millisecond), Order: Newest}) {
 		if err != nil {
@@ -238,14 +241,14 @@ func (o *Office) Correction(ctx context.Context, of *Operation) (*audit.Act, err
 			return &a, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // the audit does not have it
+	return nil, nil //nolint:nilnil // the audit does not have the act
 }
 
-// LastVerified returns the act of the newest Verify that any program has kept in 90 days. It
-// is nil if there is none.
+// LastVerified returns the act of the newest Verify that any program has kept in 90 days, or
+// nil.
 func (o *Office) LastVerified(ctx context.Context) (*audit.Act, error) {
 	for a, err := range o.Reader.Acts(ctx, Query{Action: VerifyAct, Since: o.Acts.Now().AddDate(0, 0, -90), Limit: 1, Order: Newest}) {
 		return &a, err
 	}
-	return nil, nil //nolint:nilnil // there is none
+	return nil, nil //nolint:nilnil // no program kept such an act
 }

@@ -18,29 +18,30 @@ var ErrNotFound = errors.New("nothing is stored under this ID")
 // Operation is everything that is stored of one operation, or of an import or a correction.
 type Operation struct {
 	ID operation.ID
-	// Record is what a repeat of its CallerId is answered with; nil if the caller gave none.
+	// Record has the answer to a repeat of its CallerId. It is nil if the caller sent no
+	// CallerId.
 	Record *idempotency.Record
 	// Refusal is set if the operation was refused at once. It has no sales then.
 	Refusal *operation.Decision
-	// RefusedSales are what a refused operation asked for, in the order of the request. It is
-	// empty if a version with a schema up to 11 refused it.
+	// RefusedSales are the sales that a refused operation asked for, in the order of the
+	// request. It is empty if a version with a schema up to 11 refused the operation.
 	RefusedSales []fund.SaleEntry
 	// Sales are in the order of the request.
 	Sales []fund.SaleEntry
-	// Prices are those at which its sales were settled, by ID.
+	// Prices are the prices at which its sales were settled, by ID.
 	Prices map[int64]fund.Price
-	// Postings are those of its sales by Index, units before money. For the ID of an
-	// import or a correction they are its own.
+	// Postings are the postings of its sales by Index, units before money. For an import or a
+	// correction they are its own postings.
 	Postings []fund.PostingEntry
 	// Reversal is set if the operation was reversed. ReversalPostings have its ID.
 	Reversal         *fund.Reversal
 	ReversalPostings []fund.PostingEntry
-	// Notifications are those that the operation was the first to store.
+	// Notifications are the notifications that this operation stored first.
 	Notifications []push.Entry
 }
 
-// Decision returns what was decided of the operation. It returns false for an import, a
-// correction, and a CallerId of which nothing but the Record is kept.
+// Decision returns the decision about the operation. It returns false for an import, a
+// correction, and a CallerId of which only the Record is kept.
 func (o *Operation) Decision() (d operation.Decision, ok bool) {
 	switch {
 	case o.Refusal != nil:
@@ -58,7 +59,7 @@ func (o *Operation) Decision() (d operation.Decision, ok bool) {
 	return d, true
 }
 
-// Faults are why the operation failed, as far as they are kept.
+// Faults returns the reasons why the operation failed, as far as they are kept.
 func (o *Operation) Faults() []fault.Fault {
 	switch {
 	case o.Refusal != nil:
@@ -77,12 +78,13 @@ func (o *Operation) CancelledAt() (at time.Time) {
 	return at
 }
 
-// salesAt are the sales with that index: one, unless somebody has changed the book.
+// salesAt returns the sales with that index: one sale, unless the stored book was changed by
+// hand.
 func (o *Operation) salesAt(index int) []fund.SaleEntry {
 	return rowsAt(o.Sales, index, func(s *fund.SaleEntry) int { return s.Index })
 }
 
-// rowsAt returns the rows with that index of rows in the order of their indexes.
+// rowsAt returns the rows with that index. rows must be in the order of their indexes.
 func rowsAt[Row any](rows []Row, index int, of func(*Row) int) []Row {
 	at := sort.Search(len(rows), func(i int) bool { return of(&rows[i]) >= index })
 	count := sort.Search(len(rows)-at, func(i int) bool { return of(&rows[at+i]) > index })

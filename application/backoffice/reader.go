@@ -15,13 +15,13 @@ import (
 	"bankingapi/domain/push"
 )
 
-// Reader reads lists: one method for each kind of rows. Commands, the console,
-// exports and hosts read through it.
+// Reader reads lists and has one method for each kind of rows. Commands, the console, exports
+// and hosts use it.
 //
-// The methods return streams. A stream has all rows that fit the query, as they
-// were at one moment, in the order of the query; no row is held in memory. After an
-// error there is no further row. Each use of the result reads anew, and keeps a
-// connection until its end. A stream is not subject to the statement timeout.
+// The methods return streams. A stream has all rows that match the query, as they were at one
+// moment, in the order of the query. It keeps no row in memory. After an error it yields no
+// further row. Each use of the result reads again, and uses a connection until its end. The
+// statement timeout does not apply to a stream.
 type Reader interface {
 	// Prices yields prices by ID.
 	Prices(ctx context.Context, q Query) iter.Seq2[fund.Price, error]
@@ -47,17 +47,16 @@ type Reader interface {
 	Acts(ctx context.Context, q Query) iter.Seq2[audit.Act, error]
 }
 
-// Order is the order of a stream. Kinds of rows for which an order is not named here
-// have one order only.
+// Order is the order of a stream. Kinds of rows that are not named here have only one order.
 type Order uint8
 
 // The orders.
 const (
 	// ByKey is the order that each method of Reader names.
 	ByKey Order = iota
-	// Newest yields sales, notifications, refused operations, requests and acts newest first: by
-	// operation, which is ordered by time, then by index. It reads only the rows that
-	// Query.Limit needs, as far as the conditions allow it. It yields postings in the
+	// Newest yields sales, notifications, refused operations, requests and acts newest first:
+	// by operation, which is ordered by time, then by index. It reads only the rows that
+	// Query.Limit needs, as far as the conditions allow this. It yields postings in the
 	// opposite order of ByTime.
 	Newest
 	// ByDay yields sales by selected day, operation and index.
@@ -66,71 +65,72 @@ const (
 	ByTime
 )
 
-// Query chooses rows and their order. Its zero value takes everything by key. A
-// field that does not apply to a kind of rows is ignored.
+// Query selects rows and their order. Its zero value selects all rows by key. A field that does
+// not apply to a kind of rows is ignored.
 type Query struct {
-	// CustomerNo takes holdings, accounts, sales and postings of that customer, and
-	// operations that sell or asked to sell a holding of that customer. Operations that
-	// a version with a schema up to 11 refused are of no customer.
+	// CustomerNo selects holdings, accounts, sales and postings of that customer, and
+	// operations that sell or asked to sell a holding of that customer. Operations that a
+	// version with a schema up to 11 refused belong to no customer.
 	CustomerNo int64
-	// Refused takes operations that were refused at once only. Instead of sales it takes
-	// what they asked for, as sales that failed.
+	// Refused selects only operations that were refused at once. For sales it selects the sales
+	// that these operations asked for, as failed sales.
 	Refused bool
-	// IMKBCode takes sales of that fund. Amount takes sales whose proceeds or control
-	// total are that many of the smallest unit of their currency.
+	// IMKBCode selects sales of that fund. Amount selects sales whose proceeds or control total
+	// are that number of minor units of their currency.
 	IMKBCode string
 	Amount   int64
-	// UserID, PushID, Application and Platform take notifications of those.
+	// UserID, PushID, Application and Platform select notifications with these values.
 	UserID, PushID, Application string
 	Platform                    push.Platform
-	// Status takes notifications that were sent, or that were not.
+	// Status selects notifications that were sent, or notifications that were not sent.
 	Status SendStatus
-	// Since and Until take rows from Since on and before Until: by ReceivedAt
-	// (sales, notifications, operations), PostedAt (postings), At (acts, requests) or the
-	// start of ValidFrom in Zone (prices).
+	// Since and Until select rows from Since on and before Until: by ReceivedAt (sales,
+	// notifications, operations), PostedAt (postings), At (acts, requests) or the start of
+	// ValidFrom in Zone (prices).
 	Since, Until time.Time
 	// Zone is the bank's time zone. Prices need it if Since or Until is set.
 	Zone *time.Location
-	// State takes sales and decided operations in that state.
+	// State selects sales and decided operations in that state.
 	State operation.State
-	// DueSince and DueUntil take sales for a later day from DueSince on and not
-	// after DueUntil. None takes every sale.
+	// DueSince and DueUntil select sales for a later day from DueSince on and not after
+	// DueUntil. No day selects every sale.
 	DueSince, DueUntil day.Day
-	// SettledSince and SettledUntil take sales by SettledAt, as Since and Until.
+	// SettledSince and SettledUntil select sales by SettledAt, like Since and Until.
 	SettledSince, SettledUntil time.Time
-	// PriceID takes sales that were settled at that price.
+	// PriceID selects sales that were settled at that price.
 	PriceID int64
-	// Subscription, CallerID, RequestID and OperationID take sales, notifications,
-	// operations and requests of that subscription, Header.CallerID, Header.RequestID and
-	// operation. OperationID takes postings too, and no requests.
+	// Subscription, CallerID, RequestID and OperationID select sales, notifications, operations
+	// and requests of that subscription, Header.CallerID, Header.RequestID and operation.
+	// OperationID also selects postings, but not requests.
 	Subscription, CallerID, RequestID string
 	OperationID                       operation.ID
-	// From takes sales, notifications and operations with that ID or a larger one.
+	// From selects sales, notifications and operations with that ID or a larger ID.
 	From operation.ID
-	// Code takes refused operations whose first fault has that code. It needs Refused.
+	// Code selects refused operations whose first fault has that code. It needs Refused.
 	Code string
-	// Class takes requests whose status is of that hundred: 2, 4 or 5.
+	// Class selects requests by the first digit of their status: 2, 4 or 5.
 	Class int
-	// Action, Actor and Object take acts of that kind, of that person and on that object.
+	// Action, Actor and Object select acts of that kind, of that person and on that object.
 	Action, Actor, Object string
 
 	// Order is the order of the rows.
 	Order Order
 	// Limit is the maximum number of rows. 0 means no limit.
 	Limit int
-	// After takes rows that come after this one in the order Newest. The zero value
-	// takes the first page.
+	// After selects rows that come after this row in the order Newest. The zero value selects
+	// the first page.
 	After Cursor
-	// ScanLimit bounds how many sales, notifications, refused operations or requests the order Newest looks
-	// at, whether they fit or not: a page with few rows would read the whole book
-	// otherwise. An adapter that finds them at once may ignore it. 0 means no bound.
+	// ScanLimit is the maximum number of sales, notifications, refused operations or requests
+	// that the order Newest reads, whether they match or not. Without it a page with few rows
+	// would read the whole book. An adapter that finds the rows directly may ignore it. 0 means
+	// no limit.
 	ScanLimit int
 	// Truncated is called at the end if ScanLimit left rows out, with After of the next
 	// page. It is optional.
 	Truncated func(Cursor)
 }
 
-// SendStatus narrows notifications.
+// SendStatus selects notifications by whether they were sent.
 type SendStatus uint8
 
 // The values of SendStatus.
@@ -146,11 +146,11 @@ type Cursor struct {
 	Index       int
 }
 
-// IsZero reports whether it is the place before all rows.
+// IsZero reports whether c is the zero value, the place before all rows.
 func (c Cursor) IsZero() bool { return c == Cursor{} }
 
-// FirstID is the smallest ID that an operation at that time can have. It lets
-// a storage find a time by the order of the IDs.
+// FirstID returns the smallest ID that an operation at that time can have. A storage uses it to
+// find a time by the order of the IDs.
 func FirstID(at time.Time) (id operation.ID) {
 	binary.BigEndian.PutUint64(id[:], uint64(max(0, at.UnixMilli()))<<16)
 	return id

@@ -10,29 +10,30 @@ import (
 	"time"
 )
 
-// Report is what an auditor files of one run of Verify: which book, when, what
-// was checked, and the result.
+// Report is the document of one run of Verify for an auditor: which book, when, what was
+// checked, and the result.
 type Report struct {
 	// Book names the book, without secrets. Schema is the version of its schema.
 	Book   string
 	Schema int64
-	// Program is the version and commit of the program. By says who ran it, and where.
+	// Program is the version and commit of the program. By says who ran Verify, and where.
 	Program, By string
-	// Started is when Verify began: the book was read as it was then. Ended is
-	// when it had checked everything.
+	// Started is when Verify began. The book was read as it was at that time. Ended is when
+	// Verify had checked everything.
 	Started, Ended time.Time
 	Proof          Proof
-	// Findings are the first findings; Proof counts all of them.
+	// Findings are the first findings. Proof counts all findings.
 	Findings []Finding
 }
 
-// MaxFindings is how many findings a report lists. It counts the others.
+// MaxFindings is the maximum number of findings that a report lists. The report counts the
+// others.
 const MaxFindings = 1000
 
 //go:embed report.txt
 var reportText string
 
-// Text is the report as plain text. Its findings name customers and accounts.
+// Text returns the report as plain text. Its findings name customers and accounts.
 func (r *Report) Text() string {
 	hasTrail := r.Proof.Batches+r.Proof.Unsealed > 0
 	tell := template.Must(template.New("").Funcs(template.FuncMap{

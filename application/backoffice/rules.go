@@ -10,11 +10,11 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Rule is something that Verify proves.
+// Rule is a rule that Verify checks.
 type Rule struct {
 	// Name is stable and kebab-case.
 	Name string
-	// Proves says what holds if the rule has no finding.
+	// Proves says what is true if the rule has no finding.
 	Proves string
 }
 
@@ -27,8 +27,8 @@ func Rules() []Rule {
 	return append(append(all, postingShape, outcomeOfEnd, readable, zeroSum), trailRules...)
 }
 
-// The rules of a position: that it exists, that it is not negative, and that it is the sum
-// of its postings. Each passes over what the ones before name.
+// The rules of a position: it exists, it is not negative, and it is the sum of its postings.
+// Each rule skips the positions that the rules before it report.
 var (
 	holdingRules = [...]Rule{
 		{"holding-exists", "Every posting of units belongs to a holding."},
@@ -45,11 +45,11 @@ var (
 // rule is a Rule of operations.
 type rule struct {
 	Rule
-	// check says in a line of each part of the operation how it breaks the rule.
+	// check calls broken with one line for each part of the operation that breaks the rule.
 	check func(o *Operation, broken func(text string))
 }
 
-// operationRules judge an operation with its sales and postings.
+// operationRules check an operation with its sales and postings.
 var operationRules = []rule{
 	eachCompleted("sale-units-posted", "Every completed sale has the posting that takes its units from its holding.",
 		"has no posting of its units", func(o *Operation, s *fund.SaleEntry) bool {
@@ -162,14 +162,14 @@ var operationRules = []rule{
 		}),
 }
 
-// Rules of rows that no operation has.
+// The rules of rows that belong to no operation.
 var (
 	postingShape = Rule{"posting-shape", "Every posting is of a known kind, and either of units or of money."}
 	outcomeOfEnd = Rule{"outcome-of-end", "Every outcome is the end of its operation, and every operation that ended after its answer has its outcome."}
 	readable     = Rule{"row-readable", "Every row has values that this program writes."}
 )
 
-// eachSale checks the sales of an operation. breaks is true of a sale that breaks the rule.
+// eachSale checks the sales of an operation. breaks returns true if a sale breaks the rule.
 func eachSale(name, proves, sentence string, breaks func(*Operation, *fund.SaleEntry) bool) rule {
 	return rule{Rule{name, proves}, func(o *Operation, broken func(string)) {
 		for i := range o.Sales {
@@ -207,7 +207,7 @@ func withoutSale(name, proves, sentence string, ofMoney bool) rule {
 	}}
 }
 
-// isOf reports whether a posting is of the customer of a sale.
+// isOf reports whether a posting belongs to the customer of a sale.
 func isOf(p *fund.PostingEntry, s *fund.SaleEntry) bool {
 	if p.IsMoney() {
 		return p.CustomerNo() == s.Terms.Account.CustomerNo
@@ -215,8 +215,8 @@ func isOf(p *fund.PostingEntry, s *fund.SaleEntry) bool {
 	return p.CustomerNo() == s.Terms.Holding.CustomerNo
 }
 
-// hasPosting reports whether there is a posting with that index, kind, holding or account,
-// and quantity.
+// hasPosting reports whether a posting has that index and the kind, position and quantity of
+// wanted.
 func hasPosting(all []fund.PostingEntry, index int, wanted fund.Posting) bool {
 	at := rowsAt(all, index, func(p *fund.PostingEntry) int { return p.Index })
 	return slices.ContainsFunc(at, func(p fund.PostingEntry) bool {
@@ -238,7 +238,7 @@ func postingName(p *fund.PostingEntry) string {
 	return fmt.Sprintf("posting %s/%d/%d of customer %d", p.OperationID, p.Index, leg, p.CustomerNo())
 }
 
-// zeroSum is checked once, for the totals of each fund and currency.
+// zeroSum is checked once for the totals of each fund and currency.
 var zeroSum = Rule{"zero-sum", "Units of each fund and money of each currency sum to zero over customers and bank."}
 
 // exact formats n / 10^decimals.

@@ -9,46 +9,47 @@ import (
 
 // TrailCheck is what Verify needs to check the trail.
 type TrailCheck struct {
-	// TrailProof is what is known before: Reason, PublicKey, which is that of Open, and
+	// TrailProof has what is known before the check: Reason, PublicKey (the key of Open) and
 	// Warnings.
 	TrailProof
-	// Keys are those with which the leaves were written. nil means that the trail is not compared;
-	// Reason says why not.
+	// Keys are the keys with which the leaves were written. If Keys is nil, the trail is not
+	// compared, and Reason says why.
 	Keys *trail.Keys
 	// Open verifies the signature of a checkpoint and returns what it says.
 	Open func(checkpoint string) (trail.Base, error)
 	// Earlier are files with checkpoints, which the log must extend.
 	Earlier []Earlier
-	// IsProblem says that the trail cannot be checked, for the Reason.
+	// IsProblem says that the trail cannot be checked. Reason says why.
 	IsProblem bool
-	// IsClosed says that no act can be written: its leaf would be missing.
+	// IsClosed says that no act can be written, because its leaf would be missing.
 	IsClosed bool
 }
 
-// Earlier is what a file has of this log.
+// Earlier has the checkpoints of this log that a file contains.
 type Earlier struct {
 	// Name names the file.
 	Name        string
 	Checkpoints []trail.Base
-	// Problem says why none of its checkpoints can be used. It is empty if one can.
+	// Problem says why no checkpoint of the file can be used. It is empty if a checkpoint can
+	// be used.
 	Problem string
 }
 
-// TrailProof says what the trail was compared with.
+// TrailProof describes what the trail was compared with.
 type TrailProof struct {
-	// Reason says why the trail was not compared. It is empty if it was.
+	// Reason says why the trail was not compared. It is empty if the trail was compared.
 	Reason    string
 	PublicKey string
-	// Newest is the newest checkpoint in the database, Extends are the newest ones of the files
-	// whose checkpoints the log must extend.
+	// Newest is the newest checkpoint in the database. Extends are the newest checkpoints of
+	// the files whose checkpoints the log must extend.
 	Newest   string
 	Extends  []string
 	Compared Compared
-	// Warnings are what people should know of the check.
+	// Warnings are what the operator should know about the check.
 	Warnings []string
 }
 
-// The rules of the trail. They are checked if there is one.
+// The rules of the trail. They are checked if the storage has a trail.
 var (
 	trailKey        = Rule{"trail-key", "The trail is checked with its own key."}
 	trailUnchanged  = Rule{"trail-unchanged", "Every row is as it was when its leaf was written."}
@@ -70,23 +71,23 @@ type trailRun struct {
 	tree  trail.Tree
 	// newest are the roots at the newest sizes of the tree.
 	newest []trail.Hash
-	// roots are those of the log at the sizes of checkpoints.
+	// roots are the roots of the log at the sizes of checkpoints.
 	roots map[int64]trail.Hash
 	// other are the stored hashes that differ.
 	other []otherHash
 }
 
-// otherHash is a stored hash that is not that of the batches. batch is that whose
-// record has the hash, or empty.
+// otherHash is a stored hash that differs from the hash of the batches. batch is the batch
+// whose record has the hash, or empty.
 type otherHash struct {
 	index int64
 	batch string
 }
 
-// mostOther bounds how many stored hashes are named.
+// mostOther is the maximum number of stored hashes that are named.
 const mostOther = 10_000
 
-// witness lets w receive the trail, if it is to be checked.
+// witness sets the functions of w that receive the trail, if the trail can be checked.
 func (c *TrailCheck) witness(v *verification, w *Witness) {
 	if c == nil {
 		return
@@ -106,17 +107,17 @@ func (c *TrailCheck) witness(v *verification, w *Witness) {
 	w.Keys, w.Batch, w.Head = c.Keys, run.batch, run.head
 }
 
-// state names a state of the log.
+// state describes a state of the log in words.
 func state(of trail.Base) string { return fmt.Sprintf("size %d and root %s", of.Size, of.Root) }
 
-// keep keeps the root of the tree if a checkpoint is of its size.
+// keep stores the root of the tree if a checkpoint has the size of the tree.
 func (r *trailRun) keep() {
 	if _, isWanted := r.roots[r.tree.Size()]; isWanted {
 		r.roots[r.tree.Size()] = r.tree.Root()
 	}
 }
 
-// mostRoots bounds how old a base may be, and the memory for roots.
+// mostRoots limits how old a base may be, and the memory for roots.
 const mostRoots = 1 << 20
 
 func (r *trailRun) batch(b *BatchRow) error {
@@ -128,7 +129,7 @@ func (r *trailRun) batch(b *BatchRow) error {
 		r.newest = append(r.newest, trail.Hash{})
 	}
 	r.newest[size%mostRoots] = r.tree.Root()
-	if b.Base != nil && len(r.other) == 0 && !r.has(b.Base) { // a batch that was changed changes the roots too
+	if b.Base != nil && len(r.other) == 0 && !r.has(b.Base) { // a changed batch also changes the roots
 		r.found(trailBatch, Foreign.Of(b.String()).Text)
 	}
 	for i, hash := range r.tree.Append(b.Record) {
@@ -151,9 +152,9 @@ func (r *trailRun) has(base *trail.Base) bool {
 	return base.Size >= 0 && base.Size <= r.tree.Size() && base.Size > r.tree.Size()-mostRoots && r.newest[base.Size%mostRoots] == base.Root
 }
 
-// judgeHashes names what belongs to the stored hashes that differ. If the batches are those of
-// the checkpoint, the hashes were changed. If not, the hash of a record shows that another
-// batch was at its place. The hashes above it differ too, and say nothing then.
+// judgeHashes reports the stored hashes that differ. If the batches match the checkpoint, the
+// hashes were changed. If not, the hash of a record shows that another batch was at its place.
+// In that case the hashes above it differ too and are not reported.
 func (r *trailRun) judgeHashes(isLog bool) {
 	isPlace := !isLog && slices.ContainsFunc(r.other, func(o otherHash) bool { return o.batch != "" })
 	if isLog && len(r.other) > 0 {

@@ -14,25 +14,25 @@ import (
 // Proof is the result of Verify, with the number of rows that it checked.
 type Proof struct {
 	Holdings, Accounts, Sales, Postings int64
-	// Findings is how many rows break a rule, counted for each rule. If it is 0,
-	// the book holds.
+	// Findings is the number of rows that break a rule. A row counts once for each rule that it
+	// breaks. If Findings is 0, the book holds.
 	Findings int64
-	// Units are the totals of each fund, Money those of each currency.
+	// Units are the totals of each fund. Money are the totals of each currency.
 	Units, Money []Total
-	// Batches is how many batches the log of the trail has, Unsealed how many are
-	// not in it yet. Both are 0 if the trail was not checked.
+	// Batches is the number of batches in the log of the trail. Unsealed is the number of
+	// batches that are not in the log yet. Both are 0 if the trail was not checked.
 	Batches, Unsealed int64
 	Trail             TrailProof
 }
 
-// VerifyAct is the action of an act that says that the book was verified. Its
-// details are Proof.String.
+// VerifyAct is the action of an act that says that the book was verified. The details of the
+// act are Proof.String.
 const VerifyAct = "book.verify"
 
 // bookHolds begins the text of a proof without findings.
 const bookHolds = "the book holds"
 
-// String says in a sentence what was found.
+// String returns the result in a sentence.
 func (p Proof) String() string {
 	result := bookHolds
 	if p.Findings > 0 {
@@ -41,7 +41,7 @@ func (p Proof) String() string {
 	return result + ": " + p.CheckedRows() + " checked"
 }
 
-// CheckedRows says how many rows there are, for people.
+// CheckedRows returns the numbers of rows as a text for people.
 func (p Proof) CheckedRows() string {
 	return fmt.Sprintf("%s, %s, %s and %s", Plural(p.Holdings, "holding"), Plural(p.Accounts, "account"),
 		Plural(p.Sales, "sale"), Plural(p.Postings, "posting"))
@@ -54,8 +54,8 @@ func BookHolds(details string) bool { return strings.HasPrefix(details, bookHold
 type Total struct {
 	// Of is the fund's code and holder, or the currency's code.
 	Of string
-	// Customers is the sum of all holdings or accounts, Bank what the postings
-	// left with the bank: their sum is 0.
+	// Customers is the sum of all holdings or accounts. Bank is what the postings left with the
+	// bank. Together they are 0.
 	Customers, Bank string
 }
 
@@ -68,20 +68,20 @@ type Finding struct {
 	Text string
 }
 
-// Watch reports the progress of Verify. Each function may be nil. They are called
-// one at a time, until Verify returns.
+// Watch reports the progress of Verify. Each function may be nil. Verify calls them one at a
+// time, until it returns.
 type Watch struct {
 	Found func(Finding)
-	// Progress receives the number of rows that were checked.
+	// Progress receives the number of rows that were checked so far.
 	Progress func(rows int64)
-	// Report gets the findings, and from Office.Verify also who ran it, when and the Proof.
-	// It may be nil.
+	// Report receives the findings. Office.Verify also adds who ran it, when, and the Proof. It
+	// may be nil.
 	Report *Report
 }
 
-// Verify proves the book with its trail, which must extend the checkpoints
-// against. It keeps the act of the person in ctx, if there is one. The check
-// counts although the act cannot be kept, as on a server that only reads.
+// Verify checks the book and its trail, which must extend the checkpoints in against. It keeps
+// the act of the person in ctx, if ctx names a person. The check is valid even if the act
+// cannot be kept, as on a read-only server.
 func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof Proof, err error) {
 	act := o.Acts.New(ctx, VerifyAct, "", "")
 	if w.Report == nil {
@@ -112,10 +112,10 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 	return proof, err
 }
 
-// Verify checks all Rules on one snapshot, so that sales may continue. A row
-// that breaks a rule is a finding, not an error. Memory does not grow with the
-// book: only one total for each fund and currency is kept. The error has a
-// kind of package fault. The trail is not checked if check is nil.
+// Verify checks all Rules on one snapshot, so that sales may continue. A row that breaks a rule
+// is a finding, not an error. Memory does not grow with the book, because Verify keeps only one
+// total for each fund and currency. The error has a kind of package fault. If check is nil,
+// Verify does not check the trail.
 func Verify(ctx context.Context, evidence Evidence, check *TrailCheck, w Watch) (Proof, error) {
 	w.Progress = orQuiet(w.Progress)
 	run := verification{watch: w, units: make(map[string]*total), money: make(map[string]*total)}
@@ -139,10 +139,10 @@ func Verify(ctx context.Context, evidence Evidence, check *TrailCheck, w Watch) 
 // verification is one run of Verify.
 type verification struct {
 	watch Watch
-	// broken finds that the rule does not hold. One closure serves all operations.
+	// broken adds a finding of the current rule. All operations use one closure.
 	broken       func(text string)
 	rule         *Rule
-	rows, told   int64 // told is what Progress was told last
+	rows, told   int64 // told is the number that Progress received last
 	proof        Proof
 	units, money map[string]*total
 }
@@ -172,8 +172,8 @@ func (v *verification) found(r Rule, text string) {
 	}
 }
 
-// position counts a position, adds it and its postings to the total of its fund or
-// currency, and judges it.
+// position counts a position, adds it and its postings to the total of its fund or currency,
+// and checks it.
 func (v *verification) position(p *Position) error {
 	rules, exist, totals, of := holdingRules, &v.proof.Holdings, v.units, p.Holding.IMKBCode+" "+p.Holding.HolderCorporationName
 	if p.IsMoney {
@@ -213,7 +213,7 @@ func (v *verification) operation(o *Operation) error {
 	return nil
 }
 
-// totals closes the sums, and checks that each is zero over both sides.
+// totals returns the totals, and checks that customers and bank together are zero in each.
 func (v *verification) totals(of map[string]*total) []Total {
 	var all []Total
 	for _, name := range slices.Sorted(maps.Keys(of)) {
