@@ -30,10 +30,10 @@ type Book struct {
 	changes Changes
 	undo    []func()
 	settled bool
-	others  bool // an operation was not completed, or completed before, or recorded before
+	others  bool // an operation was not completed, or was a repeat, or was due
 }
 
-// position is a quantity as it was loaded, and as it is now.
+// position is a quantity: the loaded value and the current value.
 type position[Q comparable] struct{ loaded, now Q }
 
 // NewBook returns an empty book with room for n operations.
@@ -61,25 +61,25 @@ func (b *Book) LoadPrice(p Price) { b.prices[p.ID] = p }
 // LoadCurrentPrice puts the current price of a fund on a day into the book.
 func (b *Book) LoadCurrentPrice(of PriceDay, p Price) { b.current[of] = p }
 
-// LoadClaim tells the book that a due operation is still recorded and that only
-// this transaction holds it. Settle ignores due operations without a claim,
-// because another replica settles them.
+// LoadClaim tells the book that a due operation is still recorded and that only this
+// transaction holds it. Settle ignores due operations without a claim, because another replica
+// settles them.
 func (b *Book) LoadClaim(id operation.ID) { b.claimed[id] = true }
 
 // LockSet is everything that a batch of operations may read or change. Each key
 // is listed once, in the order in which storage locks.
 type LockSet struct {
-	Due       []*Operation // to claim
+	Due       []*Operation // the operations to claim
 	Holdings  []HoldingKey
 	Accounts  []AccountKey
 	PriceIDs  []int64
 	PriceDays []PriceDay
 	Callers   []idempotency.Key
-	Reversed  []operation.ID // whose reversals are loaded
+	Reversed  []operation.ID // the operations whose reversals are loaded
 }
 
-// NewLockSet lists what the operations read or change when they are settled
-// today. Storage loads exactly this into a Book. It skips what does not exist.
+// NewLockSet lists what the operations read or change when they are settled today. Storage
+// loads exactly these rows into a Book. It skips rows that do not exist.
 func NewLockSet(operations []*Operation, today day.Day) LockSet {
 	var t LockSet
 	for _, o := range operations {
@@ -95,7 +95,7 @@ func NewLockSet(operations []*Operation, today day.Day) LockSet {
 			t.Accounts = append(t.Accounts, terms.Account)
 			if on.After(o.today(today)) {
 				t.PriceIDs = append(t.PriceIDs, terms.PriceID)
-				continue // only recorded: the holding is neither checked nor reserved
+				continue // the sale is only recorded: the holding is not checked or reserved
 			}
 			t.Holdings = append(t.Holdings, terms.Holding)
 			t.PriceDays = append(t.PriceDays, PriceDay{terms.Holding.Fund, on})
@@ -131,8 +131,8 @@ func (b *Book) Settle(operations []*Operation, now time.Time, today day.Day) {
 	}
 }
 
-// CompletedAll reports whether every operation was new and Settle completed it.
-// Then there is nothing to write except Changes and the added records.
+// CompletedAll reports whether every operation was new and Settle completed it. Then storage
+// only needs to write Changes and the added records.
 func (b *Book) CompletedAll() bool { return b.settled && !b.others }
 
 func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
@@ -152,7 +152,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	if hasKey {
 		fingerprint = o.fingerprint()
 		outcome, known, err := b.Register.Find(key, fingerprint, o.fingerprints)
-		if known { // a repeat is answered although its day has passed
+		if known { // a repeat gets its answer although its day has passed
 			o.outcome, o.err = outcome, err
 			return
 		}
@@ -179,7 +179,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		}
 	}
 	if hasKey {
-		if len(o.Sales) > 1 { // some may name the day, and others not
+		if len(o.Sales) > 1 { // some sales may name the day, and others may not
 			if same := o.fingerprints(o.ID); len(same) > 0 && !slices.Contains(same, fingerprint) {
 				fingerprint = same[0]
 			}
@@ -188,8 +188,8 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	}
 }
 
-// lacksPrice reports whether a due operation waits, because one of its funds has no
-// price from the day of the sale yet.
+// lacksPrice reports whether a due operation must wait because one of its funds has no price of
+// the day of the sale yet.
 func lacksPrice(b *Book, o *Operation) bool {
 	return o.OfTheDay && slices.ContainsFunc(o.Sales, func(s Sale) bool {
 		price, ok := b.current[PriceDay{s.terms.Holding.Fund, s.terms.SelectedDay}]
@@ -220,7 +220,7 @@ func (b *Book) record(o *Operation) {
 	}
 }
 
-// carryOut settles all sales of the operation, or none.
+// carryOut settles either all sales of the operation or no sale.
 func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 	decided := &b.changes.Sales
 	if o.Due {
@@ -257,7 +257,7 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 	}
 }
 
-// sell decides one sale, and carries it out if there is no reason against it.
+// sell decides one sale. It returns the reasons to refuse the sale, or carries it out.
 func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
 	t, r := &s.Terms, reasons(slices.Clone(o.Closed))
 
@@ -301,9 +301,9 @@ func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
 	return nil
 }
 
-// agreedPrice returns the price of the sale, which is the current price on its
-// day. An immediate sale must name that price. If it names another price of the
-// fund, that price is returned for its currency, and agreed is false.
+// agreedPrice returns the price of the sale, which is the current price on its day. An
+// immediate sale must name that price. If it names another price of the fund, agreedPrice
+// returns that price for its currency, and agreed is false.
 func (b *Book) agreedPrice(due bool, t *Terms, today day.Day, r *reasons) (price Price, agreed bool) {
 	current, hasCurrent := b.current[PriceDay{t.Holding.Fund, t.dayOr(today)}]
 	if due {
@@ -338,8 +338,8 @@ func (r *reasons) refuseUnless(inOrder bool, code string) {
 // Refusal returns the fault of a refused sale, with its pointer from the record (/FundAmount).
 func Refusal(code string) fault.Fault { return RefusalNaming(code, "") }
 
-// RefusalNaming is Refusal with a detail that names what the caller needs to know,
-// such as the current PriceID. If named is empty, the detail is that of the code.
+// RefusalNaming returns the fault of Refusal with a detail that names a value for the caller,
+// such as the current PriceID. If named is empty, it uses the detail of the code.
 func RefusalNaming(code, named string) fault.Fault {
 	c, _ := fault.Describe(code)
 	f := fault.Fault{Pointer: c.Pointer, Code: code, Detail: c.Refusal(named, false)}

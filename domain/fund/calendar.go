@@ -9,22 +9,22 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Calendar says for which days the bank takes sales, and until when. It counts when
-// a request arrives: a sale that is recorded is settled on its day. The zero value
-// takes sales for every day at every hour.
+// Calendar says for which days the bank accepts sales, and until when. It applies when a
+// request arrives: a recorded sale is settled on its day. The zero value accepts sales for
+// every day at every hour.
 type Calendar struct {
 	Closed   map[day.Day]bool // the days on which the bank is closed
 	Weekdays [7]bool          // the days of the week on which it is always closed
-	// CutOff is the local time from which on the bank takes no sale for today. None
-	// means that there is no such time.
+	// CutOff is the local time from which the bank accepts no sale for today. The zero value
+	// means no cut-off.
 	CutOff day.Clock
 }
 
 // IsOpen reports whether the bank carries out sales on that day.
 func (c *Calendar) IsOpen(d day.Day) bool { return !c.Closed[d] && !c.Weekdays[d.Weekday()] }
 
-// NextOpen returns the first open day after d. It returns no day if the bank is
-// closed as far ahead as a sale can be recorded.
+// NextOpen returns the first open day after d. It returns no day if the bank is closed on all
+// days for which a sale can be recorded.
 func (c *Calendar) NextOpen(d day.Day) day.Day {
 	for i := 1; i <= MaxDaysAhead; i++ {
 		if next := d.Plus(i); c.IsOpen(next) {
@@ -34,8 +34,8 @@ func (c *Calendar) NextOpen(d day.Day) day.Day {
 	return day.Day{}
 }
 
-// Refusal returns why the bank takes no sale for that day, if it arrives today at
-// that time: a fault that names the next open day. It returns nil if the bank takes it.
+// Refusal returns why the bank refuses a sale for that day if it arrives today at that time.
+// The fault names the next open day. Refusal returns nil if the bank accepts the sale.
 func (c *Calendar) Refusal(on, today day.Day, at day.Clock) []fault.Fault {
 	switch {
 	case !c.IsOpen(on):
@@ -52,7 +52,7 @@ func (r *Request) Day() day.Day { return r.Sales[0].terms.dayOr(r.Today) }
 // ClosedDay is a day on which the bank is closed.
 type ClosedDay struct {
 	Day    day.Day
-	Reason string // for people: the name of a holiday; may be empty
+	Reason string // the name of a holiday, for people; may be empty
 }
 
 // NewClosedDay checks the fields of the bank's file. It returns either a closed day

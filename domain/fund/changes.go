@@ -16,17 +16,17 @@ type Changes struct {
 	Holdings []Holding   // with their new quantities, in lock order
 	Accounts []Account   // with their new balances, in lock order
 	Sales    []SaleEntry // to insert
-	Settled  []SaleEntry // of due operations: they exist and are updated
+	Settled  []SaleEntry // sales of due operations: storage updates the existing rows
 	Postings []Posting
 	// Refusals are the operations that were refused at once, in the order in which they were
-	// settled. A due operation that failed is not among them: its sales say so.
+	// settled. They do not include due operations that failed: the sales of these are Failed.
 	Refusals     []operation.Decision
 	RefusedSales []SaleEntry // of Refusals, in the same order
 	Reversals    []Reversal
-	// Ended are the operations that ended after they were answered, in the order in
-	// which they ended. Without due operations and corrections there are none.
+	// Ended are the operations that ended after their request was answered, in the order in
+	// which they ended. They are due operations and corrected operations.
 	Ended    []Ended
-	PostedAt time.Time // of all postings, if there are any
+	PostedAt time.Time // the time of all postings; zero if the batch has no postings
 }
 
 // SaleEntry is one sale and its result, as it is stored.
@@ -42,8 +42,8 @@ type SaleEntry struct {
 	Proceeds  money.Amount
 	Refusal   string    // code of a Failed sale; empty if only another sale of the array was refused
 	SettledAt time.Time // zero while Recorded
-	// ReversedAt is when the bank reversed its operation. Lists have it (package
-	// backoffice, Reader). It is zero unless the operation was reversed.
+	// ReversedAt is when the bank reversed the operation of the sale. Lists set it (package
+	// backoffice, Reader). It is zero if the operation was not reversed.
 	ReversedAt time.Time
 }
 
@@ -58,7 +58,7 @@ type PostingKind uint8
 const (
 	SalePosting       PostingKind = 1
 	OpeningPosting    PostingKind = 2 // the first import of a holding or account
-	AdjustmentPosting PostingKind = 3 // a later import, which sets it anew, or a correction by a difference
+	AdjustmentPosting PostingKind = 3 // a later import with a new quantity, or a correction by a difference
 	ReversalPosting   PostingKind = 4 // undoes a posting of a sale
 )
 
@@ -75,7 +75,7 @@ func (k PostingKind) String() string { return postingKinds[k] }
 type Posting struct {
 	Kind        PostingKind
 	OperationID operation.ID // the sale's operation, or the ID of the import, adjustment or reversal
-	Index       int          // of the sale in its operation; of the line in its import
+	Index       int          // the index of the sale in its operation, or of the line in its import
 	Holding     HoldingKey
 	Account     AccountKey
 	// Quantity is added to the customer's side: millionths of a unit, or minor
@@ -111,7 +111,7 @@ func (p *Posting) Position() string {
 	return p.Holding.IMKBCode + " " + p.Holding.HolderCorporationName
 }
 
-// Format writes a quantity of the position.
+// Format formats a quantity in the unit of the position.
 func (p *Posting) Format(quantity int64) string {
 	if p.IsMoney() {
 		return money.New(quantity, p.Account.Currency).String()
@@ -122,8 +122,8 @@ func (p *Posting) Format(quantity int64) string {
 // CustomerNo returns the customer whose position the posting changes.
 func (p *Posting) CustomerNo() int64 { return cmp.Or(p.Account.CustomerNo, p.Holding.CustomerNo) }
 
-// Changes returns what storage must write after Settle. It does not contain
-// positions that have their loaded value.
+// Changes returns what storage must write after Settle. It leaves out positions that still have
+// their loaded value.
 func (b *Book) Changes() Changes {
 	c := b.changes
 	if len(c.Postings) == 0 {
@@ -144,11 +144,11 @@ func (b *Book) Changes() Changes {
 	return c
 }
 
-// Ended is what became of an operation after it was answered: it was settled on its
+// Ended describes how an operation ended after its request was answered: it was settled on its
 // day, cancelled, or reversed.
 type Ended struct {
-	// Number is the place in the order in which operations ended. Storage gives it,
-	// from 1 on. What is written later has a larger number.
+	// Number is the place in the order in which operations ended, from 1 on. Storage assigns
+	// it. An outcome that is written later has a larger number.
 	Number                 int64
 	OperationID            operation.ID
 	Subscription, CallerID string
@@ -159,7 +159,7 @@ type Ended struct {
 	At       time.Time
 }
 
-// end adds what became of an operation to the changes.
+// end adds the end of an operation to the changes.
 func (b *Book) end(of *operation.Envelope, e Ended) {
 	e.OperationID, e.Subscription, e.CallerID = of.ID, of.Subscription, of.Header.CallerID
 	b.changes.Ended = append(b.changes.Ended, e)

@@ -12,7 +12,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// The reasons for which a correction is refused. A refused correction changes nothing.
+// The reasons why a correction is refused. A refused correction changes nothing.
 var (
 	ErrNotRecorded  = errors.New("the operation does not wait for its day, or is being looked at: try again in a moment")
 	ErrDayHasCome   = errors.New("the day of the operation has come: it is settled today and can be reversed after that")
@@ -25,10 +25,10 @@ var (
 	ErrWithdrawn    = errors.New("the price is withdrawn already")
 )
 
-// BelowZeroError is the error of a correction that would take more than there is.
+// BelowZeroError is the error of a correction that would take more than the position has.
 type BelowZeroError struct {
-	// Of is "holding" or "account". Has is what it has, Taken what the correction
-	// would take from it.
+	// Of is "holding" or "account". Has is its quantity. Taken is the quantity that the
+	// correction would take from it.
 	Of, Has, Taken string
 }
 
@@ -39,12 +39,12 @@ func (e *BelowZeroError) Error() string {
 // Reversal undoes a completed operation.
 type Reversal struct {
 	OperationID operation.ID
-	ID          operation.ID // of the reversal and of its postings
+	ID          operation.ID // the ID of the reversal and of its postings
 	At          time.Time
 }
 
-// NewCorrectionLocks lists what a correction of these sales touches: their
-// holdings and accounts, and the reversal of their operation.
+// NewCorrectionLocks lists what a correction of these sales reads or changes: their holdings
+// and accounts, and the reversal of their operation.
 func NewCorrectionLocks(sales []SaleEntry) LockSet {
 	var t LockSet
 	for i := range sales {
@@ -60,8 +60,8 @@ func NewCorrectionLocks(sales []SaleEntry) LockSet {
 	return t
 }
 
-// Withdraw makes a price of a later day one that never counts: its ValidFrom is the last
-// day of all. The error is ErrPriceCounts or ErrWithdrawn.
+// Withdraw returns a price of a later day as withdrawn, so that it never applies: its ValidFrom
+// becomes day.Last. The error is ErrPriceCounts or ErrWithdrawn.
 func (p Price) Withdraw(today day.Day) (Price, error) {
 	if p.IsWithdrawn() {
 		return p, ErrWithdrawn
@@ -73,16 +73,17 @@ func (p Price) Withdraw(today day.Day) (Price, error) {
 	return p, nil
 }
 
-// IsWithdrawn reports whether the price never counts.
+// IsWithdrawn reports whether the price is withdrawn and never applies.
 func (p Price) IsWithdrawn() bool { return p.ValidFrom == day.Last }
 
-// LoadReversal tells the book that an operation is reversed already.
+// LoadReversal tells the book that an operation is already reversed.
 func (b *Book) LoadReversal(id operation.ID) { b.reversed = append(b.reversed, id) }
 
-// Cancel ends a due operation before its day, or while it waits for a price of its day: it is
-// Failed, and its CallerId answers so. The error is ErrNotRecorded if the operation is not
-// recorded or another transaction is settling it, and ErrDayHasCome if it is to be settled.
-// Cancel and the other corrections are used in place of Settle.
+// Cancel ends a due operation before its day, or while it waits for a price of its day. The
+// operation becomes Failed, and a repeat of its CallerId gets this outcome. The error is
+// ErrNotRecorded if the operation is not recorded or another transaction is settling it, and
+// ErrDayHasCome if it can be settled now. Use Cancel and the other corrections instead of
+// Settle.
 func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
 	switch {
 	case !b.claimed[o.ID]:
@@ -104,10 +105,10 @@ func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
 	return nil
 }
 
-// Reverse returns the units of a completed operation to its holdings, and takes
-// its proceeds back from its accounts. sales are all sales of the operation. The
-// sales stay Completed. The error is ErrNotCompleted, ErrReversed,
-// *BelowZeroError if an account has spent the proceeds, or one of the others.
+// Reverse returns the units of a completed operation to its holdings, and takes its proceeds
+// back from its accounts. sales are all sales of the operation. The sales stay Completed. The
+// error is ErrNotCompleted, ErrReversed, *BelowZeroError if an account has spent the proceeds,
+// or another error of Adjust.
 func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error {
 	if len(sales) == 0 {
 		return ErrNotCompleted
@@ -142,7 +143,7 @@ func (b *Book) Adjust(p Posting, now time.Time) error {
 	return b.move(p)
 }
 
-// Discard drops all changes, after a correction failed.
+// Discard drops all changes after a correction failed.
 func (b *Book) Discard() {
 	b.changes = Changes{}
 	b.Register = b.Register.WithoutChanges()
@@ -154,7 +155,8 @@ func (b *Book) Discard() {
 	}
 }
 
-// move books a posting, unless its position does not exist or would leave its bounds.
+// move adds a posting and changes its position. It returns an error if the position does not
+// exist or would leave its limits.
 func (b *Book) move(p Posting) error {
 	if p.IsMoney() {
 		account := b.accounts[p.Account]

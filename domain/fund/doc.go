@@ -9,9 +9,9 @@
 //	proceeds = units x price, rounded half away from zero to the currency's
 //	minor unit, once per sale
 //
-// For example, 12.5 units at 1.23456789 TRY are 15.432098625, so 15.43 TRY. Two
-// Postings record the units and the money. Each posting moves a quantity between
-// the customer and the bank, so that units and money always sum to zero.
+// For example, 12.5 units at 1.23456789 TRY are 15.432098625, so 15.43 TRY. Two Postings record
+// the units and the money. Each posting moves a quantity between the customer and the bank, so
+// units and money always sum to zero.
 //
 // # How it is decided
 //
@@ -20,12 +20,12 @@
 // writes the Changes in one transaction. A refusal is an outcome and not an error. It changes
 // nothing, so the operations of a batch do not affect each other.
 //
-// Either all sales of an operation take place, or none. Each sale sees the effect
-// of the earlier ones. A refused sale is skipped and the rest is still checked, so
-// that the caller gets all reasons at once. Then none of the sales takes place.
+// Either all sales of an operation take place, or no sale. Each sale sees the effect of the
+// earlier ones. If a sale is refused, the sales after it are still checked, so that the caller
+// gets all reasons at once. Then no sale takes place.
 //
 // # A later day
 //
-// A sale for a later day is recorded first. On its day the same Book.Settle settles it, at the
-// price that is current on that day. All sales of an operation have the same day.
+// A sale for a later day is recorded first. On its day Book.Settle settles it at the price that
+// is current on that day. All sales of an operation have the same day.
 package fund

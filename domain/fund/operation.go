@@ -10,31 +10,31 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Operation is one BuyFundFromCustomer. Either all its sales are carried out, or none is.
+// Operation is one BuyFundFromCustomer. Either all its sales are carried out, or no sale.
 type Operation struct {
 	operation.Envelope
 	Sales []Sale // what the caller asks for, in order; never empty
 
-	// Today is the bank's day when the request arrived. A sale without a day
-	// takes place on this day. If it is none, the day of settling counts.
+	// Today is the bank's day when the request arrived. A sale without a day takes place on
+	// this day. If Today is not set, the sale takes place on the day of settling.
 	Today day.Day
-	// DayFaults are the rules about the day that the request broke when it
-	// arrived (Request.DayFaults). An operation that has any is not carried out,
-	// but a repeat is answered.
+	// DayFaults are the rules about the day that the request broke when it arrived
+	// (Request.DayFaults). An operation with DayFaults is not carried out, but a repeat gets
+	// its answer.
 	DayFaults []fault.Fault
-	// Zone is the time zone of the bank's day. It tells the day on which an
-	// earlier operation with the same CallerId arrived. nil is UTC.
+	// Zone is the time zone of the bank's day. It gives the day on which an earlier operation
+	// with the same CallerId arrived. nil means UTC.
 	Zone *time.Location
-	// Closed is why the bank takes no sale for this day (Calendar.Refusal). Like
-	// DayFaults it was found when the operation arrived.
+	// Closed is the reason why the bank refuses sales for this day (Calendar.Refusal). Like
+	// DayFaults it was determined when the operation arrived.
 	Closed []fault.Fault
 
 	// Due marks an operation that was recorded for a later day and is settled
 	// now. All its sales have their SelectedDay.
 	Due bool
-	// OfTheDay says that a due operation stays recorded until each of its funds has
-	// a price whose ValidFrom is the day of the sale. Without it, the newest price
-	// until that day counts.
+	// OfTheDay says that a due operation stays recorded until each of its funds has a price
+	// whose ValidFrom is the day of the sale. Without it, the newest price until that day
+	// applies.
 	OfTheDay bool
 
 	outcome operation.Outcome
@@ -63,9 +63,10 @@ func (o *Operation) fingerprint() idempotency.Fingerprint {
 	return o.fingerprintOn(func(selected day.Day) day.Day { return selected })
 }
 
-// fingerprints returns those of the same content if it first arrived as the operation with that
-// ID. A sale without a day and a sale for the day on which it arrived are the same content (the
-// contract, section 6). Only the day of the first one is known to be that day.
+// fingerprints returns the fingerprints that the same content may have if it first arrived as
+// the operation with the ID first. A sale without a day and a sale for the day on which it
+// arrived are the same content (the contract, section 6). Only the day of the first operation
+// is known.
 func (o *Operation) fingerprints(first operation.ID) []idempotency.Fingerprint {
 	arrived := day.Of(first.Time(), cmp.Or(o.Zone, time.UTC))
 	for i := range o.Sales {
@@ -79,7 +80,8 @@ func (o *Operation) fingerprints(first operation.ID) []idempotency.Fingerprint {
 	}
 }
 
-// fingerprintOn takes the sales as if each had the day that on returns for its SelectedDay.
+// fingerprintOn returns the fingerprint as if each sale had the day that on returns for its
+// SelectedDay.
 func (o *Operation) fingerprintOn(on func(day.Day) day.Day) idempotency.Fingerprint {
 	var d idempotency.Digest
 	d.Header(&o.Header)

@@ -18,7 +18,7 @@ type HoldingKey struct {
 	Fund
 }
 
-// Compare is the order in which storage locks holdings.
+// Compare defines the order in which storage locks holdings.
 func (k HoldingKey) Compare(o HoldingKey) int {
 	return cmp.Or(cmp.Compare(k.CustomerNo, o.CustomerNo), k.Fund.compare(o.Fund))
 }
@@ -27,7 +27,7 @@ func (f Fund) compare(o Fund) int {
 	return cmp.Or(cmp.Compare(f.IMKBCode, o.IMKBCode), cmp.Compare(f.HolderCorporationName, o.HolderCorporationName))
 }
 
-// Holding is how many units of a fund a customer has. It is never below zero.
+// Holding is the number of units of a fund that a customer has. It is never below zero.
 type Holding struct {
 	Key   HoldingKey
 	Units Units
@@ -41,7 +41,7 @@ type AccountKey struct {
 	Currency      money.Currency
 }
 
-// Compare is the order in which storage locks accounts, after all holdings.
+// Compare defines the order in which storage locks accounts, after all holdings.
 func (k AccountKey) Compare(o AccountKey) int {
 	return cmp.Or(cmp.Compare(k.CustomerNo, o.CustomerNo), cmp.Compare(k.BranchCode, o.BranchCode),
 		cmp.Compare(k.AccountSuffix, o.AccountSuffix), cmp.Compare(k.Currency.Code(), o.Currency.Code()))
@@ -54,7 +54,7 @@ type Account struct {
 }
 
 // Price is the price of one unit of a fund. It is valid from a day on, until a newer price of
-// the fund is valid. A stored price never changes, but one of a later day may be withdrawn.
+// the fund is valid. A stored price never changes, but a price of a later day may be withdrawn.
 type Price struct {
 	ID        int64
 	Fund      Fund
@@ -63,9 +63,9 @@ type Price struct {
 	ValidFrom day.Day
 }
 
-// PriceDay asks for the current price of a fund on a day. This is the newest
-// price whose ValidFrom is not after the day. If several prices have the same
-// ValidFrom, the one with the highest ID is current.
+// PriceDay asks for the current price of a fund on a day. This is the newest price whose
+// ValidFrom is not after the day. If several prices have the same ValidFrom, the price with the
+// highest ID is current.
 type PriceDay struct {
 	Fund Fund
 	Day  day.Day

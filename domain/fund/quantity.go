@@ -12,13 +12,13 @@ import (
 // Units is a quantity of a fund in millionths of a unit. 1.5 units are 1,500,000.
 type Units int64
 
-// UnitDecimals is how many decimals a quantity has.
+// UnitDecimals is the number of decimals of a quantity.
 const UnitDecimals = 6
 
 // MaxUnits is the largest quantity of one sale or holding: 10^12 units.
 const MaxUnits Units = 1_000_000_000_000_000_000
 
-// ParseUnits returns d as Units. The error is that of decimal.Decimal.Integer.
+// ParseUnits returns d as Units. It returns the error of decimal.Decimal.Integer.
 func ParseUnits(d decimal.Decimal) (Units, error) {
 	n, err := d.Integer(UnitDecimals)
 	return Units(n), err
@@ -31,7 +31,7 @@ func (u Units) String() string { return decimal.Format(int64(u), UnitDecimals) }
 // TRY is 125,000,000.
 type UnitPrice int64
 
-// PriceDecimals is how many decimals a price has.
+// PriceDecimals is the number of decimals of a price.
 const PriceDecimals = 8
 
 // MaxUnitPrice is the largest price of one unit: 10^10.
@@ -66,7 +66,7 @@ func Proceeds(units Units, price UnitPrice, c money.Currency) (proceeds money.Am
 	return money.New(int64(minor), c), true
 }
 
-// ExactProceeds returns units × price in full, before it is rounded to a currency.
+// ExactProceeds returns units × price without rounding to a currency.
 func ExactProceeds(units Units, price UnitPrice) string {
 	exact := new(big.Rat).Mul(big.NewRat(int64(units), 1_000_000), big.NewRat(int64(price), 100_000_000))
 	return strings.TrimSuffix(strings.TrimRight(exact.FloatString(UnitDecimals+PriceDecimals), "0"), ".")

@@ -8,29 +8,30 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Request is an array of Parameters, checked when it arrived.
+// Request is an array of Parameters that was checked when it arrived.
 type Request struct {
 	Sales  []Sale        // nil if there are Faults
-	Today  day.Day       // the day by which the request was checked
+	Today  day.Day       // the bank's day when the request was checked
 	Faults []fault.Fault // the rules that the request breaks on every day
 	// DayFaults are the rules about the day of the sales: not earlier than today, at most 366
 	// days later, and the same for all sales. They are separate, because a repeat of an
-	// operation is answered although its day has passed (the contract, section 6).
+	// operation gets its answer although its day has passed (the contract, section 6).
 	DayFaults []fault.Fault
 }
 
-// MaxDaysAhead is how many days ahead a sale may be recorded (the contract, section 5).
+// MaxDaysAhead is the maximum number of days ahead for which a sale may be recorded (the
+// contract, section 5).
 const MaxDaysAhead = 366
 
-// NewRequest checks an array of Parameters: 1 to limit records and every rule of
-// each of them. It finds all faults. Their pointers start with /Parameters.
+// NewRequest checks an array of Parameters: it must have 1 to limit records, and each record
+// must follow every rule. It finds all faults. Their pointers start with /Parameters.
 func NewRequest(parameters []SaleFields, limit int, today day.Day) Request {
 	r := Request{Today: today}
 	if r.Faults = operation.CountFaults(len(parameters), limit); r.Faults != nil {
 		return r
 	}
 	r.Sales = make([]Sale, len(parameters))
-	var first day.Day // the others must have the same day
+	var first day.Day // the day of the first sale; the other sales must have the same day
 	for i, fields := range parameters {
 		terms, hasDay, faults := check(fields)
 		r.Sales[i] = Sale{terms}

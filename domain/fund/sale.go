@@ -48,7 +48,7 @@ type Terms struct {
 	// ControlTotal is the caller's Amount in minor units of the account's
 	// currency. If it is 0, the proceeds are not checked.
 	ControlTotal int64
-	SelectedDay  day.Day // the day that the caller chose; none means the current day
+	SelectedDay  day.Day // the day that the caller chose; the zero value means the current day
 }
 
 // Fields returns the terms as a caller would send them.
@@ -73,15 +73,15 @@ func (t Terms) Fields() SaleFields {
 	}
 }
 
-// Sale is a customer's fund sale. It keeps every rule of the contract, section
-// 5, that can be checked without the book and without a clock.
+// Sale is a customer's fund sale. It follows every rule of the contract, section 5, that can be
+// checked without the book and without a clock.
 type Sale struct{ terms Terms }
 
-// Terms returns what the sale says.
+// Terms returns the terms of the sale.
 func (s Sale) Terms() Terms { return s.terms }
 
-// RestoreSale returns a sale that storage kept. It does not check today's rules,
-// so that old sales can always be read.
+// RestoreSale returns a stored sale. It does not check today's rules, so that old sales can
+// always be read.
 func RestoreSale(t Terms) Sale { return Sale{t} }
 
 // SaleTransaction is the TransactionType of a customer's fund sale.
@@ -182,8 +182,8 @@ func (c *checker) currency(pointer, code string) money.Currency {
 	return currency
 }
 
-// meantCurrency is a question for those who write the lira as people do, or a code in
-// small letters.
+// meantCurrency asks whether the caller meant another code: TRY for TL or YTL, or the code in
+// capital letters.
 func meantCurrency(code string) string {
 	if code == "TL" || code == "YTL" {
 		code = "TRY"
@@ -207,9 +207,9 @@ func (c *checker) fund(under, imkbCode, holder string) Fund {
 
 const maxHolder = 200
 
-// amount returns d as money that is not negative. An absent d is 0. If there is no
-// currency, the currency has a fault of its own. Then only the faults that d has
-// in every currency are reported.
+// amount returns d as money and checks that it is not negative. An absent d is 0. If currency
+// is not set, the currency has its own fault. Then amount reports only faults that d has in
+// every currency.
 func (c *checker) amount(pointer string, d decimal.Decimal, currency money.Currency) money.Amount {
 	amount, err := money.FromDecimal(d, currency)
 	switch {
