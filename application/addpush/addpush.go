@@ -27,7 +27,8 @@ type Inboxes interface {
 	//
 	//  1. nil: everything is on disk.
 	//  2. fault.Unavailable: nothing was written. A retry may succeed.
-	//  3. fault.Indeterminate: the connection was lost in the commit: the effect is not known.
+	//  3. fault.Indeterminate: the connection was lost during the commit, and the effect is not
+	//     known.
 	//  4. any other error: nothing was written, and a retry will fail too.
 	//
 	// Update may call accept several times, each time with a new inbox: after a lost race (two
@@ -40,7 +41,7 @@ type Inboxes interface {
 // Options are what an Adder needs in addition to its port. Only Now and NewID are required.
 type Options struct {
 	ParametersLimit int           // the maximum number of records in a request; 0 means 1000
-	Commit          commit.Limits // of the queue; limits of 0 have defaults
+	Commit          commit.Limits // the limits of the queue; 0 means the default
 	Observer        commit.Observer
 	// Now returns the current time in UTC, truncated to microseconds, as clock.Now does.
 	Now func() time.Time
@@ -56,8 +57,7 @@ type Adder struct {
 	queue   *commit.Queue[*push.Operation]
 }
 
-// New returns an Adder that stores notifications in inboxes. Close waits for its
-// accepted requests. The error names what is missing.
+// New returns an Adder that stores notifications in inboxes. The error names what is missing.
 func New(inboxes Inboxes, o Options) (*Adder, error) {
 	if inboxes == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("addpush.New needs the port inboxes, and Now and NewID of its options")
@@ -70,22 +70,22 @@ func New(inboxes Inboxes, o Options) (*Adder, error) {
 	return &Adder{o, commit.New(o.Commit.OrDefault(), weight, store, o.Observer)}, nil
 }
 
-// Add stores all records of a request, or none (the contract, section 4).
+// Add stores either all records of a request or no record (the contract, section 4).
 //
 // The outcome is Completed after the records are on disk. A record that the same
 // subscription stored before is not stored twice. A repeated CallerId has no
 // second effect, and its outcome is Replayed. The errors are:
 //
 //   - fault.Invalid: the request breaks rules. The error has all faults.
-//   - fault.Forbidden: the header has other values than those defined for the caller.
-//   - fault.Conflict: the CallerId was already used for other content. The
-//     outcome has only the ID of the operation that has it.
+//   - fault.Forbidden: the header has other values than the values defined for the caller.
+//   - fault.Conflict: the CallerId was already used for other content. The outcome has only the
+//     ID of the operation that used it.
 //   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.
 //   - fault.Indeterminate: the effect is not known. A repeat is harmless.
 //
 // If ctx ends before the request's batch begins, the error is fault.Unavailable. After that Add
-// waits for the outcome, unless the deadline of ctx comes first: then the error is
-// fault.Indeterminate. If ctx is cancelled, Add waits on, and its deadline counts no more.
+// waits for the outcome. If the deadline of ctx comes first, the error is fault.Indeterminate.
+// If ctx is cancelled, Add continues to wait and ignores the deadline.
 func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []push.Fields) (operation.Outcome, error) {
 	notifications, faults := push.NewNotifications(parameters, a.options.ParametersLimit)
 	if faults = slices.Concat(header.Faults(), caller.Missing(header), faults); len(faults) > 0 {
@@ -105,8 +105,8 @@ func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, head
 	return o.Outcome()
 }
 
-// Store is Add for a Go program that has typed values. It checks the same rules
-// and has the same outcomes.
+// Store does the same as Add for a Go program that has typed values. It checks the same rules
+// and returns the same outcomes.
 func (a *Adder) Store(ctx context.Context, caller *subscription.Subscription, header operation.Header, notifications []push.Notification) (operation.Outcome, error) {
 	parameters := make([]push.Fields, len(notifications))
 	for i := range notifications {
@@ -115,17 +115,17 @@ func (a *Adder) Store(ctx context.Context, caller *subscription.Subscription, he
 	return a.Add(ctx, caller, header, parameters)
 }
 
-// Faults returns the rules that a request breaks, as Add would report them. It
-// stores nothing. HTTP uses it to report them together with faults of its own.
+// Faults returns the rules that a request breaks, as Add would report them. It stores nothing.
+// HTTP uses it to report these faults together with its own faults.
 func (a *Adder) Faults(header operation.Header, parameters []push.Fields) []fault.Fault {
 	_, faults := push.NewNotifications(parameters, a.options.ParametersLimit)
 	return append(header.Faults(), faults...)
 }
 
-// Busy returns the error of kind fault.Busy with which a request would be
-// refused now, because the queue is full or closed, or nil.
+// Busy returns an error of kind fault.Busy if a request would be refused now, because the queue
+// is full or closed. Otherwise it returns nil.
 func (a *Adder) Busy() error { return a.queue.Busy() }
 
-// Close refuses new requests with fault.Busy. It returns when all accepted
-// requests are answered, or when ctx ends. It may be called twice.
+// Close refuses new requests with fault.Busy. It returns when all accepted requests have their
+// outcome, or when ctx ends. It may be called twice.
 func (a *Adder) Close(ctx context.Context) error { return a.queue.Close(ctx) }
