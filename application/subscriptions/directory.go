@@ -12,13 +12,12 @@ import (
 const (
 	// RefreshEvery is how often the service calls Directory.Refresh.
 	RefreshEvery = 2 * time.Second
-	// maxAge is the maximum age of a directory that is used. It ensures that a
-	// change reaches every replica within 5 s (the contract, section 7), even if
-	// the background refresh is late.
+	// maxAge is the maximum age of the copy in use. It ensures that a change reaches every
+	// replica within 5 s (the contract, section 7), even if the background refresh is late.
 	maxAge = 4 * time.Second
 	// missAge limits how often unknown keys refresh the directory. A new key works at once, and
-	// a flood of invented keys costs at most ten refreshes a second, also while refreshes fail.
-	// A caller who needs a younger copy waits that long after a failure.
+	// a flood of invalid keys costs at most ten refreshes a second, even while refreshes fail.
+	// After a failure, a caller that needs a newer copy waits for this time.
 	missAge = 100 * time.Millisecond
 	// maxRead is the timeout of a refresh, because callers wait for it.
 	maxRead = 2 * time.Second
@@ -31,7 +30,7 @@ type Directory struct {
 	now        func() time.Time
 	current    atomic.Pointer[snapshot]
 	uses       uses
-	keys       atomic.Uint64 // counts the keys that this process made
+	keys       atomic.Uint64 // the number of keys that this process made
 
 	refreshing sync.Mutex // guards the fields below
 	failedAt   time.Time
@@ -43,7 +42,7 @@ type snapshot struct {
 	// lookup says nothing about the key itself.
 	byKey map[subscription.Hash]*subscription.Subscription
 	read  time.Time
-	keys  uint64 // the count when it was read
+	keys  uint64 // Directory.keys when the copy was read
 }
 
 // NewDirectory returns a directory that is empty until its first use.
@@ -53,9 +52,9 @@ func NewDirectory(repository Repository, now func() time.Time) *Directory {
 	return d
 }
 
-// Find returns the active subscription with that key, or nil if there is none. The
-// subscription is shared and must not be changed. The error is fault.Unavailable
-// if the directory is too old and cannot be refreshed.
+// Find returns the active subscription with that key, or nil. The subscription is shared and
+// must not be changed. The error is fault.Unavailable if the copy is too old and cannot be
+// refreshed.
 func (d *Directory) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
 	hash := subscription.HashOf(presented)
 	s, err := d.youngerThan(ctx, maxAge)
@@ -71,8 +70,8 @@ func (d *Directory) Find(ctx context.Context, presented string) (*subscription.S
 	return d.open(s, hash), nil
 }
 
-// Name returns the name of the subscription that has the key, in any state. It
-// asks the copy in memory, which Find has just refreshed for an unknown key, or could not.
+// Name returns the name of the subscription that has the key, in any state. It reads the copy
+// in memory, which Find has just tried to refresh for an unknown key.
 func (d *Directory) Name(presented string) string {
 	if found := d.current.Load().byKey[subscription.HashOf(presented)]; found != nil {
 		return found.Name
@@ -97,13 +96,13 @@ func (d *Directory) KeyEnds(found func(name, key string, end time.Time)) {
 // works from now on, even if the copy is younger than missAge.
 func (d *Directory) KeyMade() { d.keys.Add(1) }
 
-// lacksKey reports whether a caller who needs a copy of that age needs a newer one,
-// because it may lack a key of this process.
+// lacksKey reports whether a caller that needs a copy of that age needs a newer copy, because s
+// may lack a key that this process made.
 func (d *Directory) lacksKey(s *snapshot, age time.Duration) bool {
 	return age <= missAge && s.keys != d.keys.Load()
 }
 
-// open returns the subscription that a key opens now, and notes the use.
+// open returns the subscription for which a key is valid now, and notes the use.
 func (d *Directory) open(s *snapshot, hash subscription.Hash) *subscription.Subscription {
 	found := s.byKey[hash]
 	if found == nil {
@@ -125,8 +124,8 @@ func (d *Directory) open(s *snapshot, hash subscription.Hash) *subscription.Subs
 	return found
 }
 
-// youngerThan returns the copy in memory. If the copy is older than age, one
-// caller refreshes it for all.
+// youngerThan returns the copy in memory. If the copy is older than age, one caller refreshes
+// it for all callers.
 func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapshot, error) {
 	arrived, before := d.now(), d.current.Load()
 	if d.isWithin(age, before.read) && !d.lacksKey(before, age) {
@@ -134,13 +133,14 @@ func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapsh
 	}
 	d.refreshing.Lock()
 	defer d.refreshing.Unlock()
-	// A caller that waited for a refresh needs no second one, however long it took.
+	// A caller that waited for a refresh does not need a second refresh, even if the first took
+	// long.
 	if s := d.current.Load(); s != before && arrived.Sub(s.read) < age && !d.lacksKey(s, age) {
 		return s, nil
 	}
 	if d.failure != nil && d.isWithin(missAge, d.failedAt) {
-		// A caller whose key is not in the copy can do without. For the others the
-		// storage may be back, so they do not get a failure that is older than they.
+		// A caller whose key is not in the copy does not need a refresh. For other callers the
+		// storage may be back, so they do not get a failure from before their arrival.
 		if !d.failedAt.Before(arrived) || age <= missAge {
 			return nil, d.failure
 		}
@@ -154,8 +154,8 @@ func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapsh
 	return d.refresh(context.WithoutCancel(ctx))
 }
 
-// isWithin reports whether an instant is less than age ago. An instant in the
-// future is not, because then the clock was set back.
+// isWithin reports whether an instant is less than age ago. It returns false for an instant in
+// the future, because then the clock was set back.
 func (d *Directory) isWithin(age time.Duration, instant time.Time) bool {
 	elapsed := d.now().Sub(instant)
 	return 0 <= elapsed && elapsed < age
@@ -179,8 +179,8 @@ func (d *Directory) refresh(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// Refresh reads the subscriptions again, so that callers need not wait for it. If the
-// copy grows too old, Find refreshes it itself.
+// Refresh reads the subscriptions again, so that callers do not have to wait for a refresh. If
+// the copy becomes too old, Find refreshes it itself.
 func (d *Directory) Refresh(ctx context.Context) error {
 	d.refreshing.Lock()
 	defer d.refreshing.Unlock()
@@ -188,14 +188,14 @@ func (d *Directory) Refresh(ctx context.Context) error {
 	return err
 }
 
-// uses are when subscriptions were used since the last flush, by name. Every request
-// notes one, and they are written to the storage once a minute.
+// uses has the uses of subscriptions since the last flush, by name. Every request notes a use,
+// and the service writes the uses to the storage once a minute.
 type uses struct {
 	sync.Mutex
 	byName map[string]*Use
 }
 
-// note lets set change the Use of a subscription.
+// note calls set to change the Use of a subscription.
 func (u *uses) note(name string, set func(*Use)) {
 	u.Lock()
 	defer u.Unlock()
@@ -224,8 +224,8 @@ func (d *Directory) WithoutCallerID(name string) {
 	d.uses.note(name, func(u *Use) { u.WithoutCallerID = now })
 }
 
-// KeepUsage writes when subscriptions were used since the last call, also after ctx has
-// ended. If it fails, these times are lost.
+// KeepUsage writes the uses since the last call, even after ctx has ended. If it fails, these
+// uses are lost.
 func (d *Directory) KeepUsage(ctx context.Context, usage Usage) error {
 	all := d.uses.take()
 	if len(all) == 0 {

@@ -19,12 +19,13 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// Repository keeps subscriptions by name. A caller may keep and change what it gets and
-// gives: the repository has copies. The error of every method is fault.Unavailable, and
-// nothing was written, if the storage cannot be reached or ctx ends before the commit. It
-// is fault.Indeterminate if the connection was lost during the commit.
+// Repository keeps subscriptions by name. A caller may keep and change the values that it
+// passes and receives, because the repository has copies. If the storage cannot be reached or
+// ctx ends before the commit, every method returns fault.Unavailable, and nothing was written.
+// If the connection was lost during the commit, the error is fault.Indeterminate.
 type Repository interface {
-	// All lists every subscription, also cancelled ones, in the byte order of their names.
+	// All lists every subscription, including cancelled subscriptions, in the byte order of
+	// their names.
 	All(ctx context.Context) ([]*subscription.Subscription, error)
 	// Create adds a subscription. The error is ErrNameTaken if the name exists.
 	Create(ctx context.Context, s *subscription.Subscription) error
@@ -35,17 +36,17 @@ type Repository interface {
 	Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error
 }
 
-// Usage keeps when subscriptions were used.
+// Usage stores when subscriptions were used.
 type Usage interface {
-	// KeepUses raises the times of subscriptions to those given. It lowers none, and
+	// KeepUses sets the times of subscriptions to the given times if these are later. It
 	// ignores names that do not exist.
 	KeepUses(ctx context.Context, uses []Use) error
 }
 
-// Use is when a subscription was used. A zero time means that it was not.
+// Use says when a subscription was used. A zero time means that it was not used.
 type Use struct {
 	Name               string
-	Primary, Secondary time.Time // when the keys were presented last
+	Primary, Secondary time.Time // when the keys were last presented
 	WithoutCallerID    time.Time // when the last BuyFundFromCustomer without a CallerId arrived
 }
 
@@ -53,21 +54,21 @@ type Use struct {
 type Manager struct {
 	repository Repository
 	random     io.Reader
-	// Now is the current time in UTC, cut to microseconds: it dates subscriptions
-	// and keys. NewManager lets them have no dates.
+	// Now returns the current time in UTC, truncated to microseconds, for the dates of
+	// subscriptions and keys. NewManager sets a function that gives them no dates.
 	Now func() time.Time
-	// Acts makes the act of each change, unless its context carries one already.
-	// nil makes none.
+	// Acts makes the act of each change, unless its context already carries an act. If Acts is
+	// nil, changes have no acts.
 	Acts           *audit.Acts
-	Zone           *time.Location // of the bank, in which keys expire; NewManager sets UTC
+	Zone           *time.Location // the time zone of the bank, for the last day of keys; NewManager sets UTC
 	HostOperations []string       // the names of the operations of the host program
-	KeyMade        func()         // called after a new key was stored; NewManager sets one that does nothing
+	KeyMade        func()         // called after a new key was stored; NewManager sets a function that does nothing
 }
 
-// Operations are the names of the operations that a subscription may be granted.
+// Operations returns the names of the operations that a subscription may be granted.
 func (m *Manager) Operations() []string { return append(operation.AllNames(), m.HostOperations...) }
 
-// CheckOperations returns an error of kind fault.Invalid for a name that is none of Operations.
+// CheckOperations returns an error of kind fault.Invalid if a name is not in Operations.
 func (m *Manager) CheckOperations(names ...string) error {
 	known := m.Operations()
 	for _, name := range names {
@@ -92,9 +93,9 @@ func NewManager(repository Repository, random io.Reader) *Manager {
 	return &Manager{repository: repository, random: random, Now: never, Zone: time.UTC, KeyMade: func() {}}
 }
 
-// Create makes an active subscription and returns its two keys. A subscription
-// without operations is granted all Operations. The keys cannot be read later. The
-// error is fault.Invalid, subscription.ErrExpired, ErrNameTaken or one of the storage.
+// Create makes an active subscription and returns its two keys. If fields have no operations,
+// the subscription is granted all Operations. The keys cannot be read later. The error is
+// fault.Invalid, subscription.ErrExpired, ErrNameTaken or an error of the storage.
 func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) (primary, secondary subscription.Key, err error) {
 	if len(fields.Operations) == 0 {
 		fields.Operations = m.Operations()
@@ -122,9 +123,9 @@ func (m *Manager) keyMade(err error) error {
 	return err
 }
 
-// Change changes a subscription in place, and says in its act what it changed. The error is
-// that of change, subscription.ErrExpired if change makes the keys expire in the past,
-// ErrNotFound or one of the storage. The change reaches every replica within five seconds.
+// Change changes a subscription in place, and says in its act what it changed. The error is the
+// error of change, subscription.ErrExpired if change makes the keys expire in the past,
+// ErrNotFound or an error of the storage. The change reaches every replica within five seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	ctx = m.begin(ctx, "subscription.change", name, "")
 	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
@@ -142,9 +143,9 @@ func (m *Manager) Change(ctx context.Context, name string, change func(*subscrip
 	})
 }
 
-// Differences says what differs between two versions of a subscription, in a
-// sentence for each. Without a version before it says what is not the default.
-// The last day of the keys is one of the zone.
+// Differences returns a sentence for each difference between two versions of a subscription. If
+// before is nil, it describes what is not the default. The last day of the keys is a day in the
+// zone.
 func Differences(before, after *subscription.Subscription, zone *time.Location) (all []string) {
 	from := cmp.Or(before, new(subscription.Subscription))
 	limit := func(s *subscription.Subscription) string {
@@ -181,9 +182,9 @@ func Differences(before, after *subscription.Subscription, zone *time.Location) 
 	return all
 }
 
-// Regenerate replaces one key and returns the new one, which cannot be read later.
-// The old key stops working on every replica within five seconds. The error is that of
-// subscription.Subscription.Regenerate, ErrNotFound or one of the storage.
+// Regenerate replaces one key and returns the new key, which cannot be read later. The old key
+// stops working on every replica within five seconds. The error is the error of
+// subscription.Subscription.Regenerate, ErrNotFound or an error of the storage.
 func (m *Manager) Regenerate(ctx context.Context, name string, slot subscription.Slot) (key subscription.Key, err error) {
 	ctx = m.begin(ctx, "subscription.regenerate", name, string(slot))
 	err = m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
@@ -202,8 +203,8 @@ func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slo
 }
 
 // SetState suspends, activates or cancels a subscription. The error is
-// subscription.ErrCancelled if it is cancelled. The change reaches every replica
-// within five seconds.
+// subscription.ErrCancelled if the subscription is already cancelled. The change reaches every
+// replica within five seconds.
 func (m *Manager) SetState(ctx context.Context, name string, state subscription.State) error {
 	ctx = m.begin(ctx, "subscription.state", name, string(state))
 	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error { return s.Become(state) })
