@@ -1,9 +1,9 @@
-// Package outcomes is the use case of a partner who wants to learn how operations
-// ended after they were answered: settled on their day, cancelled, or reversed.
+// Package outcomes is the use case of a partner who reads how operations ended after their
+// request was answered: settled on their day, cancelled, or reversed.
 //
-// Operations end in one order for all replicas. A cursor is a place in this order.
-// No outcome appears before a cursor that was handed out, so a partner who always
-// asks after the last cursor misses nothing and sees nothing twice.
+// Operations end in one order for all replicas. A cursor is a place in this order. No new
+// outcome appears before a cursor that was already returned. So a partner who always uses the
+// last cursor misses no outcome and gets no outcome twice.
 package outcomes
 
 import (
@@ -18,9 +18,9 @@ import (
 
 // Source reads the outcomes. Exports read it too.
 type Source interface {
-	// Outcomes lists outcomes with a larger Number than after, in the order of
-	// Number. It lists at most limit, and only those of the subscription unless it is
-	// empty. What it lists is as durable as an answer.
+	// Outcomes lists outcomes with a larger Number than after, in the order of Number. It lists
+	// at most limit outcomes. If subscription is not empty, it lists only outcomes of that
+	// subscription. Listed outcomes are as durable as an answer.
 	Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error)
 	// LastOutcome returns the largest Number, or 0 if nothing has ended.
 	LastOutcome(ctx context.Context) (int64, error)
@@ -29,19 +29,19 @@ type Source interface {
 // The limits of a page.
 const (
 	MaxLimit     = 1000        // the maximum number of outcomes in a page
-	DefaultLimit = 100         // the limit of a query without one
+	DefaultLimit = 100         // the limit of a query without a limit
 	MaxWait      = time.Minute // how long a page may wait for an outcome
 
-	look        = 500 * time.Millisecond // between two looks for new outcomes, for all that wait
-	readTimeout = 2 * time.Second        // of a look, and of a page
+	look        = 500 * time.Millisecond // the interval between checks for new outcomes, shared by all waiting pages
+	readTimeout = 2 * time.Second        // the timeout of a check, and of a page
 )
 
 // Query asks for a page.
 type Query struct {
-	Subscription string        // takes the outcomes of that partner; empty takes all
-	After        string        // the cursor of the page before; empty takes the first page
-	Limit        int           // the maximum number of outcomes, at most MaxLimit; 0 is DefaultLimit
-	Wait         time.Duration // until there is an outcome, at most MaxWait
+	Subscription string        // selects the outcomes of that partner; empty selects all
+	After        string        // the cursor of the page before; empty selects the first page
+	Limit        int           // the maximum number of outcomes, at most MaxLimit; 0 means DefaultLimit
+	Wait         time.Duration // how long to wait for an outcome, at most MaxWait
 }
 
 // Page is a part of the outcomes. Next is the cursor of the page after it.
@@ -50,15 +50,15 @@ type Page struct {
 	Next     string
 }
 
-// Feed hands out pages. It is safe for concurrent use. Make one with New.
+// Feed returns pages. It is safe for concurrent use. Make one with New.
 type Feed struct {
 	source Source
 	closed context.Context
 	close  func()
 
-	looking chan struct{} // has room for one caller, who may use the fields below
+	looking chan struct{} // a semaphore: its holder may use the fields below
 	last    int64
-	isFresh bool // last was read at most one look ago
+	isFresh bool // last was read within the last interval look
 }
 
 // New returns a Feed.
@@ -68,12 +68,12 @@ func New(source Source) *Feed {
 	return f
 }
 
-// Close ends all waiting: pages are answered at once from then on. It may be called twice.
+// Close ends all waiting. From then on Page returns without waiting. Close may be called twice.
 func (f *Feed) Close() { f.close() }
 
-// Page returns the next page. It waits up to q.Wait if there is no outcome, and returns an
-// empty page if there is none by then, or if ctx ends. The error is fault.Invalid if the cursor
-// is unknown or a bound is exceeded, or that of the Source.
+// Page returns the next page. If no outcome exists yet, it waits up to q.Wait. It returns an
+// empty page if no outcome comes in this time, or if ctx ends. The error is fault.Invalid if
+// the cursor is unknown or a limit is exceeded, or the error of the Source.
 func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 	after, err := f.check(ctx, &q)
 	if err != nil {
@@ -106,7 +106,8 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 	}
 }
 
-// check returns the number of the cursor. A cursor that nobody was given is an error.
+// check returns the number of the cursor. It returns an error for a cursor that was never
+// returned.
 func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 	invalid := func(detail string) error {
 		return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.OutOfRange, Detail: detail})
@@ -125,7 +126,7 @@ func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 		return 0, invalid("after must be a cursor of an earlier answer.")
 	}
 	last, err := f.lastSeen(ctx)
-	if err == nil && after > last { // it may be younger than the last look
+	if err == nil && after > last { // the cursor may be newer than the last check
 		reading, stop := context.WithTimeout(ctx, readTimeout)
 		defer stop()
 		last, err = f.source.LastOutcome(reading)
@@ -136,7 +137,8 @@ func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 	return after, err
 }
 
-// lastSeen returns the largest number as it was at most one look ago. One caller looks for all.
+// lastSeen returns the largest number, at most one interval look old. One caller reads it for
+// all callers.
 func (f *Feed) lastSeen(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
