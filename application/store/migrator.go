@@ -8,7 +8,7 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// markTimeout bounds how long Start waits for the mark of a storage.
+// markTimeout limits how long Start waits for the mark of a storage.
 const markTimeout = 3 * time.Second
 
 // Migrator migrates a storage when the service starts, if the operator wants it or the
@@ -17,12 +17,12 @@ type Migrator struct {
 	Store    *Store
 	Wanted   bool
 	Migrated func([]Migration) // called when a storage that had a schema was migrated
-	failed   error             // the last attempt, if Retry is to make another one
+	failed   error             // the error of the last attempt, if Retry must try again
 }
 
-// Start migrates, and refuses a storage with another mark. If the storage cannot
-// be reached yet, Start returns nil, and Retry does it. A storage that asks to be migrated
-// must be reachable now, and must not have a newer schema.
+// Start migrates, and refuses a storage with another mark. If the storage cannot be reached
+// yet, Start returns nil, and Retry migrates later. A storage with MigrateAtStart must be
+// reachable now, and must not have a newer schema.
 func (m *Migrator) Start(ctx context.Context) error {
 	if m.Wanted || m.Store.MigrateAtStart {
 		err := m.up(ctx)

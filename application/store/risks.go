@@ -9,7 +9,7 @@ import (
 )
 
 // Durability returns sentences about what may lose data. The error says that an acknowledged
-// operation may be lost, unless that is allowed, or that the storage cannot be asked.
+// operation may be lost, unless allowUnsafe is set, or that Risks failed.
 func (s *Store) Durability(ctx context.Context, allowUnsafe bool) (warnings []string, err error) {
 	risks, err := s.Risks(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func judge(risks []Risk, allowUnsafe bool) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// maxSkew is how far the clock of the service may be off.
+// maxSkew is the maximum error of the clock of the service.
 const maxSkew = time.Minute
 
 // CheckClock compares the clock of the service with those that the storage knows. The error

@@ -1,6 +1,6 @@
-// Package store says what the service needs of a storage adapter: a struct of
-// ports. An adapter is any package with a function that opens one. It plugs in
-// by a name, as storage.driver gives it, and nothing here knows gorm or SQL.
+// Package store defines what the service needs from a storage adapter: a struct of ports. An
+// adapter is any package with a function that opens a Store. It is registered by a name, which
+// storage.driver selects. This package does not know gorm or SQL.
 package store
 
 import (
@@ -16,42 +16,43 @@ import (
 	"bankingapi/application/trail"
 )
 
-// Options say how to open a storage. An adapter ignores the options that have
-// no meaning for it.
+// Options control how to open a storage. An adapter ignores the options that have no meaning
+// for it.
 type Options struct {
 	// DSN names the place of the data, in the adapter's own format. It is a secret.
 	DSN              string
 	MaxConnections   int           // 0 means the adapter's default
-	StatementTimeout time.Duration // ends statements that take longer
+	StatementTimeout time.Duration // the maximum time of a statement
 	// TablePrefix is the prefix of every table and index name, for a database
 	// that has other tables. Letters, digits and underscores.
 	TablePrefix string
 	// DataFolder is where the service keeps its own files if the storage has no folder.
 	DataFolder string
-	// MustExist makes it an error if there is no book: the adapter creates
+	// MustExist makes it an error if the book does not exist, so that the adapter creates
 	// nothing. An adapter whose data are on a server ignores it.
 	MustExist bool
-	// AsItIs lets opening change nothing: the storage is only read, or written as it is.
+	// AsItIs makes opening change nothing: the storage is only read, or written in its present
+	// state.
 	AsItIs bool
 	// Outcomes says that partners read outcomes.
 	Outcomes bool
-	// Mark is the mark that the storage must have. Empty means none: it is the book of a bank.
-	// A storage with another mark fails every call, with a MarkError.
+	// Mark is the mark that the storage must have. Empty means no mark: the storage is the book
+	// of a bank. If a storage has another mark, every call fails with a MarkError.
 	Mark string
-	// DropData lets Schema.Down delete rows. Without it, Down fails if there are any.
+	// DropData lets Schema.Down delete rows. Without it, Down fails if the storage has rows.
 	DropData bool
 	// Now returns the current time in UTC. It dates what imports write.
 	Now func() time.Time
 	// Trace starts a span for one call to the database. The function that it
 	// returns ends the span. name contains no values. nil means no traces.
 	Trace func(ctx context.Context, name string) (context.Context, func(error))
-	// Slow is told of calls to the database that took a second or longer: the names
-	// of the statements, or their SQL with placeholders, and never values. It may be nil.
+	// Slow receives calls to the database that took a second or longer: the names of the
+	// statements, or their SQL with placeholders, but never values. It may be nil.
 	Slow func(statements string, took time.Duration)
 }
 
-// Database is a database without options. Bind makes its Store. A Store is a Database too,
-// so that a driver can return either.
+// Database is a database without options. Bind makes its Store. A Store is also a Database, so
+// that a driver can return either of them.
 type Database interface {
 	Bind(o Options) (*Store, error)
 }
@@ -60,8 +61,8 @@ type Database interface {
 // service itself. Every port and function is required. An adapter that
 // cannot do everything begins with Unsupported. All fields are safe for concurrent use.
 type Store struct {
-	// Name is a short name of the storage, such as sqlite. The metrics have it as
-	// a label. Empty means the name of the driver.
+	// Name is a short name of the storage, such as sqlite. The metrics use it as a label. Empty
+	// means the name of the driver.
 	Name string
 
 	Books         buyfund.Books
@@ -70,73 +71,73 @@ type Store struct {
 	Usage         subscriptions.Usage
 	Requests      requestlog.Storage
 	Backoffice    backoffice.Ports
-	Trail         *trail.Ports // trail.None if the storage keeps none
+	Trail         *trail.Ports // trail.None if the storage keeps no trail
 	Schema        Schema
 	Marker        Marker
 
-	// MigrateAtStart says that the service migrates this storage when it opens
-	// it, also without the setting storage.migrate.
+	// MigrateAtStart says that the service migrates this storage when it opens it, even without
+	// the setting storage.migrate.
 	MigrateAtStart bool
 
-	// Ping returns nil if the storage answers.
+	// Ping returns nil if the storage responds.
 	Ping func(ctx context.Context) error
-	// Risks lists what may lose data although the storage answers: settings of
-	// the server, or the way to it.
+	// Risks lists what may lose data although the storage responds: settings of the server, or
+	// the connection to it.
 	Risks func(ctx context.Context) ([]Risk, error)
-	// Clock returns the time of the storage's own clock, and when the newest sale was
-	// received. Either is zero if there is none. It is an error if the days of the book
-	// are those of another time zone. The first call decides the zone of a book.
+	// Clock returns the time of the storage's own clock, and when the newest sale was received.
+	// Each is zero if it does not exist. Clock returns an error if the book has another time
+	// zone. The first call sets the zone of a book.
 	Clock func(ctx context.Context, zone string) (now, newest time.Time, err error)
-	// Within returns the Store inside a transaction of the host. The adapter says which types
-	// tx may have, and returns an error for others. It does not retry a transaction that lost a
-	// race: the error is fault.Unavailable, and the host rolls back.
+	// Within returns the Store inside a transaction of the host. The adapter defines which
+	// types tx may have, and returns an error for other types. It does not retry a transaction
+	// that lost a race: the error is fault.Unavailable, and the host rolls back.
 	Within func(tx any) (*Store, error)
 	// Pools return the connection pools by their purpose, for the metrics. They may be
 	// opened by Start.
 	Pools map[string]func() *sql.DB
-	// FreeSpace is the room on the disk of the data in bytes, for the metrics. It is
-	// negative if that is not known, also after Start.
+	// FreeSpace returns the free bytes on the disk of the data, for the metrics. It is negative
+	// if this is not known, even after Start.
 	FreeSpace func() int64
 	// DataFolder is the folder of the data, if they are in a file. The service
 	// keeps its certificate there.
 	DataFolder  string
 	HasDataFile bool // the data are in a file in DataFolder
 
-	// Grace is the maximum time that a call of Books or Inboxes takes after its context
-	// has ended, whatever the storage does. 0 means that it is not known.
+	// Grace is the maximum time that a call of Books or Inboxes takes after its context has
+	// ended, whatever the storage does. 0 means that Grace is not known.
 	Grace time.Duration
 
 	// Index prepares lookups for rows that were written since its last call, or for
 	// some of them. Without it lookups are slower. The service calls it every second.
 	Index func(ctx context.Context) error
 
-	// Alone returns an error if another process uses the storage, as far as the adapter
-	// can see that. Nothing else in this process may use it meanwhile.
+	// Alone returns an error if another process uses the storage, as far as the adapter can see
+	// that. No other code in this process may use the storage during the call.
 	Alone func(ctx context.Context) error
 
 	// Backup writes a consistent copy of the data to a new file, while the storage is used.
 	Backup func(ctx context.Context, file string) error
 
-	// Copy copies all data to another storage of the adapter, whose Options.Mark is
-	// CopyMark, and compares both. The mark is gone when that is done. If it fails, the
-	// next Copy goes on. It returns the number of rows that both have.
+	// Copy copies all data to another storage of the adapter, whose Options.Mark is CopyMark,
+	// and compares both. Then it removes the mark. If it fails, the next Copy continues. It
+	// returns the number of rows that both have.
 	Copy func(ctx context.Context, to *Store, w CopyWatch) (rows int64, err error)
 
-	// Start opens the storage. Before, the adapter has made no file, no connection and no
+	// Start opens the storage. Before Start the adapter has made no file, no connection and no
 	// goroutine, and every call fails.
 	Start func(ctx context.Context) error
-	// Close closes what the adapter opened, and nothing that a host handed in. It may be
-	// called before Start.
+	// Close closes what the adapter opened, but nothing that a host passed in. It may be called
+	// before Start.
 	Close func() error
 }
 
-// CopyMark is the mark of a storage that has not all data yet. No service uses it.
+// CopyMark is the mark of a storage that does not have all data yet. No service uses it.
 const CopyMark = "copy that is not finished"
 
 // SandboxMark is the mark of the storage of a sandbox.
 const SandboxMark = "sandbox"
 
-// CopyWatch is told how far a copy is.
+// CopyWatch receives the progress of a copy.
 type CopyWatch struct {
 	Phase func(name string, rows int64) // begins with each table, or with its comparison
 	Row   func(rows int64)              // called after some rows of the phase, with their number
@@ -147,16 +148,16 @@ type Risk struct {
 	// Detail says in sentences what it is, what it may cost and what to do. It
 	// contains no secrets.
 	Detail string
-	// Unsafe says that an acknowledged operation may be lost in a crash. Then the
-	// service is not ready unless the settings allow it.
+	// Unsafe says that an acknowledged operation may be lost in a crash. Then the service is
+	// not ready unless the settings allow it.
 	Unsafe bool
 }
 
-// Bind returns s: the driver that opened it had the options before.
+// Bind returns s, because the driver that opened it already had the options.
 func (s *Store) Bind(Options) (*Store, error) { return s, nil }
 
-// SchemaVersion is the version of the relational schema that this program
-// needs. A test of the adapters holds their migrations to it.
+// SchemaVersion is the version of the relational schema that this program needs. A test of the
+// adapters compares their migrations with it.
 const SchemaVersion = 15
 
 // Schema migrates a storage between versions.
@@ -172,9 +173,9 @@ type Schema interface {
 	Down(ctx context.Context) (Migration, error)
 	// Status reads which migrations the storage has.
 	Status(ctx context.Context) (Status, error)
-	// Require returns nil if the storage has the version that this program
-	// needs. Once it returned nil it always does: a newer version, which a newer
-	// program brings while this one runs, only adds.
+	// Require returns nil if the storage has the version that this program needs. After it has
+	// returned nil, it always returns nil. A newer program may migrate to a newer version while
+	// this program runs, but newer versions only add.
 	Require(ctx context.Context) error
 }
 
@@ -187,13 +188,13 @@ type Migration struct {
 
 // Status is the state of a schema.
 type Status struct {
-	Version    int64       // of the storage, 0 for an empty one
+	Version    int64       // the version of the storage, 0 if the storage is empty
 	Wanted     int64       // the version that this program needs
-	Migrations []Migration // all that this program knows, ascending
+	Migrations []Migration // all migrations that this program knows, ascending
 }
 
-// MarkError says that a storage has another mark than Options.Mark wants. It is
-// the mark that the storage has.
+// MarkError is the error of a storage with another mark than Options.Mark. Its value is the
+// mark of the storage.
 type MarkError string
 
 // Error names the mark.
@@ -204,13 +205,13 @@ func (e MarkError) Error() string {
 	return "a " + string(e)
 }
 
-// Marker is the mark of a storage that is not the book of a bank. The mark is
-// Options.Mark; Schema.Up makes it. Each method fails without it.
+// Marker is the mark of a storage that is not the book of a bank. The mark is Options.Mark, and
+// Schema.Up writes it. Each method fails if the storage does not have it.
 type Marker interface {
-	// Note returns the note that was set last; empty at first.
+	// Note returns the note that was set last, or "".
 	Note(ctx context.Context) (string, error)
-	// SetNote keeps a note.
+	// SetNote stores a note.
 	SetNote(ctx context.Context, note string) error
-	// Empty deletes everything but the subscriptions, and sets the note, in one transaction.
+	// Empty deletes everything except the subscriptions, and sets the note, in one transaction.
 	Empty(ctx context.Context, note string) error
 }

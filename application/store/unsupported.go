@@ -23,11 +23,10 @@ import (
 	"bankingapi/domain/push"
 )
 
-// openTimeout bounds the opening of a storage, without its migration.
+// openTimeout is the maximum time to open a storage, without its migration.
 const openTimeout = 10 * time.Second
 
-// Open makes the Store of an adapter, which its Start opens. The error names the fields
-// that are missing.
+// Open returns the Store of an adapter. Start opens it. The error names the missing fields.
 func Open(adapter func(context.Context, Options) (Database, error), o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
@@ -71,9 +70,9 @@ func (s *Store) complete() error {
 	return nil
 }
 
-// Unsupported returns a Store whose optional ports say that the storage cannot do what they are
-// asked: "this storage cannot verify". A storage adapter sets what it can do. Books, Inboxes
-// and Subscriptions are not optional and are nil. The errors are errors.ErrUnsupported.
+// Unsupported returns a Store whose optional ports return an error like "this storage cannot
+// verify". A storage adapter sets the ports that it supports. Books, Inboxes and Subscriptions
+// are not optional and are nil. The errors are errors.ErrUnsupported.
 func Unsupported() *Store {
 	return &Store{
 		Usage: lacking{}, Requests: lacking{},
@@ -89,7 +88,7 @@ func Unsupported() *Store {
 		Clock:  func(context.Context, string) (now, newest time.Time, err error) { return now, newest, nil },
 		Within: func(any) (*Store, error) { return nil, cannot("work inside a transaction of the host") },
 		Index:  func(context.Context) error { return nil },
-		Alone:  func(context.Context) error { return nil }, // it cannot tell
+		Alone:  func(context.Context) error { return nil }, // the storage cannot detect other processes
 		Backup: func(context.Context, string) error { return cannot("back itself up: use its own tools") },
 		Copy: func(context.Context, *Store, CopyWatch) (int64, error) {
 			return 0, cannot("be copied: use its own tools")
@@ -103,14 +102,14 @@ func Unsupported() *Store {
 
 func cannot(do string) error { return unsupported("this storage cannot " + do) }
 
-// unsupported is errors.ErrUnsupported with a sentence of its own.
+// unsupported is errors.ErrUnsupported with its own sentence.
 type unsupported string
 
 func (u unsupported) Error() string { return string(u) }
 func (u unsupported) Unwrap() error { return errors.ErrUnsupported }
 
-// lacking are the ports of a storage that can do nothing but answer requests. Those of the back
-// office fail, unless doing nothing is right: a bank without a calendar is open every day.
+// lacking has the ports of a storage that can only answer requests. The ports of the back
+// office fail, unless it is correct to do nothing: a bank without a calendar is open every day.
 type lacking struct{}
 
 func (lacking) KeepUses(context.Context, []subscriptions.Use) error { return nil }
