@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// Days is how many days entries are kept.
+	// Days is the number of days for which entries are kept.
 	Days = 7
-	// MaxEntries is how many entries are kept.
+	// MaxEntries is the maximum number of entries.
 	MaxEntries = 1_000_000
 	// maxWaiting and maxOfPartner are how many requests a batch has of all partners and of
 	// one. Requests without a subscription count as one partner. Repeats leave half of both
 	// for errors.
 	maxWaiting, maxOfPartner = 200, 20
-	// maxWrite bounds a write, also of a service that stops.
+	// maxWrite is the timeout of a write, even while the service stops.
 	maxWrite = 5 * time.Second
 )
 
 // Storage keeps entries. The back office lists them: see backoffice.Reader.
 type Storage interface {
-	// Add keeps entries. Those that it has stay as they are. They need not survive a crash
-	// that follows. An error that is not fault.Internal may pass.
+	// Add keeps entries. Existing entries do not change. They need not survive a crash that
+	// follows. An error that is not fault.Internal may pass.
 	Add(ctx context.Context, entries []summary.Answered) error
 	// Forget deletes the entries before a time, and all but the newest. It does so in
 	// steps, so that no step keeps others waiting.
@@ -58,7 +58,7 @@ func New(s Storage, acts audit.Acts) *Log {
 	return &Log{storage: s, acts: acts, partners: make(map[string]int)}
 }
 
-// Add takes a request after its answer.
+// Add adds a request after its answer.
 func (l *Log) Add(x *summary.Exchange) {
 	if x.Status < http.StatusBadRequest && !x.Replayed {
 		return
@@ -111,7 +111,7 @@ func (l *Log) Write(ctx context.Context) error {
 	return err
 }
 
-// Forget deletes what is older than Days, or beyond MaxEntries.
+// Forget deletes entries that are older than Days or beyond MaxEntries.
 func (l *Log) Forget(ctx context.Context) error {
 	return l.storage.Forget(ctx, l.acts.Now().AddDate(0, 0, -Days), MaxEntries)
 }
