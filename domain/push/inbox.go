@@ -9,8 +9,8 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Operation is one AddPushNotificationResponse. Either all its notifications are
-// stored, or none is.
+// Operation is one AddPushNotificationResponse. Either all its notifications are stored, or no
+// notification.
 type Operation struct {
 	operation.Envelope
 	Notifications []Notification // what the caller sent; never empty
@@ -50,8 +50,8 @@ type Stored struct {
 // after Accept the notifications to insert. It is not safe for concurrent use.
 type Inbox struct {
 	Register idempotency.Register
-	// Key is the key of the fingerprints in new records, so that nobody can guess a text
-	// that was erased. Without it they have no key.
+	// Key is the key of the fingerprints in new records, so that an erased text cannot be
+	// guessed. Without it the fingerprints have no key.
 	Key    []byte
 	stored []Stored
 }

@@ -59,7 +59,7 @@ type Values struct {
 	Content                 string
 	DeepLinkURL             string
 	Sent                    bool    // SendStatus 1 (Success)
-	SendDate                day.Day // none when the caller gave none
+	SendDate                day.Day // the zero value if the caller sent no date
 	TranData                []TranDataItem
 }
 
@@ -178,11 +178,11 @@ func (r *Values) Fields() Fields {
 	return f
 }
 
-// Restore returns a notification that storage kept. It does not check today's
-// rules, so that old notifications can always be read.
+// Restore returns a stored notification. It does not check today's rules, so that old
+// notifications can always be read.
 func Restore(r Values) Notification { return Notification{r} }
 
-// Values returns what the notification holds. They must not be changed.
+// Values returns the content of the notification. It must not be changed.
 func (n *Notification) Values() *Values { return &n.values }
 
 const maxTranData = 100
