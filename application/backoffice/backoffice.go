@@ -48,8 +48,7 @@ type Office struct {
 	OfTheDay bool
 	// CheckTrail returns how to check the trail of the book against its newest checkpoint
 	// outside the database and the checkpoints in the contents of files. The error is
-	// fault.Invalid if a content has no checkpoint. New leaves CheckTrail nil, so that Verify
-	// checks only the book.
+	// fault.Invalid if a content has none. New leaves it nil: then Verify checks only the book.
 	CheckTrail func(ctx context.Context, against []string) (TrailCheck, error)
 	// CheckClock returns an error if the clock of this machine differs so much from the clock
 	// of the storage that an export that follows would leave out rows, or messages would be
@@ -57,8 +56,7 @@ type Office struct {
 	CheckClock func(ctx context.Context) error
 	// Unkept receives the reason why Verify could not keep its act. It may be nil.
 	Unkept func(error)
-	// Acts makes the acts of people, with the time of the bank. Zone is the time zone of the
-	// bank.
+	// Acts makes the acts of people, with the time of the bank. Zone is its time zone.
 	Acts audit.Acts
 	Zone *time.Location
 	// About returns the first part of each Report of Verify: the book, its schema and the

@@ -19,8 +19,7 @@ type Erasing interface {
 	// received before q.Until. It keeps the act of the context in the same transaction. It
 	// returns how many notifications it emptied, and the operation of the last of them.
 	Erase(ctx context.Context, q Query) (erased int, last operation.ID, err error)
-	// ErasedBefore returns the day of the last SetErasedBefore, or no day before the first
-	// call.
+	// ErasedBefore returns the day of the last SetErasedBefore, or no day before the first.
 	ErasedBefore(ctx context.Context) (day.Day, error)
 	// SetErasedBefore stores the day before which all notifications were erased.
 	SetErasedBefore(ctx context.Context, before day.Day) error

@@ -55,8 +55,7 @@ func (f Flaw) Of(name string) Finding { return Finding{f.rule.Name, name + ": " 
 
 // The flaws of rows and leaves.
 var (
-	// WrongShape is the flaw of a posting of an unknown kind, or of a posting of neither units
-	// nor money.
+	// WrongShape is the flaw of a posting of an unknown kind, or without units and money.
 	WrongShape = Flaw{postingShape, "is neither of units nor of money"}
 
 	OutcomesMissing = Flaw{outcomeOfEnd, "some are missing"}
@@ -68,8 +67,7 @@ var (
 	// Added is the flaw of a row without a leaf. Removed is the flaw of a leaf without a row.
 	Added   = Flaw{trailNotAdded, "is not in the trail"}
 	Removed = Flaw{trailNotRemoved, "is in the trail, but its rows are not there"}
-	// Late is the flaw of a leaf that was written long after its rows, and not when the trail
-	// began.
+	// Late is the flaw of a leaf written long after its rows, and not when the trail began.
 	Late = Flaw{trailNotAdded, "came into the trail long after its time"}
 	// OtherTexts is the flaw of a notification whose texts do not match its digest.
 	OtherTexts = Flaw{trailTexts, "its texts are not those that came"}

@@ -15,8 +15,7 @@ import (
 // own. It may be called more than once and yields the same lines each time.
 type Lines[T any] func(yield func(line int64, value T) error) error
 
-// LinesOf returns the values as lines, numbered from 1. The values must be in the order of
-// their keys.
+// LinesOf returns the values, which are in the order of their keys, as lines from 1 on.
 func LinesOf[T any](values ...T) Lines[T] {
 	return func(yield func(line int64, value T) error) error {
 		for i, v := range values {

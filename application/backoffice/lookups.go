@@ -16,8 +16,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Lookups finds single operations with their data, and counts. Each call reads from one
-// snapshot.
+// Lookups finds single operations with their data, and counts. Each call reads one snapshot.
 type Lookups interface {
 	// Operation finds everything that is stored under an ID. The error is ErrNotFound if
 	// nothing is stored.
@@ -78,8 +77,7 @@ func (r *Received) Add(o Received) {
 	r.Messages += o.Messages
 }
 
-// Count returns the number of sales with that State, Reversed and Waited, of every fund and
-// currency.
+// Count returns how many sales have that State, Reversed and Waited, in all currencies.
 func (r Received) Count(like SalesKey) (sales int64) {
 	for key, sum := range r.Sales {
 		if like.IMKBCode, like.Currency = key.IMKBCode, key.Currency; key == like {
@@ -203,8 +201,7 @@ func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) ([]O
 	return findAll(ids, func(id operation.ID) (Operation, error) { return o.Operation(ctx, id) })
 }
 
-// findAll returns the operations that find finds. The error is ErrNotFound if it finds no
-// operation.
+// findAll returns the operations that find finds. The error is ErrNotFound without any.
 func findAll[Key any](keys []Key, find func(Key) (Operation, error)) (all []Operation, err error) {
 	for _, key := range keys {
 		switch found, err := find(key); {

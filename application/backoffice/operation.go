@@ -18,8 +18,7 @@ var ErrNotFound = errors.New("nothing is stored under this ID")
 // Operation is everything that is stored of one operation, or of an import or a correction.
 type Operation struct {
 	ID operation.ID
-	// Record has the answer to a repeat of its CallerId. It is nil if the caller sent no
-	// CallerId.
+	// Record has the answer to a repeat of its CallerId. It is nil without a CallerId.
 	Record *idempotency.Record
 	// Refusal is set if the operation was refused at once. It has no sales then.
 	Refusal *operation.Decision
@@ -78,8 +77,7 @@ func (o *Operation) CancelledAt() (at time.Time) {
 	return at
 }
 
-// salesAt returns the sales with that index: one sale, unless the stored book was changed by
-// hand.
+// salesAt returns the sales with that index: one, unless the book was changed by hand.
 func (o *Operation) salesAt(index int) []fund.SaleEntry {
 	return rowsAt(o.Sales, index, func(s *fund.SaleEntry) int { return s.Index })
 }

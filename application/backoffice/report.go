@@ -26,8 +26,7 @@ type Report struct {
 	Findings []Finding
 }
 
-// MaxFindings is the maximum number of findings that a report lists. The report counts the
-// others.
+// MaxFindings is the maximum number of findings in a report, which counts the others.
 const MaxFindings = 1000
 
 //go:embed report.txt

@@ -30,8 +30,7 @@ type Earlier struct {
 	// Name names the file.
 	Name        string
 	Checkpoints []trail.Base
-	// Problem says why no checkpoint of the file can be used. It is empty if a checkpoint can
-	// be used.
+	// Problem says why no checkpoint of the file can be used. It is empty if one can be.
 	Problem string
 }
 

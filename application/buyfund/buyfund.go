@@ -30,8 +30,7 @@ type Books interface {
 	//
 	//  1. nil: everything is on disk.
 	//  2. fault.Unavailable: nothing was written. A retry may succeed.
-	//  3. fault.Indeterminate: the connection was lost during the commit, and the effect is not
-	//     known.
+	//  3. fault.Indeterminate: the connection was lost in the commit; the effect is not known.
 	//  4. any other error: nothing was written, and a retry will fail too.
 	//
 	// Update may call settle several times, each time with a new book: after a
@@ -170,8 +169,7 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 		Envelope: operation.Envelope{ID: b.options.NewID(), Subscription: caller.Name, Header: completed, ReceivedAt: now},
 		Sales:    request.Sales, Today: request.Today, DayFaults: request.DayFaults, Zone: b.options.Zone,
 	}
-	// At midnight Buy starts again: the ID must have the day of the request, because a repeat
-	// is recognized by that day.
+	// At midnight Buy starts again: a repeat is recognized by the day of the ID.
 	if day.Of(b.options.Now(), b.options.Zone) != request.Today {
 		return b.Buy(ctx, caller, header, parameters)
 	}

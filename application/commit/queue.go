@@ -264,8 +264,7 @@ func (w *waiter[T]) startTimer(after time.Duration) <-chan time.Time {
 }
 
 // Close refuses new items, waits for all accepted items and returns nil. If ctx ends first,
-// Close returns the cause, and the queue continues. Close may be called again, and then waits
-// again.
+// Close returns the cause, and the queue continues. A second call of Close waits again.
 func (q *Queue[T]) Close(ctx context.Context) error {
 	q.mu.Lock()
 	if !q.closed && q.isIdle() {

@@ -9,8 +9,7 @@ import (
 )
 
 // Panic is the value with which Do panics if run panicked for its item. Its text has the type
-// of the original value and the place. It does not have the value, because the value must not
-// reach a log.
+// of the original value and the place, but not the value, which must not reach a log.
 type Panic struct {
 	Value any    // the value with which run panicked
 	Stack []byte // the stack of the goroutine that called run
@@ -117,8 +116,7 @@ func (q *Queue[T]) try(ctx context.Context, items []T) (err error) {
 	return err
 }
 
-// blamesStorage reports whether the storage caused the error, so that every other item would
-// get it too.
+// blamesStorage reports whether the storage caused the error: every other item would get it.
 func blamesStorage(err error) bool {
 	return slices.Contains([]fault.Kind{fault.Unavailable, fault.Indeterminate, fault.Busy}, fault.KindOf(err))
 }

@@ -106,8 +106,7 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 	}
 }
 
-// check returns the number of the cursor. It returns an error for a cursor that was never
-// returned.
+// check returns the number of the cursor. The error says that nobody was given the cursor.
 func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 	invalid := func(detail string) error {
 		return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.OutOfRange, Detail: detail})
@@ -137,8 +136,7 @@ func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
 	return after, err
 }
 
-// lastSeen returns the largest number, at most one interval look old. One caller reads it for
-// all callers.
+// lastSeen returns the largest number, at most one look old. One caller reads it for all.
 func (f *Feed) lastSeen(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()

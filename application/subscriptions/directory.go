@@ -133,8 +133,7 @@ func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapsh
 	}
 	d.refreshing.Lock()
 	defer d.refreshing.Unlock()
-	// A caller that waited for a refresh does not need a second refresh, even if the first took
-	// long.
+	// A caller that waited for a refresh needs no second one, even if the first took long.
 	if s := d.current.Load(); s != before && arrived.Sub(s.read) < age && !d.lacksKey(s, age) {
 		return s, nil
 	}

@@ -24,8 +24,7 @@ import (
 // ctx ends before the commit, every method returns fault.Unavailable, and nothing was written.
 // If the connection was lost during the commit, the error is fault.Indeterminate.
 type Repository interface {
-	// All lists every subscription, including cancelled subscriptions, in the byte order of
-	// their names.
+	// All lists every subscription, also cancelled ones, in the byte order of their names.
 	All(ctx context.Context) ([]*subscription.Subscription, error)
 	// Create adds a subscription. The error is ErrNameTaken if the name exists.
 	Create(ctx context.Context, s *subscription.Subscription) error

@@ -82,8 +82,7 @@ func (b *Book) LoadReversal(id operation.ID) { b.reversed = append(b.reversed, i
 // Cancel ends a due operation before its day, or while it waits for a price of its day. The
 // operation becomes Failed, and a repeat of its CallerId gets this outcome. The error is
 // ErrNotRecorded if the operation is not recorded or another transaction is settling it, and
-// ErrDayHasCome if it can be settled now. Use Cancel and the other corrections instead of
-// Settle.
+// ErrDayHasCome if it can be settled now. Cancel and other corrections replace Settle.
 func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
 	switch {
 	case !b.claimed[o.ID]:
@@ -155,8 +154,7 @@ func (b *Book) Discard() {
 	}
 }
 
-// move adds a posting and changes its position. It returns an error if the position does not
-// exist or would leave its limits.
+// move posts to a position. The error says that it does not exist or would leave its limits.
 func (b *Book) move(p Posting) error {
 	if p.IsMoney() {
 		account := b.accounts[p.Account]

@@ -19,8 +19,7 @@ type Request struct {
 	DayFaults []fault.Fault
 }
 
-// MaxDaysAhead is the maximum number of days ahead for which a sale may be recorded (the
-// contract, section 5).
+// MaxDaysAhead is how many days ahead a sale may be recorded (the contract, section 5).
 const MaxDaysAhead = 366
 
 // NewRequest checks an array of Parameters: it must have 1 to limit records, and each record
