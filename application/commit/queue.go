@@ -97,8 +97,8 @@ type turn[T any] struct {
 	batch  []*waiter[T]
 	items  []T
 	report Batch
-	// single says that this batch and the batch before it have weight 1. Then the caller is
-	// probably alone, and to let another batch begin would only cost time.
+	// single says that this batch, and the batch before it if there was one, have weight 1. Then
+	// the caller is probably alone, and to let another batch begin would only cost time.
 	single bool
 }
 
