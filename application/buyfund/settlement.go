@@ -125,7 +125,8 @@ func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
 			for _, o := range due {
 				o.Due, o.OfTheDay, after = true, b.options.OfTheDay, o
 			}
-			if err == nil && len(due) == 0 || !yield(due, err) || err != nil {
+			// An error beside operations says that others of the page cannot be read.
+			if err == nil && len(due) == 0 || !yield(due, err) || len(due) == 0 {
 				return
 			}
 		}

@@ -620,6 +620,31 @@ func (u unreadable) Due(ctx context.Context, of buyfund.Due, after *fund.Operati
 	return u.Books.Due(ctx, of, after, limit)
 }
 
+// partly are books whose pages all have a sale that cannot be read.
+type partly struct{ buyfund.Books }
+
+func (p partly) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	due, err := p.Books.Due(ctx, of, after, limit)
+	if len(due) > 0 {
+		err = errors.New("unreadable")
+	}
+	return due, err
+}
+
+// A round goes on behind a page with a sale that cannot be read.
+func TestASaleThatCannotBeReadStopsNoOtherPage(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{books: func(books buyfund.Books) buyfund.Books { return partly{books} }})
+	const sales = 600
+	for range sales {
+		requireOutcome(t, recorded, b.mustBuy("", sale("0.01", on(today(1)))))
+	}
+	b.clock.Set(midnight(1))
+	settled, err := b.SettleDue(t.Context())
+	require.ErrorContains(t, err, "unreadable")
+	require.Equal(t, buyfund.Settlement{Completed: sales}, settled)
+}
+
 func TestASaleThatCannotBeReadStopsNoOtherFund(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{options: ofTheDay, books: func(books buyfund.Books) buyfund.Books { return unreadable{books, gold} }})
