@@ -113,8 +113,8 @@ func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	return r.Settlement, errors.Join(append(r.failures, err)...)
 }
 
-// pages yields the due operations that Books.Due lists, page by page. If Books.Due returns an
-// error, pages yields it and ends.
+// pages yields the due operations that Books.Due lists, page by page, each with the error of
+// Books.Due. It ends after a page without operations.
 func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
 	return func(yield func(group, error) bool) {
 		var after *fund.Operation
