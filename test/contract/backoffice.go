@@ -113,8 +113,7 @@ func (o office) supports(port string) bool {
 		reflect.ValueOf(store.Unsupported().Backoffice).FieldByName(port).Interface()
 }
 
-// lines returns the lines of a checked file. Their numbers begin after a
-// header.
+// lines returns the lines of a checked file. Their numbers begin after a header.
 func lines[T any](values ...T) backoffice.Lines[T] {
 	return func(yield func(int64, T) error) error {
 		for i, v := range values {
@@ -244,8 +243,7 @@ func (o office) aDay() {
 	}
 }
 
-// sale returns a sale of whole units from one customer's holding to one
-// customer's account.
+// sale returns a sale of whole units from one customer's holding to one customer's account.
 func sale(units int64, from, to int64) fund.Terms {
 	return fund.Terms{Holding: holdingOf(from), Units: fund.Units(units * 1_000_000), Account: accountOf(to), PriceID: 1}
 }
@@ -428,8 +426,7 @@ func testImportAccounts(t *testing.T, o office) {
 	o.holds()
 }
 
-// someThousand is more lines than an implementation is likely to write in one
-// statement.
+// someThousand is more lines than an implementation is likely to write in one statement.
 const someThousand = 4001
 
 func manyHoldings(units fund.Units) backoffice.Lines[fund.Holding] {

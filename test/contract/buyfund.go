@@ -30,9 +30,8 @@ type BooksUnderTest struct {
 	buyfund.Books
 	// Seed adds to the book. It is called before the first sale.
 	Seed func(t *testing.T, s Seed)
-	// Holdings, Accounts, Sales and Postings read all rows, in any order. The
-	// suite ignores postings of other kinds than fund.SalePosting, which Seed
-	// may write.
+	// Holdings, Accounts, Sales and Postings read all rows, in any order. The suite ignores
+	// postings of other kinds than fund.SalePosting, which Seed may write.
 	Holdings func(t *testing.T) []fund.Holding
 	Accounts func(t *testing.T) []fund.Account
 	Sales    func(t *testing.T) []fund.SaleEntry
@@ -430,9 +429,8 @@ func testLastUnitRace(t *testing.T, b books) {
 	b.balanced(m)
 }
 
-// testCrossing has every operation change the same holdings and accounts, in
-// orders that cause deadlocks and lost updates in storage that does not prevent
-// them.
+// testCrossing has every operation change the same holdings and accounts, in orders that cause
+// deadlocks and lost updates in storage that does not prevent them.
 func testCrossing(t *testing.T, b books) {
 	const customers, rounds = 4, 5
 	m := b.market(customers, callers*rounds)
@@ -721,8 +719,7 @@ func saleTransaction(t *testing.T, b books) transaction {
 	}
 }
 
-// books is the implementation that one test uses. Its days are days of UTC,
-// counted from at(0).
+// books is the implementation that one test uses. Its days are days of UTC, counted from at(0).
 type books struct {
 	BooksUnderTest
 	t *testing.T

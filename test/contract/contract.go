@@ -1,10 +1,8 @@
-// Package contract has one suite of tests for each port of the use cases. An
-// implementation of a port must pass its suite. The suites check what the
-// comments of the ports promise.
+// Package contract has one suite of tests for each port of the use cases. An implementation of
+// a port must pass its suite. The suites check what the comments of the ports promise.
 //
-// A suite takes a function that opens a new, empty implementation, with
-// functions to fill it and to read its contents. Run it from a test of the
-// implementation:
+// A suite takes a function that opens a new, empty implementation, with functions to fill it
+// and to read its contents. Run it from a test of the implementation:
 //
 //	func TestBooks(t *testing.T) {
 //		contract.Books(t, func(t *testing.T) contract.BooksUnderTest {
@@ -37,14 +35,12 @@ import (
 
 var currency = value.Currency
 
-// Trouble makes an implementation fail on demand. A nil function means that the
-// implementation cannot fail in this way, and the tests that need it are
-// skipped.
+// Trouble makes an implementation fail on demand. A nil function means that the implementation
+// cannot fail in this way, and the tests that need it are skipped.
 type Trouble struct {
 	// Disconnect makes the storage unreachable from now on.
 	Disconnect func()
-	// FailCommit makes the next commit fail. The commit may or may not take
-	// effect.
+	// FailCommit makes the next commit fail. The commit may or may not take effect.
 	FailCommit func()
 	// LoseRace makes the next transaction fail with a conflict at its commit,
 	// after its callback, so that it has to be retried.
@@ -62,8 +58,7 @@ func each[S any](t *testing.T, open func(t *testing.T) S) func(name string, test
 	}
 }
 
-// callers is the number of concurrent callers in tests in which only one may
-// succeed.
+// callers is the number of concurrent callers in tests in which only one may succeed.
 const callers = 20
 
 // together runs f in n goroutines that start at the same moment, and returns their
@@ -135,8 +130,7 @@ func unkeepable(t *testing.T, do func(caller *subscription.Subscription, header 
 	}
 }
 
-// needs skips a test if the implementation cannot fail in the way that it
-// needs.
+// needs skips a test if the implementation cannot fail in the way that it needs.
 func needs(t *testing.T, trouble func(), name string) {
 	t.Helper()
 	if trouble == nil {
@@ -168,8 +162,7 @@ func id(n int) operation.ID {
 	return operation.ID{1, 2, 3, 4, byte(n >> 8), byte(n), 0x77, 8, 0x89, 0xff, 11, 12, 13, 14, 15, 16}
 }
 
-// header returns a header with a different text of the maximum length in every
-// field.
+// header returns a header with a different text of the maximum length in every field.
 func header(callerID string) operation.Header {
 	return operation.Header{
 		AppKey:           odd(200, "app key"),

@@ -22,8 +22,7 @@ import (
 
 var who = audit.Who{Actor: "ayse", SystemUser: "root", Origin: "desk-7", Reason: "complaint 17"}
 
-// corrector makes corrections on that day, with IDs that no other operation of
-// the suite has.
+// corrector makes corrections on that day, with IDs that no other operation of the suite has.
 func (o office) corrector(today int) *backoffice.Office {
 	var next atomic.Int64
 	next.Store(0x200)

@@ -18,8 +18,7 @@ type Inboxes struct {
 // Inboxes returns the port. strike may be nil.
 func (s *Store) Inboxes(strike Strike) *Inboxes { return &Inboxes{s, strike} }
 
-// delivery is the identity of a notification. The digest includes the
-// subscription.
+// delivery is the identity of a notification. The digest includes the subscription.
 type delivery struct {
 	userID string
 	digest idempotency.Fingerprint

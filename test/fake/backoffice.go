@@ -230,9 +230,8 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 	return imported, err
 }
 
-// soldSince returns an error for the first line whose position was sold from
-// after the time of the file. of reports whether a posting belongs to a
-// position that a line changes.
+// soldSince returns an error for the first line whose position was sold from after the time of
+// the file. of reports whether a posting belongs to a position that a line changes.
 func (s *Store) soldSince(since time.Time, lines int, of func(i int, p *fund.PostingEntry) (line int64, same bool)) error {
 	if since.IsZero() {
 		return nil

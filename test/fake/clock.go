@@ -9,8 +9,7 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// Clock is a clock that only moves when a test moves it. It is safe for
-// concurrent use.
+// Clock is a clock that only moves when a test moves it. It is safe for concurrent use.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time

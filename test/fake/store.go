@@ -2,10 +2,9 @@
 // store, with a clock that tests set and IDs in a fixed sequence. It passes the
 // suites of package contract, as every other storage must.
 //
-// It is for tests and simulations, and an example for a host that implements the
-// ports itself: an implementation needs nothing more. The store starts no
-// goroutine, reads no clock, and returns everything in a fixed order, so that a
-// simulation can be repeated exactly.
+// It is for tests and simulations, and an example for a host that implements the ports itself:
+// an implementation needs nothing more. The store starts no goroutine, reads no clock, and
+// returns everything in a fixed order, so that a simulation can be repeated exactly.
 package fake
 
 import (
@@ -27,10 +26,9 @@ import (
 	"bankingapi/domain/trail"
 )
 
-// Store holds the data of all ports. Like SQLite it has one writer: a
-// transaction sees all earlier transactions and no later ones. It stores
-// copies, so a caller may change its values afterwards. It is safe for
-// concurrent use.
+// Store holds the data of all ports. Like SQLite it has one writer: a transaction sees all
+// earlier transactions and no later ones. It stores copies, so a caller may change its values
+// afterwards. It is safe for concurrent use.
 type Store struct {
 	writer chan struct{} // holds a token while a transaction runs
 
@@ -162,8 +160,7 @@ func (s *Store) write(write func() error) error {
 	return err
 }
 
-// at calls strike. It also ends a transaction whose context ended before or
-// during the call.
+// at calls strike. It also ends a transaction whose context ended before or during the call.
 func (s Strike) at(ctx context.Context, m Moment) error {
 	if s != nil && ctx.Err() == nil {
 		if err := s(ctx, m); err != nil {

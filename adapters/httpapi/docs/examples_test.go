@@ -304,7 +304,7 @@ func TestExamplesAreRealAnswers(t *testing.T) {
 			file := filepath.Join("examples", code.Name+".http")
 			want := e.asShown(code.Name, shown) + "\n\n" + answer(t, w)
 			if *golden.Update {
-				require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+				golden.Write(t, file, want)
 			}
 			recorded, err := os.ReadFile(file)
 			require.NoError(t, err, "make generate records it")

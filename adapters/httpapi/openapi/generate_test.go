@@ -40,7 +40,7 @@ func TestJSONIsMadeFromYAML(t *testing.T) {
 		require.NoError(t, json.Indent(&indented, compact.Bytes(), "", "  "))
 		indented.WriteByte('\n')
 		if *golden.Update {
-			require.NoError(t, os.WriteFile(file, indented.Bytes(), 0o644))
+			golden.Write(t, file, indented.String())
 			continue
 		}
 		got, err := openapi.Options{}.Document(version)

@@ -90,7 +90,7 @@ func TestExampleFile(t *testing.T) {
 		want.WriteString("  " + key + ": " + value + "\n")
 	}
 	if *golden.Update {
-		require.NoError(t, os.WriteFile("../example.yaml", []byte(want.String()), 0o644))
+		golden.Write(t, "../example.yaml", want.String())
 	}
 	content, err := os.ReadFile("../example.yaml")
 	require.NoError(t, err)

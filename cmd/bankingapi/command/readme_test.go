@@ -30,7 +30,7 @@ func TestReadmeHasEveryCommandAndSetting(t *testing.T) {
 		page = before + "<!-- " + title + ":" + mark + "-->\n" + table + "<!-- end -->" + after
 	}
 	if *golden.Update {
-		require.NoError(t, os.WriteFile("../README.md", []byte(page), 0o644))
+		golden.Write(t, "../README.md", page)
 		return
 	}
 	require.Equal(t, page, string(content), "make generate writes the tables")

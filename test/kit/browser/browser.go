@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// limit is the maximum time of a test with a browser. Only a failing test takes
-// that long.
+// limit is the maximum time of a test with a browser. Only a failing test takes that long.
 const limit = 10 * time.Minute
 
 // Start starts a headless Chromium with a window of this size and returns its

@@ -61,9 +61,8 @@ type Setup struct {
 	RequestID string
 }
 
-// New returns the API with its pages, and its book. Customer 1001 has 1,000 AFA
-// (price 1, 1.25 TRY) and 250 GAF.F1 (price 2, 2.5 USD). Customer 1002 has 10^9
-// AFA and no account.
+// New returns the API with its pages, and its book. Customer 1001 has 1,000 AFA (price 1, 1.25
+// TRY) and 250 GAF.F1 (price 2, 2.5 USD). Customer 1002 has 10^9 AFA and no account.
 func New(t testing.TB, pages map[string]http.Handler) (http.Handler, *fake.Store) {
 	t.Helper()
 	return Start(t, Setup{Pages: pages, Subscription: Subscription()})

@@ -27,9 +27,8 @@ type Proxy struct {
 	network, address string
 	listener         net.Listener
 	running          sync.WaitGroup
-	// BeforeCommit and AfterCommit are the numbers of writing transactions to
-	// cut next: before the server gets the commit, or before the service gets
-	// the answer to it.
+	// BeforeCommit and AfterCommit are the numbers of writing transactions to cut next: before
+	// the server gets the commit, or before the service gets the answer to it.
 	BeforeCommit, AfterCommit atomic.Int32
 	// Cuts is the number of transactions that were cut.
 	Cuts atomic.Int32
@@ -54,8 +53,7 @@ type link struct {
 	ends chan bool
 }
 
-// maxEnds is larger than the number of Syncs without an answer: a batch has
-// tens of statements.
+// maxEnds is larger than the number of Syncs without an answer: a batch has tens of statements.
 const maxEnds = 10_000
 
 // New returns a proxy to a database whose DSN is a URL. It ends with the test.
@@ -138,8 +136,7 @@ func (p *Proxy) Refuse() {
 // Accept lets connections through again.
 func (p *Proxy) Accept() { p.closed.Store(false) }
 
-// Stall holds all bytes in both directions until Flow, like a network that
-// drops packets.
+// Stall holds all bytes in both directions until Flow, like a network that drops packets.
 func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

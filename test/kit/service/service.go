@@ -89,8 +89,7 @@ func build(pkg, tags string) (path string, err error) {
 	return path, nil
 }
 
-// Bank is a separate store and the folder in which a test runs commands and
-// services.
+// Bank is a separate store and the folder in which a test runs commands and services.
 type Bank struct {
 	// Engine is testdb.EngineSQLite or testdb.EnginePostgres.
 	Engine string
@@ -98,11 +97,9 @@ type Bank struct {
 	Folder string
 	// DSN is the file, or the URL, of the store.
 	DSN string
-	// Program is the program to start: the released one, unless a test sets
-	// another.
+	// Program is the program to start: the released one, unless a test sets another.
 	Program string
-	// Environment has environment variables for programs besides the settings,
-	// as NAME=value.
+	// Environment has environment variables for programs besides the settings, as NAME=value.
 	Environment []string
 
 	settings   map[string]string

@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// Start starts a process that is killed when this one ends, however it ends.
-// Linux does so at the end of the thread that started it: so one thread, which
-// stays, starts them all.
+// Start starts a process that is killed when this one ends, however it ends. Linux does so at
+// the end of the thread that started it: so one thread, which stays, starts them all.
 func Start(command *exec.Cmd) error {
 	if command.SysProcAttr == nil {
 		command.SysProcAttr = &syscall.SysProcAttr{}

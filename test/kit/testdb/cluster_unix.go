@@ -23,9 +23,8 @@ import (
 // startTimeout is the maximum time for a cluster to answer.
 const startTimeout = time.Minute
 
-// startCluster creates a cluster in a temporary folder and starts its server
-// without fsync. Server and folder are removed when this process ends, even if
-// it is killed.
+// startCluster creates a cluster in a temporary folder and starts its server without fsync.
+// Server and folder are removed when this process ends, even if it is killed.
 func startCluster(settings ...string) (dsn string, err error) {
 	f, err := newCluster()
 	if err == nil {
@@ -129,17 +128,15 @@ func (f serverFolder) start(settings []string) (dsn string, err error) {
 	return dsn, nil
 }
 
-// leashes keeps the leashes of all clusters open. Closing a leash stops its
-// server.
+// leashes keeps the leashes of all clusters open. Closing a leash stops its server.
 var leashes struct {
 	sync.Mutex
 	held []*os.File
 }
 
-// guard starts a shell that runs a server. The leash is a pipe from this
-// process to the shell. When the pipe is closed, also because the test was
-// killed, the shell stops the server and removes its folder. The output of the
-// server is in the file log of the folder.
+// guard starts a shell that runs a server. The leash is a pipe from this process to the shell.
+// When the pipe is closed, also because the test was killed, the shell stops the server and
+// removes its folder. The output of the server is in the file log of the folder.
 func guard(f serverFolder, command ...string) (leash *os.File, err error) {
 	const script = `folder=$1; shift
 "$@" & server=$!
@@ -158,8 +155,7 @@ kill -QUIT $server; kill -TERM $server; wait $server; rm -rf "$folder"`
 	shell := exec.Command("/bin/sh", append([]string{"-c", script, "guard", f.path}, command...)...)
 	shell.Dir = f.path
 	shell.Stdin, shell.Stdout, shell.Stderr = read, log, log
-	// Use a separate session, so that an interrupt from the terminal only
-	// reaches the test.
+	// Use a separate session, so that an interrupt from the terminal only reaches the test.
 	shell.SysProcAttr = &syscall.SysProcAttr{Credential: f.identity, Setsid: true}
 	if err := shell.Start(); err != nil {
 		return nil, errors.Join(err, write.Close())

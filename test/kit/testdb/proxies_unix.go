@@ -17,9 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// HAProxy starts HAProxy between clients and the server of the DSN, and returns
-// the DSN of the same database through it. It passes bytes on. The test is
-// skipped if HAProxy is missing.
+// HAProxy starts HAProxy between clients and the server of the DSN, and returns the DSN of the
+// same database through it. It passes bytes on. The test is skipped if HAProxy is missing.
 func HAProxy(t testing.TB, dsn string) string {
 	t.Helper()
 	return through(t, dsn, "haproxy", func(folder, port string, server *pgx.ConnConfig) (arguments []string, settings string) {
@@ -38,11 +37,10 @@ listen postgres
 	})
 }
 
-// Pgpool starts pgpool-II between clients and the server of the DSN, and returns
-// the DSN of the same database through it. Each client keeps one server
-// connection. In its mode raw (4.3.5) it begins a transaction for a single
-// statement that writes, and does not end it. The test is skipped if pgpool-II is
-// missing.
+// Pgpool starts pgpool-II between clients and the server of the DSN, and returns the DSN of the
+// same database through it. Each client keeps one server connection. In its mode raw (4.3.5) it
+// begins a transaction for a single statement that writes, and does not end it. The test is
+// skipped if pgpool-II is missing.
 func Pgpool(t testing.TB, dsn string) string {
 	t.Helper()
 	return through(t, dsn, "pgpool", func(folder, port string, server *pgx.ConnConfig) (arguments []string, settings string) {

@@ -164,10 +164,9 @@ var server = sync.OnceValues(func() (string, error) {
 	return dsn, nil
 })
 
-// Cluster starts a throw-away Postgres server of its own, with more settings
-// (name=value), and returns its URL. It is for tests that need several, or
-// unusual ones; it skips and fails as Postgres does. It lasts as long as the
-// process.
+// Cluster starts a throw-away Postgres server of its own, with more settings (name=value), and
+// returns its URL. It is for tests that need several, or unusual ones; it skips and fails as
+// Postgres does. It lasts as long as the process.
 func Cluster(t testing.TB, settings ...string) string {
 	t.Helper()
 	skipIfShort(t)
@@ -196,8 +195,7 @@ const (
 	EnginePostgres = "postgres"
 )
 
-// Each runs a test on every engine, in parallel, with an empty store that has
-// its schema.
+// Each runs a test on every engine, in parallel, with an empty store that has its schema.
 func Each(t *testing.T, test func(t *testing.T, engine string, store *store.Store)) {
 	t.Helper()
 	t.Run(EngineSQLite, func(t *testing.T) {
@@ -226,8 +224,7 @@ func Started(engine *storage.Engine, err error) (*storage.Engine, error) {
 	return engine, nil
 }
 
-// OpenSQLite opens the file with the schema in place, and closes it after the
-// test.
+// OpenSQLite opens the file with the schema in place, and closes it after the test.
 func OpenSQLite(t testing.TB, file string) *store.Store {
 	t.Helper()
 	if _, err := os.Stat(file); os.IsNotExist(err) {
@@ -269,8 +266,7 @@ var emptyBook = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(file)
 })
 
-// OpenPostgres opens the database with the schema in place, and closes it after
-// the test.
+// OpenPostgres opens the database with the schema in place, and closes it after the test.
 func OpenPostgres(t testing.TB, dsn string) *store.Store {
 	t.Helper()
 	engine, err := Started(postgres.Open(t.Context(), options(dsn)))

@@ -11,9 +11,8 @@ import (
 	"bankingapi/domain/money"
 )
 
-// Unkeepable are texts that no storage may be asked to keep: U+0000, which
-// Postgres cannot keep, and bytes that are not UTF-8, which become one character
-// in JSON.
+// Unkeepable are texts that no storage may be asked to keep: U+0000, which Postgres cannot
+// keep, and bytes that are not UTF-8, which become one character in JSON.
 var Unkeepable = []string{"\x00", "a\x00b", "\xff", "a\xc3", "\xed\xa0\x80"}
 
 // Number returns a decimal. An empty text is an absent number.

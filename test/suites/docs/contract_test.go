@@ -262,7 +262,7 @@ func TestCodesOfTheContractAreThoseOfTheProgram(t *testing.T) {
 	require.True(t, found)
 	want := before + "<!-- codes: " + mark + "-->\n" + table.String() + "<!-- end -->" + after
 	if *golden.Update {
-		require.NoError(t, os.WriteFile(filepath.Join(root, "domain/README.md"), []byte(want), 0o644))
+		golden.Write(t, filepath.Join(root, "domain/README.md"), want)
 	} else {
 		require.Empty(t, cmp.Diff(page, want), "make generate writes the table of codes (-want +got)")
 	}

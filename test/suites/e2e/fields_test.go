@@ -77,7 +77,7 @@ func (h *house) lines(t *testing.T, name string, request func(line string) (body
 	}
 	if *golden.Update {
 		if h.Engine == "sqlite" {
-			require.NoError(t, os.WriteFile(file, []byte(all.String()), 0o600))
+			golden.Write(t, file, all.String())
 		}
 		return
 	}

@@ -20,8 +20,7 @@ const (
 	otherName = "other version"
 )
 
-// A bank is everything that runs on one engine: the service on its stores, and
-// the other side.
+// A bank is everything that runs on one engine: the service on its stores, and the other side.
 type bank struct {
 	engine   engine
 	describe []fact
@@ -193,8 +192,7 @@ type store struct {
 	ledger  ledger
 }
 
-// A ledger counts the rows that a store must have, by the export that shows
-// them.
+// A ledger counts the rows that a store must have, by the export that shows them.
 type ledger struct {
 	before       map[string]int // of the big book
 	acknowledged map[string]int

@@ -20,9 +20,8 @@ import (
 // ends a run instead of blocking it.
 const answerLimit = 30 * time.Second
 
-// completedBody is the response of a completed operation. In mixed work,
-// responses of recorded and refused operations count too, because they were
-// decided.
+// completedBody is the response of a completed operation. In mixed work, responses of recorded
+// and refused operations count too, because they were decided.
 var (
 	completedBody = []byte(`{"Data":{"State":2}}`)
 	recordedBody  = []byte(`{"Data":{"State":1}}`)
@@ -30,10 +29,9 @@ var (
 	replayed      = []byte("\r\nIdempotent-Replayed: true\r\n")
 )
 
-// A load is one run of the load generator: HTTP/1.1 on persistent connections,
-// one request at a time on each. Generator, service and database share the same
-// cores, so it does little work: it sends prepared bytes and reads only status,
-// length and body of a response.
+// A load is one run of the load generator: HTTP/1.1 on persistent connections, one request at a
+// time on each. Generator, service and database share the same cores, so it does little work:
+// it sends prepared bytes and reads only status, length and body of a response.
 //
 // If its work has a rate, requests arrive as in a Poisson process, whether or not
 // the service keeps up. The latency of a request then counts from the moment at
@@ -103,9 +101,8 @@ func (l load) run(ctx context.Context) (*tally, error) {
 		clients = append(clients, c)
 	}
 
-	// Use at most one core: service and database need the rest, and more
-	// threads would only wake up more often. A thread that waits for the next
-	// arrival uses none.
+	// Use at most one core: service and database need the rest, and more threads would only
+	// wake up more often. A thread that waits for the next arrival uses none.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + min(1, l.work.rate)))
 	start := time.Now()
 	var due chan time.Time
@@ -162,8 +159,7 @@ func (c *client) dial(ctx context.Context) error {
 		return err
 	}
 	c.conn = conn
-	// Use one deadline for the whole run, because setting it for each request
-	// costs a timer.
+	// Use one deadline for the whole run, because setting it for each request costs a timer.
 	return conn.SetDeadline(time.Now().Add(c.length + answerLimit))
 }
 
@@ -238,8 +234,7 @@ var (
 	closeHeader   = []byte("\r\nConnection: close\r\n")
 )
 
-// exchange sends one request and reads its response. The body is valid until
-// the next call.
+// exchange sends one request and reads its response. The body is valid until the next call.
 func (c *client) exchange(request []byte) (status int, body []byte, closing bool, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return 0, nil, false, err
@@ -261,9 +256,8 @@ func (c *client) exchange(request []byte) (status int, body []byte, closing bool
 	}
 }
 
-// parseAnswer parses the parts of a response that a load generator needs. whole
-// reports whether the response is complete. Responses must have a
-// Content-Length, as those of Go's server do.
+// parseAnswer parses the parts of a response that a load generator needs. whole reports whether
+// the response is complete. Responses must have a Content-Length, as those of Go's server do.
 func parseAnswer(b []byte) (status int, body []byte, closing, whole bool, err error) {
 	end := bytes.Index(b, headEnd)
 	if end < 0 {

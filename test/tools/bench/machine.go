@@ -97,8 +97,7 @@ func busyTime() time.Duration {
 	return busy
 }
 
-// processTime returns the user and kernel time of a process and of its ended
-// children.
+// processTime returns the user and kernel time of a process and of its ended children.
 func processTime(pid int) (own, children time.Duration) {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	// The name in parentheses may contain spaces, so count after it.

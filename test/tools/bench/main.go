@@ -188,8 +188,7 @@ func measureAll(ctx context.Context, t *runner, s settings, dir, binary string, 
 	return report.write(s.out, stdout)
 }
 
-// An extra is a measurement other than the rate of a work. It adds a table to
-// the report.
+// An extra is a measurement other than the rate of a work. It adds a table to the report.
 type extra struct {
 	name    string
 	measure func(b *bank, ctx context.Context, s settings, r *report, progress io.Writer) error
@@ -241,8 +240,7 @@ func warmUp(ctx context.Context, length time.Duration, works []work, sides ...si
 	return nil
 }
 
-// measureEngine runs all sides on one engine in turn and adds the results to
-// the report.
+// measureEngine runs all sides on one engine in turn and adds the results to the report.
 func measureEngine(ctx context.Context, t *runner, s settings, engine, dir, binary string, r *report, progress io.Writer) (err error) {
 	bank, err := openBank(ctx, t, engine, dir, binary, s)
 	if err != nil {

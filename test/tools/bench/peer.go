@@ -42,8 +42,7 @@ const peerConnections = 32
 // peerIdle is how long the peer keeps a connection that it does not use.
 const peerIdle = 200 * time.Millisecond
 
-// isPeer runs the peer if the command line requests it, and reports whether it
-// did.
+// isPeer runs the peer if the command line requests it, and reports whether it did.
 func isPeer() bool {
 	if len(os.Args) != 4 || os.Args[1] != peerCommand {
 		return false

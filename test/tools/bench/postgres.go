@@ -12,8 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// defaultDSN returns the Postgres server of the tests, or otherwise the one on
-// this machine.
+// defaultDSN returns the Postgres server of the tests, or otherwise the one on this machine.
 func defaultDSN() string {
 	if dsn := os.Getenv("TEST_POSTGRES_DSN"); dsn != "" {
 		return dsn

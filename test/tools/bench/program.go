@@ -72,8 +72,7 @@ func newProgram(t *runner, bank *service.Bank, settings []string) program {
 	return program{bank, t}
 }
 
-// prepare migrates the store, imports the book and returns the key of a new
-// subscription.
+// prepare migrates the store, imports the book and returns the key of a new subscription.
 func (p program) prepare(perGap int) (key string, err error) {
 	if err := p.prepareImport(perGap); err != nil {
 		return "", err

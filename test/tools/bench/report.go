@@ -29,8 +29,7 @@ type table struct {
 	rows    [][]string
 }
 
-// add adds a row to the table with the title. It creates the table first if
-// there is none.
+// add adds a row to the table with the title. It creates the table first if there is none.
 func (r *report) add(title string, columns []string, row ...string) {
 	i := slices.IndexFunc(r.tables, func(t *table) bool { return t.title == title })
 	if i < 0 {
@@ -40,8 +39,7 @@ func (r *report) add(title string, columns []string, row ...string) {
 	r.tables[i].rows = append(r.tables[i].rows, row)
 }
 
-// write writes the tables to stdout, and all files to the folder if it has a
-// name.
+// write writes the tables to stdout, and all files to the folder if it has a name.
 func (r *report) write(folder string, stdout io.Writer) error {
 	if err := r.writeMarkdown(stdout); err != nil || folder == "" {
 		return err
@@ -55,8 +53,7 @@ func (r *report) write(folder string, stdout io.Writer) error {
 	)
 }
 
-// A comparison is one side next to another on the same work, as medians of the
-// rounds.
+// A comparison is one side next to another on the same work, as medians of the rounds.
 type comparison struct {
 	place
 	ours, theirs measure
@@ -191,8 +188,7 @@ func (r *report) compared() []*table {
 	return made.tables
 }
 
-// rateCells returns the four cells of one side. They are empty if it was not
-// measured.
+// rateCells returns the four cells of one side. They are empty if it was not measured.
 func rateCells(m measure) []string {
 	if m.side == "" {
 		return make([]string, 4)

@@ -13,10 +13,9 @@ import (
 	_ "modernc.org/sqlite" // the driver that the service also uses
 )
 
-// sqliteLoop is the other side on SQLite: a loop with the same driver, one
-// connection and prepared statements. Each transaction has one row or one sale
-// and is synced to disk. There is no HTTP. More loops would only wait for each
-// other, because SQLite has one writer.
+// sqliteLoop is the other side on SQLite: a loop with the same driver, one connection and
+// prepared statements. Each transaction has one row or one sale and is synced to disk. There is
+// no HTTP. More loops would only wait for each other, because SQLite has one writer.
 type sqliteLoop struct {
 	db         *sql.DB
 	conn       *sql.Conn
@@ -63,8 +62,7 @@ func (l *sqliteLoop) name() string { return "bare Go loop" }
 
 func (l *sqliteLoop) close() error { return errors.Join(l.conn.Close(), l.db.Close()) }
 
-// run executes one transaction after the other. It ignores the number of
-// connections.
+// run executes one transaction after the other. It ignores the number of connections.
 func (l *sqliteLoop) run(ctx context.Context, w work, _ int, length time.Duration) (measure, error) {
 	var latency latencies
 	start := time.Now()

@@ -152,9 +152,8 @@ func pickHot(r *rand.Rand) (seller, paid int) {
 	return seller, customerNo(0)
 }
 
-// composeSale composes sales. Mixed sales are like real traffic: of 100 sales,
-// 5 are of a fund that the customer does not have, 2 repeat the previous
-// request, and 1 is for a later day.
+// composeSale composes sales. Mixed sales are like real traffic: of 100 sales, 5 are of a fund
+// that the customer does not have, 2 repeat the previous request, and 1 is for a later day.
 func (w work) composeSale(r *rand.Rand, ids *idSource, c *composer) (next func()) {
 	c.text(`{"Header":{"AppKey":"","Channel":"MOBILE","TellerName":"","CallerId":"`)
 	callerID := c.field(36)

@@ -112,8 +112,7 @@ func tarGzip(folder string, entries []entry, at time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// writeSums writes the checksums in the format of sha256sum and returns the
-// name of the file.
+// writeSums writes the checksums in the format of sha256sum and returns the name of the file.
 func writeSums(out string, names []string) (string, error) {
 	var b strings.Builder
 	for _, name := range slices.Sorted(slices.Values(names)) {

@@ -2,10 +2,9 @@
 // the program for each platform, a deb and an rpm for Linux, an image if an engine of
 // Docker answers, and the checksums of all of them.
 //
-// The same commit gives the same bytes on any machine and in any folder. The
-// program is built in a fresh clone without cgo, and every file has the time of
-// the commit. `make release` pins the version of Go, which writes the program
-// and compresses the archives.
+// The same commit gives the same bytes on any machine and in any folder. The program is built
+// in a fresh clone without cgo, and every file has the time of the commit. `make release` pins
+// the version of Go, which writes the program and compresses the archives.
 package main
 
 import (

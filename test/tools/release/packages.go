@@ -37,8 +37,7 @@ contents:
 {{- end}}
 `))
 
-// packages makes a deb and an rpm of each archive for Linux in out, and returns their
-// names.
+// packages makes a deb and an rpm of each archive for Linux in out, and returns their names.
 func packages(ctx context.Context, s source, out string, archives []string, log io.Writer) (made []string, err error) {
 	work, err := os.MkdirTemp("", "packages")
 	if err != nil {

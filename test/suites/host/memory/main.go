@@ -1,7 +1,6 @@
-// Command memory runs the whole service on a storage adapter of its own, which
-// keeps everything in memory. The adapter has a name, and the settings choose it
-// by that name. The program links neither gorm nor a database driver. It ends
-// with 0 if everything worked; `make host` runs it.
+// Command memory runs the whole service on a storage adapter of its own, which keeps everything
+// in memory. The adapter has a name, and the settings choose it by that name. The program links
+// neither gorm nor a database driver. It ends with 0 if everything worked; `make host` runs it.
 package main
 
 import (

@@ -1,9 +1,8 @@
 //go:build planted
 
-// Command planted is the service with one bug. The environment variable PLANTED
-// names the bug. The code of the product is unchanged: the bug is between the
-// store and its engine. The checks of package prove must find every bug, which
-// shows that they work.
+// Command planted is the service with one bug. The environment variable PLANTED names the bug.
+// The code of the product is unchanged: the bug is between the store and its engine. The checks
+// of package prove must find every bug, which shows that they work.
 package main
 
 import (
@@ -95,8 +94,7 @@ func (p planted) Begin(ctx context.Context) (batch.Session, error) {
 }
 
 var bugs = map[string]func(batch.Session) batch.Session{
-	// Does not store the CallerIds of every second batch, so a repeated request
-	// sells again.
+	// Does not store the CallerIds of every second batch, so a repeated request sells again.
 	"double-sale": func(s batch.Session) batch.Session { return forgetful{s, []string{"insert operations"}, every(2)} },
 	// Does not write every fifth change of accounts.
 	"lost-credit": func(s batch.Session) batch.Session {
