@@ -181,6 +181,30 @@ func TestMessagesBeforeADayAreErased(t *testing.T) {
 	})
 }
 
+// A clock that was ahead left a day in the future. Messages of the days until then are erased
+// too, once these days are over.
+func TestErasingGoesOnAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		office, ctx := officeOn(t, s)
+		for _, erase := range []func() (int64, error){
+			func() (int64, error) { return office.KeepFor(ctx, 0) },
+			func() (int64, error) { return office.EraseBefore(ctx, today, nil) },
+		} {
+			require.NoError(t, s.Backoffice.Erasing.SetErasedBefore(ctx, today.Plus(365)))
+			tell(t, s, "", "old", today.Start(time.UTC).Add(-time.Hour))
+			n, err := erase()
+			require.NoError(t, err)
+			require.EqualValues(t, 1, n)
+			done, err := s.Backoffice.Erasing.ErasedBefore(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, today, done)
+			require.NoError(t, storage.Exec(t.Context(), s, "DELETE FROM notifications"))
+		}
+	})
+}
+
 // SQLite leaves what it removes in the file, unless it is told not to.
 func TestAnErasedTextIsNotInTheFile(t *testing.T) {
 	t.Parallel()
