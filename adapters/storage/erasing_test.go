@@ -205,6 +205,20 @@ func TestErasingGoesOnAfterAClockThatWasAhead(t *testing.T) {
 	})
 }
 
+// If the time ends during the commit, the server may have the commit.
+func TestAnErasureWhoseCommitIsCutShortIsNotKnown(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := testdb.OpenPostgres(t, dsn)
+	tell(t, s, "", "veli", now)
+	slow(t, dsn, "audits", atCommit, "pg_sleep(60)")
+	office, ctx := officeOn(t, s)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := office.EraseUser(ctx, "veli", nil)
+	require.Equal(t, fault.Indeterminate, fault.KindOf(err), "%v", err)
+}
+
 // SQLite leaves what it removes in the file, unless it is told not to.
 func TestAnErasedTextIsNotInTheFile(t *testing.T) {
 	t.Parallel()

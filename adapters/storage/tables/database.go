@@ -131,7 +131,7 @@ func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) err
 			isDone = err == nil
 			return err
 		})
-		if isDone && d.Classify(err) == batch.Broken { // the commit failed, and may have taken effect
+		if isDone && err != nil && (ctx.Err() != nil || d.Classify(err) == batch.Broken) { // the commit may have taken effect
 			err = batch.FailureError{Failure: batch.Interrupted, Cause: err}
 		}
 		return err
