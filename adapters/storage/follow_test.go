@@ -71,6 +71,40 @@ func TestAFollowerMissesNothing(t *testing.T) {
 	})
 }
 
+// The storage is a standby that is behind, or the clocks of a replica and of the follower
+// differ: the newest row is older than the longest request.
+func TestAFollowerOfAStorageThatIsBehind(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b := newBank(t, s, 1)
+		at := func(seconds int) operation.ID {
+			return backoffice.FirstID(now.Add(time.Duration(seconds) * time.Second))
+		}
+		late := []operation.ID{at(-30), at(2)} // they commit after the sale of 1
+		b.sell(operation.Completed, order(at(1), "", sale(1, 1, 1)))
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		follower := backoffice.Follower{
+			Reader: s.Backoffice.Reader, Outcomes: s.Backoffice.Outcomes, Now: func() time.Time { return now.Add(100 * time.Second) }, Every: time.Millisecond,
+			Idle: func() error {
+				if len(late) == 0 {
+					stop()
+					return nil
+				}
+				b.sell(operation.Completed, order(late[0], "", sale(1, 1, 1)))
+				late = late[1:]
+				return nil
+			},
+		}
+		var seen []operation.ID
+		for row, err := range follower.Sales(ctx, backoffice.Query{}) {
+			require.NoError(t, err)
+			seen = append(seen, row.ID)
+		}
+		require.Equal(t, []operation.ID{at(1), at(-30), at(2)}, seen)
+	})
+}
+
 // A sale comes again when it is settled, cancelled or reversed.
 func TestAFollowerSeesHowSalesEnd(t *testing.T) {
 	t.Parallel()

@@ -19,10 +19,7 @@ func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 	dollar, _ := money.ParseCurrency("USD")
 	afa := fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}
 	gaf := fund.Fund{IMKBCode: "GAF.F1", HolderCorporationName: "Demo Portfoy"}
-	since, err := day.Parse("2024-01-01")
-	if err != nil {
-		return err
-	}
+	since, _ := day.Parse("2024-01-01")
 	holding := func(customerNo int64, of fund.Fund, units fund.Units) fund.Holding {
 		return fund.Holding{Key: fund.HoldingKey{CustomerNo: customerNo, Fund: of}, Units: units * 1_000_000}
 	}
@@ -30,7 +27,7 @@ func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 		key := fund.AccountKey{CustomerNo: customerNo, BranchCode: 1, AccountSuffix: suffix, Currency: c}
 		return fund.Account{Key: key, Balance: money.New(0, c)}
 	}
-	err = load(ctx, o, "prices", o.Imports.Prices,
+	err := load(ctx, o, "prices", o.Imports.Prices,
 		fund.Price{ID: 1, Fund: afa, PerUnit: 125_000_000, Currency: lira, ValidFrom: since},
 		fund.Price{ID: 2, Fund: gaf, PerUnit: 250_000_000, Currency: dollar, ValidFrom: since})
 	if err == nil {

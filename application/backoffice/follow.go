@@ -34,9 +34,8 @@ type Follower struct {
 	Idle func() error
 }
 
-// inFlight is how much older than its commit an ID may be. It covers the maximum time of a
-// request, unless http.write_timeout is longer, and the difference between the clocks of
-// replicas.
+// inFlight is how much older than its commit an ID may be: the maximum time of a request, unless
+// http.write_timeout is longer, and the difference between the clocks of replicas.
 const inFlight = time.Minute
 
 // Sales yields the rows of Reader.Sales, and then new rows until ctx ends.
@@ -101,8 +100,7 @@ func poll[T any](ctx context.Context, f Follower, read iter.Seq2[T, error]) iter
 			}
 			if ctx.Err() == nil && f.Idle != nil {
 				if err := f.Idle(); err != nil {
-					var none T
-					yield(none, err)
+					yield(*new(T), err)
 					return
 				}
 			}
@@ -119,7 +117,15 @@ func poll[T any](ctx context.Context, f Follower, read iter.Seq2[T, error]) iter
 func newRows[T any](ctx context.Context, f Follower, query Query, read func(context.Context, Query) iter.Seq2[T, error], place func(*T) Cursor) iter.Seq2[T, error] {
 	yielded := make(map[Cursor]bool) // has the rows that the next read may yield again
 	return func(yield func(T, error) bool) {
-		next := FirstID(f.Now().Add(-inFlight)) // a row that this read cannot see yet has no older ID
+		// A row that this read cannot see yet has no ID before next. The newest row tells the time
+		// too: the storage may be a standby that is behind, or written by a clock that is behind.
+		now := f.Now()
+		for newest := range read(ctx, Query{Order: Newest, Limit: 1}) { // its ID is zero after an error
+			if at := place(&newest).OperationID.Time(); at.Before(now) {
+				now = at
+			}
+		}
+		next := FirstID(now.Add(-inFlight))
 		for row, err := range read(ctx, query) {
 			at := place(&row)
 			if yielded[at] {
@@ -144,7 +150,7 @@ const outcomesAtOnce = 1000
 // EachOutcome yields the existing outcomes after that number, of one subscription or of all.
 func EachOutcome(ctx context.Context, from outcomes.Source, subscription string, after int64) iter.Seq2[fund.Ended, error] {
 	return func(yield func(fund.Ended, error) bool) {
-		for {
+		for count := outcomesAtOnce; count == outcomesAtOnce; {
 			part, err := from.Outcomes(ctx, subscription, after, outcomesAtOnce)
 			if err != nil {
 				yield(fund.Ended{}, err)
@@ -155,9 +161,7 @@ func EachOutcome(ctx context.Context, from outcomes.Source, subscription string,
 					return
 				}
 			}
-			if len(part) < outcomesAtOnce {
-				return
-			}
+			count = len(part)
 		}
 	}
 }
