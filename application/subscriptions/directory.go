@@ -1,6 +1,7 @@
 package subscriptions
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -73,10 +74,7 @@ func (d *Directory) Find(ctx context.Context, presented string) (*subscription.S
 // Name returns the name of the subscription that has the key, in any state. It reads the copy
 // in memory, which Find has just tried to refresh for an unknown key.
 func (d *Directory) Name(presented string) string {
-	if found := d.current.Load().byKey[subscription.HashOf(presented)]; found != nil {
-		return found.Name
-	}
-	return ""
+	return cmp.Or(d.current.Load().byKey[subscription.HashOf(presented)], new(subscription.Subscription)).Name
 }
 
 // KeyEnds calls found for each key that expires and whose subscription is active.
@@ -150,7 +148,11 @@ func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapsh
 		}
 	}
 	// All callers share the refresh, so it must not end with this caller's context.
-	return d.refresh(context.WithoutCancel(ctx))
+	s, err := d.refresh(context.WithoutCancel(ctx))
+	if s == nil {
+		return nil, err
+	}
+	return s, nil // Refresh reports the subscriptions that cannot be read
 }
 
 // isWithin reports whether an instant is less than age ago. It returns false for an instant in
@@ -165,21 +167,20 @@ func (d *Directory) refresh(ctx context.Context) (*snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxRead)
 	defer cancel()
 	all, err := d.repository.All(ctx)
-	d.failedAt, d.failure = d.now(), err
-	if err != nil {
+	if d.failure = nil; err != nil && len(all) == 0 {
+		d.failedAt, d.failure = d.now(), err
 		return nil, err
 	}
 	s := &snapshot{byKey: make(map[subscription.Hash]*subscription.Subscription), read: read, keys: keys}
 	for _, each := range all {
-		s.byKey[each.PrimaryHash] = each
-		s.byKey[each.SecondaryHash] = each
+		s.byKey[each.PrimaryHash], s.byKey[each.SecondaryHash] = each, each
 	}
 	d.current.Store(s)
-	return s, nil
+	return s, err
 }
 
-// Refresh reads the subscriptions again, so that callers do not have to wait for a refresh. If
-// the copy becomes too old, Find refreshes it itself.
+// Refresh reads the subscriptions again, so that Find does not have to. The error also says
+// which subscriptions cannot be read: no key opens them.
 func (d *Directory) Refresh(ctx context.Context) error {
 	d.refreshing.Lock()
 	defer d.refreshing.Unlock()

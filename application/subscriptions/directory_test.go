@@ -2,6 +2,7 @@ package subscriptions_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -58,6 +59,36 @@ func TestAKeyOfThisProcessWorksAtOnce(t *testing.T) {
 	require.EqualValues(t, 3, o.reads.Load())
 	require.Empty(t, o.find("unknown"))
 	require.EqualValues(t, 3, o.reads.Load(), "another unknown key causes no read")
+}
+
+// partly is a repository with a subscription that cannot be read.
+type partly struct {
+	subscriptions.Repository
+	unreadable error
+}
+
+func (p partly) All(ctx context.Context) ([]*subscription.Subscription, error) {
+	all, _ := p.Repository.All(ctx)
+	return all, p.unreadable
+}
+
+// A subscription that cannot be read shuts out no other caller.
+func TestASubscriptionThatCannotBeReadStopsNoOther(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	key, _ := o.create("name")
+	damaged := errors.New("damaged")
+	directory := subscriptions.NewDirectory(partly{o, damaged}, o.clock.Now)
+	for range 3 {
+		found, err := directory.Find(t.Context(), key)
+		require.NoError(t, err)
+		require.Equal(t, "name", found.Name)
+		found, err = directory.Find(t.Context(), "unknown")
+		require.NoError(t, err)
+		require.Nil(t, found)
+		require.ErrorIs(t, directory.Refresh(t.Context()), damaged, "the service tells it")
+		o.clock.Advance(time.Minute)
+	}
 }
 
 func TestAChangeIsSeenWithinFiveSeconds(t *testing.T) {

@@ -24,7 +24,8 @@ import (
 // ctx ends before the commit, every method returns fault.Unavailable, and nothing was written.
 // If the connection was lost during the commit, the error is fault.Indeterminate.
 type Repository interface {
-	// All lists every subscription, also cancelled ones, in the byte order of their names.
+	// All lists every subscription, also cancelled ones, in the byte order of their names. It
+	// leaves out those that cannot be read, and returns the error with the others.
 	All(ctx context.Context) ([]*subscription.Subscription, error)
 	// Create adds a subscription. The error is ErrNameTaken if the name exists.
 	Create(ctx context.Context, s *subscription.Subscription) error
@@ -88,8 +89,7 @@ func (m *Manager) begin(ctx context.Context, action, name, details string) conte
 // NewManager returns a Manager that makes keys from random, which must be a
 // cryptographic source.
 func NewManager(repository Repository, random io.Reader) *Manager {
-	never := func() time.Time { return time.Time{} }
-	return &Manager{repository: repository, random: random, Now: never, Zone: time.UTC, KeyMade: func() {}}
+	return &Manager{repository: repository, random: random, Now: func() (never time.Time) { return never }, Zone: time.UTC, KeyMade: func() {}}
 }
 
 // Create makes an active subscription and returns its two keys. If fields have no operations,
@@ -103,10 +103,9 @@ func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) 
 	if err != nil {
 		return primary, secondary, err
 	}
-	if primary, err = m.regenerate(s, subscription.Primary); err != nil {
-		return primary, secondary, err
-	}
-	if secondary, err = m.regenerate(s, subscription.Secondary); err != nil {
+	primary, err1 := m.regenerate(s, subscription.Primary)
+	secondary, err2 := m.regenerate(s, subscription.Secondary)
+	if err := cmp.Or(err1, err2); err != nil {
 		return primary, secondary, err
 	}
 	s.Created = m.Now()

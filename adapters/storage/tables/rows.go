@@ -2,6 +2,7 @@ package tables
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -11,16 +12,15 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// AppendEntries converts the rows and appends the results.
-func AppendEntries[R, T any](entries []T, rows []R, entry func(*R) (T, error)) ([]T, error) {
+// AppendEntries appends the rows that can be converted, and returns the first error of others.
+func AppendEntries[R, T any](entries []T, rows []R, entry func(*R) (T, error)) (_ []T, first error) {
 	for i := range rows {
 		value, err := entry(&rows[i])
-		if err != nil {
-			return entries, err
+		if first = cmp.Or(first, err); err == nil {
+			entries = append(entries, value)
 		}
-		entries = append(entries, value)
 	}
-	return entries, nil
+	return entries, first
 }
 
 // InTurn runs the steps in order until one fails.
