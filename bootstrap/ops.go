@@ -181,7 +181,10 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 		return nil, err
 	}
 	office, from := *p.Office, reads.Backoffice // writes still use the database of the service
-	office.Reader, office.Lookups, office.Evidence, office.Outcomes = from.Reader, from.Lookups, from.Evidence, from.Outcomes
+	office.Reader, office.Lookups, office.Outcomes = from.Reader, from.Lookups, from.Outcomes
+	if settings.DSN == "" { // a standby may be behind the newest checkpoint: its log would look cut
+		office.Evidence = from.Evidence
+	}
 	o := operator.Options{
 		Office: &office, Corrector: p.Office, Subscriptions: p.Manager,
 		Checks: readiness.Results, Zone: w.zone, Machine: w.now, Bank: w.bank,
@@ -217,10 +220,7 @@ func consoleStore(lc fx.Lifecycle, w setup, s *store.Store) (*store.Store, error
 	if w.database != nil || (!isBuiltIn && dsn == "") {
 		return s, nil
 	}
-	storage.MaxConnections, storage.StatementTimeout = 2, 2*time.Second
-	if dsn != "" {
-		storage.DSN = dsn
-	}
+	storage.MaxConnections, storage.StatementTimeout, storage.DSN = 2, 2*time.Second, cmp.Or(dsn, storage.DSN)
 	explain := func(err error) error {
 		if err != nil {
 			err = fmt.Errorf("open the database of the console: %w", err)

@@ -56,9 +56,7 @@ func SandboxSettings(folder string) Settings {
 	s := DefaultSettings()
 	s.Storage.DSN = Secret(filepath.Join(folder, "sandbox.db"))
 	s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", ""
-	s.HTTP.Docs = false
-	s.TLS.Mode = TLSOff
-	s.Log.Level = "error"
+	s.HTTP.Docs, s.TLS.Mode, s.Log.Level = false, TLSOff, "error"
 	return s
 }
 

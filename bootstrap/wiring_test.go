@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -25,6 +26,7 @@ import (
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -208,6 +210,45 @@ func TestTheConsoleCorrectsWhereTheServiceWrites(t *testing.T) {
 	isEmpty, err := backoffice.IsEmpty(t.Context(), given.Office.Reader)
 	require.NoError(t, err)
 	require.True(t, isEmpty, "the console reads the standby")
+	require.NoError(t, app.Close(t.Context()))
+}
+
+// A standby is a moment behind the newest checkpoint. Its log is shorter, and nobody has cut it.
+func TestTheConsoleVerifiesWhereTheServiceWrites(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.DSN = bootstrap.Secret(filepath.Join(folder, "bankingapi.db"))
+	settings.Settlement.Enabled, settings.Trail.Interval = false, 0
+	var given operator.Options
+	open := func() *bootstrap.App {
+		app, err := bootstrap.Open(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()),
+			bootstrap.WithConsole(func(o operator.Options) operator.Console { given = o; return console.Open(o) }))
+		require.NoError(t, err)
+		return app
+	}
+	seal := func(app *bootstrap.App, subscriber string) {
+		t.Helper()
+		manager, err := app.Manager(t.Context())
+		require.NoError(t, err)
+		_, _, err = manager.Create(t.Context(), subscription.Subscription{Name: subscriber})
+		require.NoError(t, err)
+		keeper, err := app.Trail()
+		require.NoError(t, err)
+		_, err = keeper.Checkpoint(t.Context())
+		require.NoError(t, err)
+	}
+	app, standby := open(), filepath.Join(folder, "standby.db")
+	seal(app, "first")
+	require.NoError(t, app.Backup(t.Context(), standby))
+	require.NoError(t, app.Close(t.Context()))
+
+	settings.Console.Enabled, settings.Console.DSN = true, bootstrap.Secret(standby)
+	app = open()
+	seal(app, "second")
+	proof, err := given.Office.Verify(t.Context(), nil, backoffice.Watch{Found: func(f backoffice.Finding) { t.Error(f) }})
+	require.NoError(t, err)
+	require.Greater(t, proof.Batches, int64(1))
 	require.NoError(t, app.Close(t.Context()))
 }
 
