@@ -156,12 +156,10 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 // server is empty, the base URL is http.public_url. If both are empty, the document applies to
 // the service that served it.
 func OpenAPIDocument(s Settings, version, server string) ([]byte, error) {
-	o := openAPIOptions(s)
-	if server != "" {
-		if !settings.IsHTTPURL(server) {
-			return nil, fmt.Errorf("the server must be an http or https URL, like https://bank.example: %q", server)
-		}
-		o.Server = server
+	if server != "" && !settings.IsHTTPURL(server) {
+		return nil, fmt.Errorf("the server must be an http or https URL, like https://bank.example: %q", server)
 	}
+	o := openAPIOptions(s)
+	o.Server = cmp.Or(server, o.Server)
 	return o.Document(version)
 }

@@ -102,8 +102,8 @@ func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 		app.graph = graph
 		return app, nil
 	}
-	if o.opened != nil {
-		err = errors.Join(err, o.opened.Close())
+	for _, undo := range o.undo {
+		err = errors.Join(err, undo())
 	}
 	return nil, err
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -265,9 +266,13 @@ func TestFailedStartClosesTheStorage(t *testing.T) {
 				s.Schema = &lateSchema{failures: 1}
 			})
 			settings := bootstrap.DefaultSettings()
-			_, err := bootstrap.Open(ctx(t), settings, bootstrap.WithDatabase(m.ports), bootstrap.WithLogger(zap.NewNop()))
+			registry := prometheus.NewRegistry()
+			_, err := bootstrap.Open(ctx(t), settings, bootstrap.WithDatabase(m.ports), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry))
 			require.Error(t, err)
 			require.True(t, m.closed.Load())
+			left, err := registry.Gather()
+			require.NoError(t, err)
+			require.Zero(t, len(left), "the next attempt has the same registry")
 		})
 	}
 }

@@ -80,6 +80,7 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, 
 	metrics, err := telemetry.NewMetrics(w.registerer, o)
 	if err == nil {
 		lc.Append(fx.StopHook(metrics.Close))
+		w.undo = append(w.undo, func() error { metrics.Close(); return nil })
 	}
 	return metrics, err
 }

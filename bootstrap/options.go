@@ -56,9 +56,9 @@ type options struct {
 	console  func(operator.Options) operator.Console
 	sandbox  func(operator.SandboxOptions) operator.SandboxPart
 	docs     func(openapi.Guide) (map[string]http.Handler, error)
-	// parts are options for the graph. opened is the storage of the graph.
+	// parts are options for the graph. undo is what a failed start must undo.
 	parts   []fx.Option
-	opened  *store.Store
+	undo    []func() error
 	changes []func(*Settings)
 	// consoleLink receives the one-time links of the console.
 	consoleLink func(string)

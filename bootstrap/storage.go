@@ -39,7 +39,7 @@ func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 		return nil, err
 	}
 	s.Close = sync.OnceValue(s.Close)
-	w.opened = s
+	w.undo = append(w.undo, s.Close)
 	lc.Append(fx.StopHook(s.Close)) // runs also if the start fails
 	lc.Append(fx.StartHook(s.Start))
 	if w.world != nil {
