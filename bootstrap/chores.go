@@ -41,7 +41,7 @@ func (a background) chores() []chore {
 		{true, subscriptions.RefreshEvery, true, zap.WarnLevel, "subscriptions could not be read", p.Directory.Refresh},
 		{true, time.Minute, true, zap.WarnLevel, usageFailed, func(ctx context.Context) error { return p.Directory.KeepUsage(ctx, p.Store.Usage) }},
 		{isService, time.Second, true, zap.WarnLevel, requestsFailed, p.Requests.Write},
-		{isService, 10 * time.Minute, true, zap.WarnLevel, "old entries of the log of requests could not be deleted", p.Requests.Forget},
+		{isService, 10 * time.Minute, true, zap.WarnLevel, "old entries of the log of requests could not be deleted", a.forgetRequests},
 		{true, time.Second, true, zap.DebugLevel, "lookups could not be prepared: they are slower", p.Store.Index},
 		{s.Trail.Interval > 0, s.Trail.Interval, false, zap.WarnLevel, "the trail could not be sealed: it waits", p.Trail.Round},
 		{isService, risksEvery, false, zap.DebugLevel, "the database could not be asked what may lose data", a.tellRisks()},
@@ -136,6 +136,14 @@ func (a background) watch() func(context.Context) error {
 	}
 }
 
+// forgetRequests deletes old requests from the log. To a clock that is ahead, all would be old.
+func (a background) forgetRequests(ctx context.Context) error {
+	if err := a.parts.Office.CheckClock(ctx); err != nil {
+		return err
+	}
+	return a.parts.Requests.Forget(ctx)
+}
+
 // eraseOldMessages erases the personal data of old messages, once a day is over.
 func (a background) eraseOldMessages(ctx context.Context) error {
 	erased, err := a.parts.Office.KeepFor(ctx, a.settings.Retention.Notifications)
@@ -152,18 +160,17 @@ const countShare = 100
 // settleDueSales returns a chore that settles, and itself reports errors and remaining sales.
 func (a background) settleDueSales() func(context.Context) error {
 	p := a.parts
-	settle := func(ctx context.Context) (buyfund.Settlement, error) {
-		if _, err := a.checkClock(ctx, p.Store); err != nil {
-			return buyfund.Settlement{}, err
-		}
-		return p.Buyer.SettleDue(ctx)
-	}
+	settle := p.Buyer.SettleDue
 	if p.Sandbox != nil {
 		settle = p.Sandbox.SettleDue
 	}
 	var count time.Time // the time of the next count of the due sales
 	return func(ctx context.Context) error {
-		settled, err := settle(ctx)
+		var settled buyfund.Settlement
+		err := p.Office.CheckClock(ctx)
+		if err == nil {
+			settled, err = settle(ctx)
+		}
 		if ctx.Err() != nil {
 			return nil
 		}

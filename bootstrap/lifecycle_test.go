@@ -20,6 +20,7 @@ import (
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/console"
 	"bankingapi/adapters/httpapi/docs"
+	"bankingapi/application/requestlog"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/decimal"
@@ -421,4 +422,36 @@ func TestAServiceWhoseClockIsAheadDoesNotSettle(t *testing.T) {
 	office, err := app.Backoffice(t.Context())
 	require.NoError(t, err)
 	require.ErrorContains(t, office.CheckClock(t.Context()), "ahead of the clock of the database")
+}
+
+// Nor does it delete the log of requests: to it all entries would be old.
+func TestAServiceWhoseClockIsAheadForgetsNoRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var skew atomic.Int64
+		log := new(forgetful)
+		newMemory(func(s *store.Store) {
+			s.Requests = log
+			s.Clock = func(context.Context, string) (now, newest time.Time, err error) {
+				return time.Now().Add(-time.Duration(skew.Load())), newest, nil
+			}
+		}).open(t, nil)
+		for _, ahead := range []time.Duration{0, 30 * 24 * time.Hour, 0} {
+			skew.Store(int64(ahead))
+			log.rounds.Store(0)
+			time.Sleep(11 * time.Minute) // the service forgets every ten
+			require.Equal(t, ahead == 0, log.rounds.Load() > 0)
+		}
+	})
+}
+
+// forgetful counts how often it was told to forget.
+type forgetful struct {
+	requestlog.Storage
+	rounds atomic.Int64
+}
+
+func (f *forgetful) Forget(context.Context, time.Time, int) error {
+	f.rounds.Add(1)
+	return nil
 }

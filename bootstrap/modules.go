@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"strconv"
@@ -92,9 +93,7 @@ type hostParts struct {
 // addTo adds the values of the host to the options. Values in the options take precedence.
 func (h hostParts) addTo(o *options) {
 	Options(h.Options...)(o)
-	if o.logger == nil {
-		o.logger = h.Logger
-	}
+	o.logger = cmp.Or(o.logger, h.Logger)
 	if o.registerer == nil {
 		o.registerer = orNil(h.Registerer)
 	}
@@ -135,11 +134,7 @@ const usageFailed = "the last use of keys could not be written"
 func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Manager) *subscriptions.Directory {
 	d := subscriptions.NewDirectory(s.Subscriptions, w.now)
 	m.KeyMade = d.KeyMade
-	lc.Append(fx.StopHook(func(ctx context.Context) {
-		if err := d.KeepUsage(ctx, s.Usage); err != nil {
-			w.log.Warn(usageFailed, zap.Error(err))
-		}
-	}))
+	lc.Append(w.lastly(usageFailed, func(ctx context.Context) error { return d.KeepUsage(ctx, s.Usage) }))
 	return d
 }
 
@@ -149,11 +144,7 @@ const requestsFailed = "errors and repeats could not be written to the log of re
 // newRequestLog makes the log of requests. Its stop hook writes the last requests.
 func newRequestLog(lc fx.Lifecycle, w *setup, s *store.Store) *requestlog.Log {
 	l := requestlog.New(s.Requests, w.acts)
-	lc.Append(fx.StopHook(func(ctx context.Context) {
-		if err := l.Write(ctx); err != nil {
-			w.log.Warn(requestsFailed, zap.Error(err))
-		}
-	}))
+	lc.Append(w.lastly(requestsFailed, l.Write))
 	return l
 }
 
@@ -188,12 +179,9 @@ func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.M
 func (u *useCases) on(s *store.Store, calendar *buyfund.Calendar) (*addpush.Adder, *buyfund.Buyer, error) {
 	buy := u.buyOptions
 	buy.Calendar = calendar
-	adder, err := addpush.New(s.Inboxes, u.addOptions)
-	if err != nil {
-		return nil, nil, err
-	}
-	buyer, err := buyfund.New(s.Books, buy)
-	return adder, buyer, err
+	adder, errAdd := addpush.New(s.Inboxes, u.addOptions)
+	buyer, errBuy := buyfund.New(s.Books, buy)
+	return adder, buyer, cmp.Or(errAdd, errBuy)
 }
 
 func newOutcomes(s *store.Store) *outcomes.Feed { return outcomes.New(s.Backoffice.Outcomes) }

@@ -46,12 +46,20 @@ func (w *setup) begin(lc fx.Lifecycle) (err error) {
 			}
 		},
 	})
-	lc.Append(fx.StartStopHook(w.tracing.Start, func(ctx context.Context) {
-		if err := w.tracing.Close(context.WithoutCancel(ctx)); err != nil { // Close has its own timeout
-			w.log.Warn("the last traces are lost", zap.Error(err))
-		}
+	lc.Append(fx.StartHook(w.tracing.Start))
+	lc.Append(w.lastly("the last traces are lost", func(ctx context.Context) error {
+		return w.tracing.Close(context.WithoutCancel(ctx)) // it has its own timeout
 	}))
 	return err
+}
+
+// lastly does something when the service stops, and logs an error with this message.
+func (w *setup) lastly(failed string, do func(context.Context) error) fx.Hook {
+	return fx.StopHook(func(ctx context.Context) {
+		if err := do(ctx); err != nil {
+			w.log.Warn(failed, zap.Error(err))
+		}
+	})
 }
 
 // end runs as the last step of the stop.
