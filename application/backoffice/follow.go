@@ -34,9 +34,9 @@ type Follower struct {
 	Idle func() error
 }
 
-// inFlight is how much older than its commit an ID may be: the maximum time of a request, unless
-// http.write_timeout is longer, and the difference between the clocks of replicas.
-const inFlight = time.Minute
+// InFlight is how much older than its commit an ID or a posting may be: the maximum time of a
+// request, unless http.write_timeout is longer, and the difference between clocks of replicas.
+const InFlight = time.Minute
 
 // Sales yields the rows of Reader.Sales, and then new rows until ctx ends.
 func (f Follower) Sales(ctx context.Context, query Query) iter.Seq2[fund.SaleEntry, error] {
@@ -125,7 +125,7 @@ func newRows[T any](ctx context.Context, f Follower, query Query, read func(cont
 				now = at
 			}
 		}
-		next := FirstID(now.Add(-inFlight))
+		next := FirstID(now.Add(-InFlight))
 		for row, err := range read(ctx, query) {
 			at := place(&row)
 			if yielded[at] {

@@ -65,8 +65,8 @@ type ImportOptions struct {
 	// DryRun does everything except the commit, so that nothing is written.
 	DryRun bool
 	// AsOf is the time at which the positions of the file were true. If a position that the
-	// import changes had sales or reversals since then, the error is *SoldSince and nothing is
-	// written. The zero time disables this check.
+	// import changes had sales or reversals since InFlight before then, the error is *SoldSince
+	// and nothing is written. The zero time disables this check.
 	AsOf time.Time
 	// PriceChangeLimit is the maximum difference in percent between a new price and the newest
 	// price of the fund of an earlier day, in the same currency. 0 means no limit.
@@ -88,7 +88,7 @@ type SoldSince struct {
 
 // Error names the line.
 func (s *SoldSince) Error() string {
-	return fmt.Sprintf("line %d: the position had sales since the moment of the file", s.Line)
+	return fmt.Sprintf("line %d: the position had sales since a minute before the moment of the file", s.Line)
 }
 
 // Imported counts the lines of an import by what they changed in the book.

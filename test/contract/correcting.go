@@ -274,6 +274,10 @@ func testSoldSince(t *testing.T, o office) {
 	require.Equal(t, &backoffice.SoldSince{Line: 3}, err)
 	_, err = o.Imports.Accounts(ctx, lines(fund.Account{Key: accountOf(2), Balance: money.New(5, lira)}), asOf(0x111, 0))
 	require.Equal(t, &backoffice.SoldSince{Line: 2}, err)
+	// A sale is dated before it is stored, by the clock of a replica.
+	inFlight := backoffice.ImportOptions{ID: id(0x113), AsOf: at(24).Add(50 * time.Second)}
+	_, err = o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 5}), inFlight)
+	require.Equal(t, &backoffice.SoldSince{Line: 2}, err)
 	equal(t, before, o.postings(backoffice.Query{}))
 
 	o.done(o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 5}), asOf(0x112, 49)))

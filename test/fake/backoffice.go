@@ -241,7 +241,7 @@ func (s *Store) soldSince(since time.Time, lines int, of func(i int, p *fund.Pos
 	for i := range lines {
 		for j := range s.postings {
 			p := &s.postings[j]
-			if (p.Kind == fund.SalePosting || p.Kind == fund.ReversalPosting) && !p.PostedAt.Before(since) {
+			if (p.Kind == fund.SalePosting || p.Kind == fund.ReversalPosting) && !p.PostedAt.Before(since.Add(-backoffice.InFlight)) {
 				if line, same := of(i, p); same {
 					return &backoffice.SoldSince{Line: line}
 				}

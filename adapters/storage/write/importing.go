@@ -157,9 +157,9 @@ func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.
 var errNoRoom = errors.New("the table leaves no room for changes")
 
 // checkSoldSince rejects an import that changed a position if a sale or a reversal has also
-// changed this position since the moment of the file. The error names the first such line. The
-// changed positions are locked, so no new sale can come in between. key has the columns that
-// name a position in its postings of this leg.
+// changed this position since the moment of the file, or could have been in flight then. The
+// error names the first such line. The changed positions are locked, so no new sale can come in
+// between. key has the columns that name a position in its postings of this leg.
 func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o backoffice.ImportOptions, leg int, key string) error {
 	if o.AsOf.IsZero() {
 		return nil
@@ -172,7 +172,7 @@ func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o ba
 			leg, fund.AdjustmentPosting, key, i.AllPostings.Name, fund.SalePosting, fund.ReversalPosting),
 		Order: "t.position",
 	})
-	sold, err := tables.LookUp(ctx, session, first, tables.PostingRow{OperationID: batch.UUID(o.ID), PostedAt: batch.Instant{Time: tables.Microsecond(o.AsOf)}})
+	sold, err := tables.LookUp(ctx, session, first, tables.PostingRow{OperationID: batch.UUID(o.ID), PostedAt: batch.Instant{Time: tables.Microsecond(o.AsOf.Add(-backoffice.InFlight))}})
 	if err == nil && sold != nil {
 		err = batch.FailureError{Failure: batch.Refused, Cause: &backoffice.SoldSince{Line: sold.Position}}
 	}
