@@ -43,7 +43,9 @@ type calendar struct {
 // NewCalendar returns a calendar that reads its closed days from days. always has the rules
 // that do not come from storage. now returns the time of the service, not the time of the bank.
 func NewCalendar(days ClosedDays, always fund.Calendar, now func() time.Time) *Calendar {
-	return &Calendar{days: days, always: always, now: now, reading: make(chan struct{}, 1)}
+	c := &Calendar{days: days, always: always, now: now, reading: make(chan struct{}, 1)}
+	c.Forget()
+	return c
 }
 
 // From returns a calendar that starts with the same copy and reads from days when the copy is
@@ -84,12 +86,9 @@ func (c *Calendar) Current(ctx context.Context) (*fund.Calendar, error) {
 }
 
 // Forget makes the next call of Current read the calendar again.
-func (c *Calendar) Forget() { c.current.Store(nil) }
+func (c *Calendar) Forget() { c.current.Store(new(calendar)) }
 
 func (c *Calendar) isFresh(kept *calendar) bool {
-	if kept == nil {
-		return false
-	}
 	age := c.now().Sub(kept.read)
 	return 0 <= age && age < calendarAge
 }

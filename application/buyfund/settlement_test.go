@@ -730,6 +730,33 @@ func TestAForecastSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	b.settles(buyfund.Settlement{Completed: 500, Failed: 100})
 }
 
+// With OfTheDay the funds are settled one after the other. A forecast goes by day and ID.
+func TestAnArrayIsSettledWithItsFirstFund(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{options: ofTheDay})
+	silver := fund.Fund{IMKBCode: "SLV", HolderCorporationName: "Holder"}
+	b.store.PutPrices(fund.Price{ID: 7, Fund: silver, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(-1)})
+	b.store.PutHoldings(fund.Holding{Key: holding(1001, silver), Units: 1_000_000})
+	ofSilver := sale("1", on(today(1)), func(f *fund.SaleFields) { f.FundToProcess.IMKBCode, f.FundToProcess.PriceID = "SLV", number("7") })
+	requireOutcome(t, recorded, b.mustBuy("silver", ofSilver))
+	requireOutcome(t, recorded, b.mustBuy("both", sale("1", on(today(1))), ofSilver))
+	b.store.PutPrices(
+		fund.Price{ID: 8, Fund: silver, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(1)},
+		fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
+	b.clock.Set(midnight(1))
+	var forecast, settled []operation.State
+	for s, err := range b.Forecast(t.Context(), today(1)) {
+		require.NoError(t, err)
+		forecast = append(forecast, s.State)
+	}
+	b.settles(buyfund.Settlement{Completed: 1, Failed: 1})
+	for _, s := range b.store.Sales() {
+		settled = append(settled, s.State)
+	}
+	require.Equal(t, []operation.State{operation.Completed, operation.Failed, operation.Failed}, forecast)
+	require.Equal(t, []operation.State{operation.Failed, operation.Completed, operation.Completed}, settled)
+}
+
 // mute are books that do not list what is due.
 type mute struct{ buyfund.Books }
 
