@@ -455,3 +455,28 @@ func (f *forgetful) Forget(context.Context, time.Time, int) error {
 	f.rounds.Add(1)
 	return nil
 }
+
+// If the context ends while the service starts, everything that has started is closed.
+func TestAStartThatIsCutShortLeavesNothing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var open, closed atomic.Int64
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.Driver, settings.Console.Enabled, settings.Console.DSN = "memory", true, "standby"
+	settings.Telemetry.OTLPEndpoint = "http://127.0.0.1:1" // TestMain finds its goroutine
+	_, err := bootstrap.Open(ctx, settings, pages, bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithDriver("memory", func(_ context.Context, o store.Options) (*store.Store, error) {
+			ports := fake.NewStore().Ports(nil, o.Now)
+			ports.Start = func(context.Context) error {
+				if open.Add(1); o.DSN == "standby" {
+					cancel()
+				}
+				return nil
+			}
+			ports.Close = func() error { closed.Add(1); return nil }
+			return ports, nil
+		}))
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualValues(t, 2, open.Load())
+	require.EqualValues(t, 2, closed.Load())
+}

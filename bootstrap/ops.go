@@ -47,9 +47,9 @@ func (w *setup) begin(lc fx.Lifecycle) (err error) {
 		},
 	})
 	lc.Append(fx.StartHook(w.tracing.Start))
-	lc.Append(w.lastly("the last traces are lost", func(ctx context.Context) error {
-		return w.tracing.Close(context.WithoutCancel(ctx)) // it has its own timeout
-	}))
+	end := func(ctx context.Context) error { return w.tracing.Close(context.WithoutCancel(ctx)) } // it has its own timeout
+	lc.Append(w.lastly("the last traces are lost", end))
+	w.undo = append(w.undo, func() error { return end(context.Background()) })
 	return err
 }
 
@@ -220,13 +220,11 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 	return console, nil
 }
 
-// consoleStore opens the database of console.dsn, or opens the database of the service a second
-// time. So the lists of the console take no connection from the API. A storage of the host
-// cannot be opened twice: the console shares it.
+// consoleStore opens console.dsn, or the database of the service a second time. So the lists of
+// the console take no connection from the API. The console shares a storage of the host.
 func consoleStore(lc fx.Lifecycle, w setup, s *store.Store) (*store.Store, error) {
 	storage, dsn := &w.settings.Storage, w.settings.Console.DSN
-	isBuiltIn := storage.Driver == SQLite || storage.Driver == Postgres
-	if w.database != nil || (!isBuiltIn && dsn == "") {
+	if w.database != nil || dsn == "" && storage.Driver != SQLite && storage.Driver != Postgres {
 		return s, nil
 	}
 	storage.MaxConnections, storage.StatementTimeout, storage.DSN = 2, 2*time.Second, cmp.Or(dsn, storage.DSN)
@@ -240,7 +238,9 @@ func consoleStore(lc fx.Lifecycle, w setup, s *store.Store) (*store.Store, error
 	if err != nil {
 		return nil, explain(err)
 	}
-	lc.Append(fx.StopHook(sync.OnceValue(reads.Close)))
+	reads.Close = sync.OnceValue(reads.Close)
+	w.undo = append(w.undo, reads.Close)
+	lc.Append(fx.StopHook(reads.Close))
 	lc.Append(fx.StartHook(func(ctx context.Context) error { return explain(reads.Start(ctx)) }))
 	return reads, nil
 }
