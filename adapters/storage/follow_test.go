@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"context"
+	"iter"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/testdb"
 )
@@ -102,6 +104,52 @@ func TestAFollowerOfAStorageThatIsBehind(t *testing.T) {
 			seen = append(seen, row.ID)
 		}
 		require.Equal(t, []operation.ID{at(1), at(-30), at(2)}, seen)
+	})
+}
+
+// countedSales counts the rows that a follower reads, without the newest one.
+type countedSales struct {
+	backoffice.Reader
+	rows int
+}
+
+func (c *countedSales) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
+	return func(yield func(fund.SaleEntry, error) bool) {
+		for s, err := range c.Reader.Sales(ctx, q) {
+			if q.Order != backoffice.Newest {
+				c.rows++
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// If nothing comes for a while, a follower reads no row again.
+func TestAFollowerOfAQuietBook(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b := newBank(t, s, 1)
+		b.sell(operation.Completed, order(backoffice.FirstID(now), "", sale(1, 1, 1)))
+		for later, want := range map[time.Duration]int{time.Minute: 3, time.Hour: 1} {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			reader, polls := &countedSales{Reader: s.Backoffice.Reader}, 0
+			follower := backoffice.Follower{
+				Reader: reader, Outcomes: s.Backoffice.Outcomes, Now: func() time.Time { return now.Add(later) }, Every: time.Millisecond,
+				Idle: func() error {
+					if polls++; polls == 3 {
+						stop()
+					}
+					return nil
+				},
+			}
+			for _, err := range follower.Sales(ctx, backoffice.Query{}) {
+				require.NoError(t, err)
+			}
+			require.Equal(t, want, reader.rows, later)
+		}
 	})
 }
 

@@ -19,9 +19,9 @@ import (
 // read may come twice with the same values.
 //
 // The ID of an operation is made before the commit, so rows do not come in the order of their
-// IDs. A Follower reads the IDs of the last minute again each time, and remembers which rows of
-// that time it has yielded. It misses a row whose ID is more than a minute older than its
-// commit.
+// IDs. A Follower reads the minute before the newest row again each time, and remembers which
+// rows of that time it has yielded. It misses a row whose ID is more than a minute older than
+// its commit.
 type Follower struct {
 	Reader
 	// Outcomes reads the outcomes of the same storage.
@@ -118,10 +118,10 @@ func newRows[T any](ctx context.Context, f Follower, query Query, read func(cont
 	yielded := make(map[Cursor]bool) // has the rows that the next read may yield again
 	return func(yield func(T, error) bool) {
 		// A row that this read cannot see yet has no ID before next. The newest row tells the time
-		// too: the storage may be a standby that is behind, or written by a clock that is behind.
+		// too, as a standby or the clock of a replica may be behind, unless it is ten minutes old.
 		now := f.Now()
-		for newest := range read(ctx, Query{Order: Newest, Limit: 1}) { // its ID is zero after an error
-			if at := place(&newest).OperationID.Time(); at.Before(now) {
+		for newest, err := range read(ctx, Query{Order: Newest, Limit: 1}) {
+			if at := place(&newest).OperationID.Time(); err != nil || at.Before(now) && now.Sub(at) < 10*InFlight {
 				now = at
 			}
 		}
