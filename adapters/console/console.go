@@ -11,8 +11,8 @@
 // whole session, encrypted: replicas with the same key share it.
 //
 // The console takes little from the API: at most two requests read at a time, a page for at
-// most two seconds. A download or the check of the book holds one of the two places until it
-// ends. If the API is busy, the place then pauses. Lists are read page by page.
+// most two seconds. One download or check of the book runs at a time, and holds one of the two
+// places until it ends. If the API is busy, the place then pauses. Lists are read page by page.
 package console
 
 import (
@@ -45,11 +45,11 @@ type Console struct {
 	origins   http.CrossOriginProtection
 	// reading has two places. A request holds one of them while it reads.
 	reading chan struct{}
-	// downloading has the IDs of the sessions that download. Each session may hold one place.
-	downloading sync.Map
-	proof       proof
-	glance      glance
-	health      health
+	// long is locked by a download or a check of the book: pages have the other place.
+	long   sync.Mutex
+	proof  proof
+	glance glance
+	health health
 }
 
 // Open returns the console. It is an argument of bootstrap.WithConsole.

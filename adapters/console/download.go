@@ -30,9 +30,9 @@ type limits struct{ part, whole time.Duration }
 var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 
 // download sends a whole list as a file: csv, excel, or ndjson with the columns as members. It
-// masks values like the page. It streams, and a session may have one download at a time. rows
-// must use the context of the HTTP request, which may take longer than a page. The audit
-// records the download before the first row is sent, and the number of rows afterwards.
+// masks values like the page. It streams, and one download runs at a time. rows must use the
+// context of the HTTP request, which may take longer than a page. The audit records the
+// download before the first row is sent, and the number of rows afterwards.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows iter.Seq2[T, error]) (any, error) {
 	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", limits: downloadLimits}
 	style, how := bookfile.Style{Format: bookfile.Spreadsheet, Zone: q.Zone, Mask: q.Mask, Rows: new(int64)}, "csv"
@@ -44,10 +44,10 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 		style.Format, how = bookfile.Excel, "excel"
 	}
 	f.write = func(w *bufio.Writer) error {
-		if _, other := q.console.downloading.LoadOrStore(q.session.ID, true); other {
+		if !q.console.long.TryLock() {
 			return errLong
 		}
-		defer q.console.downloading.Delete(q.session.ID)
+		defer q.console.long.Unlock()
 		shown := ", masked,"
 		if q.Revealed() {
 			shown = ", in full,"

@@ -181,14 +181,14 @@ func TestAPanicBesideThePages(t *testing.T) {
 	session := o.console.sessions.begin(r, "operator")
 	_, err := startProof(&request{Options: &o.console.o, viewer: o.console.viewer(session), console: o.console, r: r})
 	require.NoError(t, err)
-	o.console.proof.done.Wait()
+	<-o.console.proof.done
 	require.ErrorContains(t, <-failed, "panic of type string")
 	require.True(t, o.console.proof.now().Failed)
 
 	o.strike.Store(nil)
 	_, err = startProof(&request{Options: &o.console.o, viewer: o.console.viewer(session), console: o.console, r: r})
 	require.NoError(t, err)
-	o.console.proof.done.Wait()
+	<-o.console.proof.done
 	_, body := o.get("proof")
 	require.Contains(t, body, "The trail was not compared: This storage keeps no trail.")
 }

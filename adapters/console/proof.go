@@ -15,7 +15,7 @@ type proof struct {
 	mu     sync.Mutex
 	run    proofRun
 	cancel context.CancelFunc
-	done   sync.WaitGroup
+	done   chan struct{} // closed at the end of the run; nil before the first run
 }
 
 // proofRun is a check of the book. Ended is the zero time while it runs.
@@ -65,17 +65,20 @@ func startProof(q *request) (any, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.run.Running() {
-		return nil, errBusy
+	if !c.long.TryLock() {
+		return nil, errLong
 	}
 	ctx, cancel := context.WithCancel(q.by(context.Background(), ""))
-	p.cancel, p.run = cancel, proofRun{By: q.Name, Began: c.o.Machine()}
+	done := make(chan struct{})
+	p.cancel, p.done, p.run = cancel, done, proofRun{By: q.Name, Began: c.o.Machine()}
 	update := func(change func(*proofRun)) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		change(&p.run)
 	}
-	p.done.Go(func() {
+	go func() {
+		defer close(done)
+		defer c.long.Unlock()
 		var result backoffice.Proof
 		err := c.inTurn(ctx, func() (err error) {
 			result, err = c.o.Office.Verify(ctx, nil, backoffice.Watch{
@@ -92,17 +95,18 @@ func startProof(q *request) (any, error) {
 		update(func(r *proofRun) {
 			r.Result, r.Stopped, r.Failed, r.Ended = result, ctx.Err() != nil, err != nil, c.o.Machine()
 		})
-	})
+	}()
 	return q.redirect("/console/proof")
 }
 
 func (p *proof) stop() {
 	p.mu.Lock()
-	if p.cancel != nil {
-		p.cancel()
-	}
+	cancel, done := p.cancel, p.done
 	p.mu.Unlock()
-	p.done.Wait()
+	if done != nil {
+		cancel()
+		<-done
+	}
 }
 
 func exportProof(q *request) (any, error) {

@@ -85,7 +85,7 @@ var (
 	errConfirm   = &problem{http.StatusBadRequest, "Nothing was changed: tick the box to confirm."}
 	errSent      = &problem{http.StatusConflict, "This form was sent before. Nothing more was done."}
 	errBusy      = &problem{http.StatusServiceUnavailable, "Other pages are being read: try again in a moment."}
-	errLong      = &problem{http.StatusServiceUnavailable, "A download of yours runs: try again in a moment."}
+	errLong      = &problem{http.StatusServiceUnavailable, "A download or a check of the book runs: try again when it has ended."}
 	errSlow      = &problem{http.StatusServiceUnavailable, "The answer took longer than 2 seconds, so the console stopped reading."}
 	errUnknown   = &problem{http.StatusServiceUnavailable, "The database was lost at the end, so it is not known whether this was done. Look at the page of what you changed before you do it again."}
 	errStorage   = &problem{http.StatusServiceUnavailable, "The database cannot be used now."}

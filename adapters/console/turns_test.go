@@ -1,14 +1,17 @@
 package console
 
 import (
+	"errors"
 	"iter"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/bookfile"
@@ -23,21 +26,54 @@ func (c *Console) asked(t *testing.T, s *session, form url.Values) *request {
 	return &request{Options: &c.o, viewer: c.viewer(s), Page: &page{Title: "File"}, console: c, r: r, ctx: t.Context()}
 }
 
-// A session downloads one file at a time, and keeps no other session waiting.
-func TestASessionDownloadsOneFileAtATime(t *testing.T) {
+// What takes long runs alone, and leaves a place for the pages.
+func TestLongWorkLeavesAPlaceForPages(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	c := o.console
+	load := func(of string, rows iter.Seq2[string, error]) error {
+		return c.inTurn(t.Context(), func() error {
+			answer, err := download(c.asked(t, &session{ID: of}, nil), "file", []bookfile.Column[string]{{Name: "Text", Value: func(s *string) bookfile.Value { return bookfile.Text(*s) }}}, rows)
+			require.NoError(t, err)
+			return answer.(response)(httptest.NewRecorder())
+		})
+	}
+	check := func() error {
+		_, err := startProof(c.asked(t, &session{Name: "ayse"}, nil))
+		return err
+	}
+	whileItRuns := func(do func()) iter.Seq2[string, error] {
+		return func(yield func(string, error) bool) {
+			status, body := o.get("sales")
+			require.Equal(t, http.StatusOK, status, body)
+			do()
+			yield("row", nil)
+		}
+	}
+	require.NoError(t, load("ayse", whileItRuns(func() {
+		require.ErrorIs(t, load("mehmet", whileItRuns(func() {})), errLong)
+		require.ErrorIs(t, check(), errLong)
+	})))
+	require.NoError(t, load("mehmet", whileItRuns(func() {})))
+	require.NoError(t, check())
+	c.proof.stop()
+	require.NoError(t, load("mehmet", rowsOf([]string{"row"})))
+}
+
+// A check may be started while another person stops the one before.
+func TestChecksThatStartAndStopAtOnce(t *testing.T) {
 	t.Parallel()
 	c := operate(t).console
-	load := func(of string, rows iter.Seq2[string, error]) error {
-		answer, err := download(c.asked(t, &session{ID: of}, nil), "file", []bookfile.Column[string]{{Name: "Text", Value: func(s *string) bookfile.Value { return bookfile.Text(*s) }}}, rows)
-		require.NoError(t, err)
-		return answer.(response)(httptest.NewRecorder())
+	var both sync.WaitGroup
+	for _, action := range []string{"start", "stop"} {
+		both.Go(func() {
+			for range 200 {
+				_, err := startProof(c.asked(t, &session{Name: "ayse"}, url.Values{"action": {action}}))
+				assert.True(t, err == nil || errors.Is(err, errLong), err)
+			}
+		})
 	}
-	require.NoError(t, load("ayse", func(yield func(string, error) bool) {
-		require.ErrorIs(t, load("ayse", rowsOf([]string{"row"})), errLong)
-		require.NoError(t, load("mehmet", rowsOf([]string{"row"})))
-		yield("row", nil)
-	}))
-	require.NoError(t, load("ayse", rowsOf([]string{"row"})))
+	both.Wait()
 }
 
 // A check of the book runs alone. One that waits for its turn can be stopped, even by
@@ -54,7 +90,7 @@ func TestACheckThatWaitsCanBeStopped(t *testing.T) {
 	}
 	require.NoError(t, proof("start"))
 	require.True(t, c.proof.now().Running())
-	require.ErrorIs(t, proof("start"), errBusy)
+	require.ErrorIs(t, proof("start"), errLong)
 	require.NoError(t, proof("stop"))
 	require.True(t, c.proof.now().Stopped)
 	for range cap(c.reading) {
