@@ -210,8 +210,13 @@ func (q *request) explain(err error) *problem {
 }
 
 // query returns a value of the URL, and field a value of the form that was sent.
-func (q *request) query(name string) string { return q.r.URL.Query().Get(name) }
-func (q *request) field(name string) string { return q.r.PostForm.Get(name) }
+func (q *request) query(name string) string { return storable(q.r.URL.Query().Get(name)) }
+func (q *request) field(name string) string { return storable(q.r.PostForm.Get(name)) }
+
+// storable replaces what no text of a database can have, so that a search finds nothing.
+func storable(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
+}
 
 // Path is the address of the page, Form the form that was sent, and Menu the entries of the
 // menu. Troubles are the lines of the bar, and Partners the subscriptions for a filter.

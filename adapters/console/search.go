@@ -35,7 +35,7 @@ const (
 
 // showSearch searches for the encrypted text in the URL, or for an ID in its path.
 func showSearch(q *request) (any, error) {
-	text := q.r.PathValue("id")
+	text := storable(q.r.PathValue("id"))
 	if ref := q.query("q"); ref != "" {
 		if err := q.follow(ref, &text); err != nil {
 			return nil, err

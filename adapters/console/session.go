@@ -241,5 +241,5 @@ func (s *sessions) proxied(r *http.Request) string {
 	if !s.isFromProxy(r) || len(names) != 1 || len(names[0]) > 200 { // rejects also a proxy that appends to the header of the client
 		return ""
 	}
-	return strings.TrimSpace(names[0])
+	return storable(strings.TrimSpace(names[0])) // a name in ISO 8859 would not survive the cookie
 }

@@ -85,6 +85,20 @@ func TestReplicasShareSessions(t *testing.T) {
 	}
 }
 
+// A proxy may write the name of a user in another encoding. The session lasts all the same.
+func TestANameThatIsNotUTF8(t *testing.T) {
+	t.Parallel()
+	c := Open(Options{Machine: time.Now, UserHeader: "X-User", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	r, w := httptest.NewRequest(http.MethodGet, "/console/", nil), httptest.NewRecorder()
+	r.Header.Set("X-User", "Ay\xfee") // ISO 8859-9
+	s := c.sessions.begin(r, c.sessions.proxied(r))
+	c.sessions.save(w, r, s)
+	r.AddCookie(w.Result().Cookies()[0])
+	found := c.sessions.find(r)
+	require.NotNil(t, found)
+	require.Equal(t, c.sessions.proxied(r), found.Name)
+}
+
 // A user who is no operator any more is a viewer at once.
 func TestTheSettingsSayWhoIsAnOperator(t *testing.T) {
 	t.Parallel()

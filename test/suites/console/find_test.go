@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/bootstrap"
 	"bankingapi/test/kit/payload"
+	"bankingapi/test/kit/testdb"
 )
 
 // search looks for a text and returns where the only hit leads, or the page.
@@ -300,6 +302,33 @@ func TestSearchingForAnAccount(t *testing.T) {
 		require.Empty(t, to)
 		require.Contains(t, body, "Nothing was found for <b>"+text+"</b>.")
 		require.Contains(t, body, `name="q" value="`+text+`"`)
+	}
+}
+
+// Bytes that no text of a database can have find nothing.
+func TestBytesThatNoTextHas(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := start(t, func(settings *bootstrap.Settings) {
+		settings.Storage.Driver, settings.Storage.DSN, settings.Storage.Migrate = bootstrap.Postgres, bootstrap.Secret(dsn), true
+	}, bootstrap.WithDataFolder(t.TempDir()))
+	v := s.entered(t)
+	for _, text := range []string{"AFA\x00", "AFA\xff"} {
+		escaped := url.QueryEscape(text)
+		for path, want := range map[string]string{
+			"sales?fund=": "No sale fits.", "requests?caller=": "No request fits.", "audit?object=": "No act of administration.",
+			"sales/export?fund=": "", "find/": "Nothing was found for <b>AFA", "subscription?name=": "",
+		} {
+			status, body, _ := v.do(http.MethodGet, "/console/"+path+escaped, nil)
+			require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, status, path)
+			require.Contains(t, body, want)
+		}
+		_, body := v.search(text)
+		require.Contains(t, body, "Nothing was found for <b>AFA")
+		_, _, header := v.do(http.MethodPost, "/console/notifications", url.Values{"csrf": {v.csrf()}, "user": {text}})
+		require.Contains(t, v.get(strings.TrimPrefix(header.Get("Location"), "/console/")), "No notification fits.")
+		status, body := v.post("subscriptions", url.Values{"action": {"create"}, "name": {"shop"}, "teller": {text}, "operation": {"BuyFundFromCustomer"}})
+		require.NotEqual(t, http.StatusInternalServerError, status, body)
 	}
 }
 
