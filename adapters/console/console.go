@@ -121,7 +121,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-	if id, is := strings.CutPrefix(r.URL.Path, "/console/find/"); is { // the mux would redirect a//b to a/b
+	id, is := strings.CutPrefix(r.URL.Path, "/console/find/")
+	if is && (r.Method == http.MethodGet || r.Method == http.MethodHead) { // the mux would redirect a//b to a/b
 		r.SetPathValue("id", id)
 		c.find.ServeHTTP(w, r)
 		return

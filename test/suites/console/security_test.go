@@ -88,6 +88,11 @@ func TestALinkOfATicketOpensThePage(t *testing.T) {
 	_, _, header := v.do(http.MethodGet, "/console/find/2026//11/7", nil)
 	require.Equal(t, "/console/sale/"+slashes, header.Get("Location"), "a partner chooses the CallerId")
 	require.Contains(t, v.get("find/none"), "Nothing was found for <b>none</b>.")
+	v.header = http.Header{}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		status, _, _ := v.do(method, "/console/find/"+k.sale, url.Values{"csrf": {v.csrf()}})
+		require.Equal(t, http.StatusNotFound, status, method)
+	}
 	stranger := s.visitor(t)
 	stranger.do(http.MethodPost, "/console/link", url.Values{})
 	status, _, _ := stranger.do(http.MethodGet, "/console/find/2026//11/7", nil)
