@@ -19,7 +19,7 @@ type activity struct {
 	began time.Time // of the process
 
 	mu      sync.Mutex
-	minutes [hour]minute
+	minutes [hour + 1]minute // one more: the time of a page may be a little old
 }
 
 const hour = 60
@@ -37,11 +37,11 @@ type minute struct {
 	refused map[backoffice.RefusedKey]int64
 }
 
-// at returns the minute of a time, or the minute of a later hour that replaced it.
+// at returns the minute of a time. It forgets one of another time: the clock may be set back.
 func (a *activity) at(t time.Time) *minute {
 	number := t.Unix() / 60
-	m := &a.minutes[number%hour]
-	if m.number < number {
+	m := &a.minutes[number%int64(len(a.minutes))]
+	if m.number != number {
 		*m = minute{number: number, partners: make(map[string]int64), refused: make(map[backoffice.RefusedKey]int64)}
 	}
 	return m

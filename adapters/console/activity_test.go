@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -29,4 +30,21 @@ func TestTheLastHour(t *testing.T) {
 	require.Len(t, last().rate, 60)
 	require.Zero(t, last().Rejected)
 	require.Empty(t, last().Refused)
+}
+
+// What was counted while the clock was ahead is not of the last minutes once it is right.
+func TestTheLastMinutesAfterAWrongClock(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{5 * time.Minute, time.Hour, 3 * time.Hour} {
+		now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
+		clock := func() time.Time { return now }
+		c := Open(Options{Machine: clock, Bank: clock, Zone: time.UTC})
+		now = now.Add(2 * time.Hour)
+		request := summary.Exchange{Operation: operation.BuyFundFromCustomer.String(), Status: http.StatusInternalServerError}
+		for _, at := range []time.Time{now.Add(ahead), now} {
+			request.Start = at
+			c.Request(&request)
+		}
+		require.Equal(t, 1, c.activity.lastHour(now).Failed, ahead)
+	}
 }

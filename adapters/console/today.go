@@ -168,7 +168,7 @@ func sold(r backoffice.Received) (sales int64) {
 // count continues to count until ctx ends. It omits the last minutes: more may be stored.
 func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 	// A sandbox can be reset. Its book is small.
-	if t.day != of || q.Sandbox != nil || q.machine.Sub(t.started).Abs() > tallyAge {
+	if t.day != of || q.Sandbox != nil || q.machine.Sub(t.started).Abs() > tallyAge || t.until.After(q.bank) { // or the clock was set back
 		*t = tally{started: q.machine, day: of, until: of.Start(q.Zone)}
 	}
 	closed := earliest(of.Plus(1).Start(q.Zone), q.bank.Add(-tallyOpen))

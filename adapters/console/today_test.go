@@ -31,6 +31,7 @@ func (s soldAt) CountReceived(_ context.Context, since, until time.Time) (r back
 
 // today opens the page at that time of the bank.
 func (o *office) today(t *testing.T, now time.Time) func() string {
+	o.health.running.Wait() // it uses the clock of the page before
 	clock, of := func() time.Time { return now }, &o.Console.o
 	of.Machine, of.Bank, of.Zone, of.Office.Acts.Now = clock, clock, now.Location(), clock
 	of.DueUntil = func() day.Day { return day.Of(now, now.Location()) }
@@ -57,6 +58,16 @@ func TestTodayKnowsWhatOthersReversed(t *testing.T) {
 	ctx := audit.By(t.Context(), audit.Who{Actor: "ayse", Reason: "sold by mistake"})
 	require.NoError(t, office.Audit.Keep(ctx, office.Acts.New(ctx, "sales.reverse", "operation", "1 sale")))
 	require.Contains(t, show(), "1 reversed")
+}
+
+// A clock that was ahead for some minutes hides no later sale.
+func TestTodayAfterAWrongClock(t *testing.T) {
+	t.Parallel()
+	o, noon := openOffice(t, nil), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	o.today(t, noon)()
+	o.today(t, noon.Add(30*time.Minute))()
+	o.Console.o.Office.Lookups = soldAt{o.Console.o.Office.Lookups, noon.Add(10 * time.Minute), new(bool)}
+	require.Contains(t, o.today(t, noon.Add(11*time.Minute))(), "Sales received in each hour: 1 today")
 }
 
 // The hours are those of the clock, also on a day that has 23 or 25 of them.
