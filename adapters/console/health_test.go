@@ -299,6 +299,9 @@ func TestEachTroubleHasItsOwnTime(t *testing.T) {
 			require.Equal(t, since[each.Text], each.Since, each.Text)
 		}
 	}
+	var bar strings.Builder
+	require.NoError(t, o.console.templates["error"].ExecuteTemplate(&bar, "health", &request{viewer: o.console.viewer(nil), console: o.console}))
+	require.Contains(t, bar.String(), "since 22 Nov 12:01:30", "a time without a day would be that of today")
 }
 
 // What makes several checks fail is said once, with the time at which the service was ready
