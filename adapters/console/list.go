@@ -139,8 +139,8 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 		if wrong != nil || n < 1 {
 			return errCustomer
 		}
-		if f.Object = q.console.sessions.customer(n); name == "customer" {
-			f.CustomerNo, q.customer = n, n
+		if f.CustomerNo, f.Object = n, q.console.sessions.customer(n); name == "customer" {
+			q.customer = n
 		}
 	case "amount":
 		if whole, cents, found := strings.Cut(value, ","); found && len(cents) <= 2 { // a comma before three digits may separate thousands

@@ -146,6 +146,10 @@ func testRecentActs(t *testing.T, o office) {
 		equal(t, []audit.Act{other}, all(t, o.Reader.Acts(ctx, newest(q))))
 	}
 	require.Empty(t, all(t, o.Reader.Acts(ctx, backoffice.Query{Actor: "ali", Object: "Customer"})))
+	shown := audit.Act{ID: idAt(at(10), 10), At: at(10), Who: audit.Who{Actor: "ali"}, Action: "command.show", Object: "customer", Details: "1001"}
+	require.NoError(t, o.Audit.Keep(ctx, shown))
+	equal(t, []audit.Act{shown, other}, all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Object: "Shop", CustomerNo: 1001}))))
+	equal(t, []audit.Act{other}, all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Object: "Shop", CustomerNo: 1}))))
 }
 
 func testRecentRefusals(t *testing.T, o office) {

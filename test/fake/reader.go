@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strconv"
 	"time"
 
 	"bankingapi/application/backoffice"
@@ -241,7 +242,7 @@ func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Ac
 	}
 	place := func(a *audit.Act) backoffice.Cursor { return backoffice.Cursor{OperationID: a.ID} }
 	return stream(ctx, r, q, read, place, func(a *audit.Act) bool {
-		return during(q, a.At) && (q.Action == "" || a.Action == q.Action) && (q.Actor == "" || a.Actor == q.Actor) && (q.Object == "" || a.Object == q.Object)
+		return during(q, a.At) && (q.Action == "" || a.Action == q.Action) && (q.Actor == "" || a.Actor == q.Actor) && (q.Object == "" || a.Object == q.Object || a.ShowsCustomer() && a.Details == strconv.FormatInt(q.CustomerNo, 10))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -322,8 +323,8 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[ope
 
 func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Act, error] {
 	return stream(ctx, r.Audits.Table, (*tables.AuditRow).Act, r.list(q, r.Audits.Name, "audit_id", "audit_id").
-		where("action = ?", q.Action).where("actor = ?", q.Actor).where("object = ?", q.Object).
-		between("at", q.Since, q.Until).newest("", operation.ID{}))
+		where("action = ?", q.Action).where("actor = ?", q.Actor).between("at", q.Since, q.Until).newest("", operation.ID{}).
+		where("(object = ? OR action = 'command.show' AND object = 'customer' AND details = ?)", q.Object, q.Object, strconv.FormatInt(q.CustomerNo, 10)))
 }
 
 func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summary.Answered, error] {
@@ -331,8 +332,7 @@ func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summ
 	read := func(since operation.ID) iter.Seq2[summary.Answered, error] {
 		return stream(ctx, r.Database.Requests.Table, (*tables.RequestRow).Entry, r.list(q, table, "entry_id", "entry_id").between("at", q.Since, q.Until).
 			where("subscription = ?", q.Subscription).where("caller_id = ?", q.CallerID).where("request_id = ?", q.RequestID).
-			where("status / 100 = ?", q.Class).
-			newest("", since))
+			where("status / 100 = ?", q.Class).newest("", since))
 	}
 	return scan(ctx, r.list(q, table, "entry_id", ""), q.Class != 0 && q.Subscription != "" && q.CallerID == "" && q.RequestID == "", read)
 }

@@ -205,7 +205,7 @@ func readCustomer(c *call) (of backoffice.Query, err error) {
 }
 
 func showCustomer(c *call, of backoffice.Query) error {
-	c.look("show", "customer", c.args[0])
+	c.look("show", "customer", strconv.FormatInt(of.CustomerNo, 10))
 	customer, err := c.office.Customer(c.Context(), of.CustomerNo, of.Until)
 	if err != nil {
 		return err

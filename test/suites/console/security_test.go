@@ -282,6 +282,12 @@ func TestTheAuditHidesWhomACommandShowed(t *testing.T) {
 	_, file, _ := v.do(http.MethodGet, "/console/audit/export?action=command.show", nil)
 	require.Contains(t, file, ",customer,")
 	require.False(t, shows(file, "1001"))
+	looks := func(number string) int {
+		_, _, header := v.do(http.MethodPost, "/console/audit", url.Values{"csrf": {v.csrf()}, "looked": {number}})
+		return strings.Count(v.get(strings.TrimPrefix(header.Get("Location"), "/console/")), "<code>command.show</code>")
+	}
+	require.Equal(t, 1, looks("1001"), "who looked at a customer, also with a command")
+	require.Zero(t, looks("100"))
 	v.post("reveal", url.Values{"on": {"1"}})
 	require.True(t, shows(v.get("audit"), "1001"))
 }
