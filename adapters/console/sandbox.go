@@ -8,22 +8,11 @@ import (
 	"bankingapi/application/operator"
 )
 
-// sandboxPage is the page Sandbox. Ordered is the fault of the next Left requests.
-type sandboxPage struct {
-	Ahead   time.Duration
-	Ordered string
-	Left    int
-}
-
-// maxOrdered is the maximum number of requests for which a fault can be ordered.
 const maxOrdered = 1000
 
+// showSandbox returns how far the clock is ahead.
 func showSandbox(q *request) (any, error) {
-	page := sandboxPage{Ahead: max(0, q.bank.Sub(q.machine).Round(time.Second))}
-	if armed := q.Sandbox.ArmedFaults(); len(armed) > 0 {
-		page.Ordered, page.Left = armed[0].Fault, armed[0].Count
-	}
-	return page, nil
+	return max(0, q.bank.Sub(q.machine).Round(time.Second)), nil
 }
 
 func useSandbox(q *request) (any, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"bankingapi/application/operator"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/test/fake"
@@ -66,6 +67,8 @@ func TestThePageOfTheSandbox(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, s.status(t, sale("lost", "1", "")))
 	require.Contains(t, v.get("sandbox"), "for the next 2 requests")
 	require.Contains(t, v.get("sandbox"), "outcome-unknown", "the answer is in the list")
+	require.NoError(t, box.ArmFaults(operator.ArmedFault{Operation: "BuyFundFromCustomer", Fault: "cut-after"}, operator.ArmedFault{Fault: "internal", Count: 2}))
+	require.Contains(t, v.get("sandbox"), "cut-after for the next 1 request to BuyFundFromCustomer, then internal for the next 2 requests<", "what a test has armed too")
 	v.post("sandbox", url.Values{"action": {"no-fault"}})
 	require.Equal(t, http.StatusOK, s.status(t, sale("lost", "1", "")))
 
