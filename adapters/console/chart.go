@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -28,16 +29,13 @@ func chart(unit string, step bool, at []float64, lines ...[]float64) picture {
 	for len(at) < len(lines[0]) {
 		at = append(at, float64(len(at)))
 	}
-	top := roundUp(slices.Max(slices.Concat(lines...)))
+	top := roundUp(cmp.Or(slices.Max(slices.Concat(lines...)), 1))
 	high := grouped(strconv.FormatFloat(top, 'f', -1, 64)) + " " + unit
 	return picture{High: strings.TrimSpace(high), Lines: lines, At: at, Width: at[len(at)-1], Top: top, Step: step}
 }
 
 // roundUp returns the next round number: 1, 2, 5, 10, 20, 50 and so on.
 func roundUp(v float64) float64 {
-	if v <= 0 {
-		return 1
-	}
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, f := range []float64{1, 2, 5} {
 		if v <= f*power*1.0001 {
@@ -47,7 +45,6 @@ func roundUp(v float64) float64 {
 	return 10 * power
 }
 
-// short formats a number with about three digits.
 func short(v float64) string {
 	return grouped(strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(max(1, v)))), 64))
 }

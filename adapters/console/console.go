@@ -65,7 +65,6 @@ func Open(o Options) *Console {
 	}
 	c.mux.HandleFunc("GET /console/enter", c.enter)
 	c.mux.HandleFunc("POST /console/link", c.askLink)
-	c.mux.HandleFunc("GET /console/health", c.serveHealth)
 	handle := func(pattern string, p *page, h handler) {
 		if h != nil {
 			c.mux.Handle(pattern, c.serve(p, h))
@@ -195,7 +194,7 @@ func (c *Console) askLink(w http.ResponseWriter, _ *http.Request) {
 	c.refuse(w, http.StatusOK, "asked")
 }
 
-// signedIn returns the session of a request. Without one it responds and returns nil.
+// signedIn answers a request without a session, and returns nil.
 func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 	s, why := c.sessions.find(r), ""
 	if c.sessions.behindProxy() {

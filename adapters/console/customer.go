@@ -35,10 +35,8 @@ type customerPage struct {
 }
 
 const (
-	// The page has the newest maxStory sales and the newest maxLines postings.
-	maxStory, maxLines = 20, 100
-	// maxPostingsRead is the maximum number of postings that the page reads.
-	maxPostingsRead = 2000
+	// The page has the newest maxStory sales and maxLines postings. It reads maxPostingsRead.
+	maxStory, maxLines, maxPostingsRead = 20, 100, 2000
 )
 
 // customerAt reads a request. until is the zero time if the day is not over.
@@ -125,7 +123,6 @@ func showCustomer(q *request) (any, error) {
 	return p, nil
 }
 
-// LinePath returns the path of the page with the chart of a holding or an account.
 func (p customerPage) LinePath(of int) string {
 	return with(p.Path, "day", p.Day.String(), "line", strconv.Itoa(of)) + "#line"
 }

@@ -15,7 +15,7 @@ import (
 // file is a download. Until its first bytes are sent, an error can be shown.
 type file struct {
 	name, kind string
-	write      func(*bufio.Writer) error
+	write      func(*bufio.Writer) error // ends with Flush
 	limits
 
 	w    http.ResponseWriter
@@ -88,11 +88,7 @@ func (f *file) Write(p []byte) (int, error) {
 // send writes the file. A broken connection shows that the file is incomplete.
 func (f *file) send(w http.ResponseWriter) error {
 	f.w = w
-	buffered := bufio.NewWriterSize(f, 32<<10)
-	err := f.write(buffered)
-	if err == nil {
-		err = buffered.Flush()
-	}
+	err := f.write(bufio.NewWriterSize(f, 32<<10))
 	if err == nil && !f.sent { // an empty file
 		_, err = f.Write(nil)
 	}

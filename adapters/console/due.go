@@ -92,11 +92,9 @@ func exportDue(q *request) (any, error) {
 
 const (
 	// maxWaiting is how many waiting sales a page counts. More are shown as "over".
-	maxWaiting = 20_000
-	// maxForecast is the maximum number of sales with a forecast on a page.
-	maxForecast = 500
-	// failedDays is the number of days for which a sale that failed on its day is shown.
-	failedDays = 30
+	maxWaiting  = 20_000
+	maxForecast = 500 // sales on a page
+	failedDays  = 30  // for which a sale that failed on its day is shown
 	// A page shows at most maxFailed of these, of at most maxFailedRead failed sales.
 	maxFailed, maxFailedRead = 20, 2000
 )
@@ -127,7 +125,6 @@ func dueOf(q *request) (found dueDays, err error) {
 	return found, err
 }
 
-// total returns the number of waiting sales.
 func total(days []backoffice.DueDay) string {
 	var n int64
 	for _, d := range days {

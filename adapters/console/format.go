@@ -42,10 +42,6 @@ var formats = template.FuncMap{
 		err := json.Indent(&b, message, "", "  ")
 		return b.String(), err
 	},
-	"isid": func(text string) bool {
-		_, err := operation.ParseID(text)
-		return err == nil
-	},
 	"json": func(text string) (string, error) {
 		b, err := json.Marshal(text)
 		return string(b), err
@@ -72,7 +68,6 @@ func grouped(number string) string {
 	return digits
 }
 
-// ranked returns the keys of refusals, most frequent first.
 func ranked(counts map[backoffice.RefusedKey]int64) []backoffice.RefusedKey {
 	return slices.SortedFunc(maps.Keys(counts), func(x, y backoffice.RefusedKey) int {
 		return cmp.Or(cmp.Compare(counts[y], counts[x]), cmp.Compare(x.Subscription, y.Subscription), cmp.Compare(x.Code, y.Code))
@@ -92,7 +87,6 @@ func plural(n any, word string) string {
 // units shows all decimals, so that a column aligns.
 func units(u fund.Units) string { return grouped(decimal.FormatFixed(int64(u), fund.UnitDecimals)) }
 
-// quantityOf formats a quantity of the holding or account of a posting.
 func quantityOf(p fund.Posting, quantity int64) string {
 	if p.IsMoney() {
 		return count(money.New(quantity, p.Account.Currency))
@@ -127,7 +121,6 @@ func recordAt(pointer string) int {
 	return n + 1
 }
 
-// salePath returns the path of the page of an operation, with one of its sales selected.
 func salePath(id operation.ID, index int) string {
 	path := "/console/sale/" + id.String()
 	if index > 0 {

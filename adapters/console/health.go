@@ -51,11 +51,8 @@ const (
 	healthWait, healthSilence = 200 * time.Millisecond, time.Second
 	// At least errorCount 5xx answers, and one in errorShare requests, are a trouble.
 	errorShare, errorCount = 20, 5
-	// lateAfter is how long a due sale may wait to be settled.
-	lateAfter = 5 * time.Minute
-	// checkDays is the maximum age of the last check of the book. A key is a trouble from
-	// expiryDays before it expires.
-	checkDays, expiryDays = 7, 14
+	lateAfter              = 5 * time.Minute // how long a due sale may wait to be settled
+	checkDays, expiryDays  = 7, 14           // age of the last check of the book; time before a key expires
 )
 
 // figures matches the numbers of a trouble, which may change while it lasts.
@@ -105,12 +102,9 @@ func (c *Console) troubles() (all []trouble) {
 	}
 	for i := range all {
 		t := &all[i]
-		key := t.Name + t.what
-		switch {
-		case t.isUnready():
+		key := t.Name + t.what + figures.ReplaceAllString(t.Text, "")
+		if t.isUnready() {
 			key = unavailable
-		case !t.Bad:
-			key += figures.ReplaceAllString(t.Text, "")
 		}
 		if t.Since = h.since[key]; t.Since.IsZero() {
 			t.Since = now
@@ -212,12 +206,11 @@ func (c *Console) lookAtBook(ctx context.Context) (all []trouble, err error) {
 	return all, nil
 }
 
-// serveHealth sends the bar to the script of the pages.
-func (c *Console) serveHealth(w http.ResponseWriter, r *http.Request) {
-	if s := c.signedIn(w, r); s != nil {
-		c.sessions.save(w, r, s)
+// showHealth sends the bar to the script of the pages.
+func showHealth(q *request) (any, error) {
+	return response(func(w http.ResponseWriter) error {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		bar := &request{viewer: c.viewer(s), console: c}
-		_ = c.templates["error"].ExecuteTemplate(w, "health", bar) // it fails only if the client disconnected
-	}
+		_ = q.console.templates["error"].ExecuteTemplate(w, "health", q) // it fails only if the client disconnected
+		return nil
+	}), nil
 }

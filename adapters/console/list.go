@@ -22,9 +22,8 @@ import (
 )
 
 const (
-	pageSize = 50
-	// pageDepth is the maximum number of rows to search for one page.
-	pageDepth = 20000
+	pageSize  = 50
+	pageDepth = 20_000 // rows that are searched for one page
 )
 
 // list is a page of rows, newest first, with a filter, and its export.
@@ -270,10 +269,7 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 
 // parseDay reads the day in a field of a form. An empty field is no day.
 func parseDay(text string) (d day.Day, err error) {
-	if text == "" {
-		return d, nil
-	}
-	if d, err = day.Parse(text); err != nil {
+	if d, err = day.Parse(text); err != nil && text != "" {
 		return d, errDay
 	}
 	return d, nil

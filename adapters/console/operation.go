@@ -97,8 +97,8 @@ func downloadProof(q *request) (any, error) {
 	}
 	proof, err := q.Trail.Prove(q.ctx, found.ID)
 	f := &file{name: "proof-" + found.ID.String() + ".json", kind: "application/json", limits: downloadLimits, write: func(w *bufio.Writer) error {
-		_, err := w.Write(proof)
-		return err
+		_, _ = w.Write(proof) // Flush returns its error
+		return w.Flush()
 	}}
 	return response(f.send), err
 }

@@ -48,6 +48,7 @@ func pages() []*page {
 		{path: "customer/{ref}", Title: "Customer", personal: true, template: "customer", show: showCustomer, export: exportStatement},
 		{path: "reveal", Title: "Reveal", post: reveal},
 		{path: "leave", Title: "Leave", post: leave},
+		{path: "health", Title: "Bar", memory: true, show: showHealth},
 		{path: "sandbox", Title: "Sandbox", Menu: "Sandbox", Refresh: 2, template: "sandbox", show: showSandbox, post: once(useSandbox)},
 	}
 }
@@ -57,7 +58,6 @@ func (l list[T]) page(title, menu string) *page {
 		template: l.path, show: l.show, post: l.narrow, export: l.export}
 }
 
-// Address is the path of the menu entry.
 func (p *page) Address() string { return "/console/" + strings.TrimSuffix(p.path, "{$}") }
 
 // parseTemplates returns the templates by their names. Each has the layout and the parts.

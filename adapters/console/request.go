@@ -22,7 +22,6 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// request is one request of a session. Handlers and templates use it.
 type request struct {
 	*Options
 	*viewer
@@ -34,8 +33,7 @@ type request struct {
 	console *Console
 	r       *http.Request
 	// ctx ends when the page may no longer read.
-	ctx context.Context
-	// form is the ID of the form that was sent.
+	ctx  context.Context
 	form string
 	// customer and about describe what the page shows, for look. about names no person.
 	customer int64
@@ -51,7 +49,6 @@ type view struct {
 	Content any
 }
 
-// On returns the view of a part of the page.
 func (v view) On(content any) view { return view{v.request, content} }
 
 // response is the answer of a handler that shows no page.

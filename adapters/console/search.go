@@ -26,11 +26,9 @@ type hit struct {
 var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findUser, findCallerID, findPush, findRequest, findAnswer}
 
 const (
-	maxHits = 20
-	// noAccount is the kind of a hit for a customer who does not have the searched account.
+	maxHits   = 20
 	noAccount = "No such account of customer"
-	// instance is the prefix of the X-Request-Id in the instance of an error.
-	instance = "urn:request:"
+	instance  = "urn:request:" // before the X-Request-Id in the instance of an error
 )
 
 // showSearch searches for the encrypted text in the URL, or for an ID in its path.
@@ -86,7 +84,6 @@ func searchFor(q *request, text string) (any, error) {
 	return hits, nil
 }
 
-// findOperation finds an operation by its ID, with or without dashes.
 func findOperation(q *request, text string) ([]hit, error) {
 	digits, err := hex.DecodeString(strings.ReplaceAll(strings.TrimPrefix(text, instance), "-", ""))
 	if err != nil || len(digits) != len(operation.ID{}) {
@@ -187,10 +184,11 @@ func findAnswer(q *request, text string) ([]hit, error) {
 	if q.about != "" {
 		return nil, nil
 	}
-	for name, of := range map[string]backoffice.Query{"request": {RequestID: strings.TrimPrefix(text, instance)}, "caller": {CallerID: text}} {
+	for _, of := range []backoffice.Query{{RequestID: strings.TrimPrefix(text, instance)}, {CallerID: text}} {
 		of.Order, of.Limit = backoffice.Newest, 1
 		found, err := hitsOf(q.Office.Reader.Requests(q.ctx, of), func(a *summary.Answered) hit {
-			return hit{Kind: "Requests", Text: text, Note: "answered " + strconv.Itoa(a.Status), Path: requests.address(q, "", url.Values{name: {of.RequestID + of.CallerID}})}
+			list := requests.address(q, "", url.Values{"request": {of.RequestID}, "caller": {of.CallerID}})
+			return hit{Kind: "Requests", Text: text, Note: "answered " + strconv.Itoa(a.Status), Path: list}
 		})
 		if err != nil || len(found) > 0 {
 			return found, err
@@ -205,7 +203,6 @@ func findPush(q *request, text string) ([]hit, error) {
 	})
 }
 
-// hitsOf returns the first rows that an ID finds.
 func hitsOf[T any](rows iter.Seq2[T, error], show func(*T) hit) (hits []hit, err error) {
 	for row, err := range rows {
 		if err != nil {

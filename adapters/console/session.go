@@ -22,10 +22,8 @@ import (
 )
 
 const (
-	// idle is how long a session lasts without a request, and how long a form is valid.
-	idle = 8 * time.Hour
-	// renewal is the age at which the cookie of a session in use is renewed.
-	renewal = 5 * time.Minute
+	idle    = 8 * time.Hour   // how long a session lasts without a request, and a form is valid
+	renewal = 5 * time.Minute // the age at which the cookie of a session in use is renewed
 )
 
 // session is one browser of one user. The cookie has the whole session, encrypted, so that
@@ -34,9 +32,8 @@ type session struct {
 	ID, Name string
 	// Operator is false for a viewer, who sees masked numbers and no texts.
 	Operator, Unmasked bool
-	// Browser is the User-Agent header of the browser.
-	Browser string
-	Used    time.Time
+	Browser            string // its User-Agent header
+	Used               time.Time
 	// Flash says what a form did. The next page at FlashPath shows it once.
 	Flash, FlashPath string
 

@@ -37,7 +37,6 @@ type subscriber struct {
 
 func subscriptionPath(name string) string { return with("/console/subscription", "name", name) }
 
-// subscribers returns all subscriptions, or the subscription with the name.
 func subscribers(q *request, name string) (all []subscriber, err error) {
 	found, err := q.Subscriptions.List(q.ctx)
 	refused := q.console.activity.lastHour(q.machine).Refused

@@ -145,8 +145,7 @@ const (
 	// hoursOfDay are hours of the clock. If it is set back, one of them counts two hours.
 	hoursOfDay = 24
 	tallyAge   = time.Hour
-	// tallyTime is how long a page counts. The next page continues.
-	tallyTime = time.Second
+	tallyTime  = time.Second // how long a page counts; the next page continues
 	// tallyOpen is the maximum time between making the ID of an operation and storing it.
 	tallyOpen = 2 * time.Minute
 	// From busyFrom operations in the last minutes, not every page counts them: this would take
@@ -155,7 +154,6 @@ const (
 	busyAge  = 5 * time.Second
 )
 
-// sold returns the number of received sales.
 func sold(r backoffice.Received) (sales int64) {
 	for key, sum := range r.Sales {
 		if !key.Waited {
@@ -173,14 +171,13 @@ func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 	}
 	closed := earliest(of.Plus(1).Start(q.Zone), q.bank.Add(-tallyOpen))
 	for t.until.Before(closed) {
-		hour := q.Moment(t.until).Hour()
 		end := earliest(t.until.Add(time.Hour-t.until.Sub(of.Start(q.Zone))%time.Hour), closed)
 		part, err := q.Office.Lookups.CountReceived(ctx, t.until, end)
 		if err != nil {
 			return err
 		}
 		t.sum.Add(part)
-		t.hours[hour] += float64(sold(part))
+		t.hours[q.Moment(t.until).Hour()] += float64(sold(part))
 		t.until = end
 	}
 	return nil

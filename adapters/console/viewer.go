@@ -59,14 +59,12 @@ func (v *viewer) Moment(t time.Time) time.Time             { return t.In(v.zone)
 func (v *viewer) Now() time.Time                           { return v.Moment(v.bank) }
 func (v *viewer) local(at time.Time, layout string) string { return v.Moment(at).Format(layout) }
 
-// City returns the last part of the name of the bank's time zone.
 func (v *viewer) City() string { return strings.ReplaceAll(path.Base(v.zone.String()), "_", " ") }
 
 // Day returns the bank's day of an instant, and Today the current day of the bank.
 func (v *viewer) Day(at time.Time) day.Day { return day.Of(at, v.zone) }
 func (v *viewer) Today() day.Day           { return v.Day(v.bank) }
 
-// DaysSince returns the number of whole days since a time of the machine.
 func (v *viewer) DaysSince(at time.Time) int { return max(0, int(v.machine.Sub(at).Hours()/24)) }
 
 // LastDay returns the last whole day before a time, or no day for the zero time.
