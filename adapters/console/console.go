@@ -59,7 +59,9 @@ func Open(o Options) *Console {
 	c.sessions = newSessions(&c.o)
 	for _, name := range []string{"console.css", "console.js", "icon.svg"} {
 		c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // its URL has its fingerprint
+			if own, _ := assetPath(name); r.URL.RequestURI() == own { // a page of another version must not keep this one
+				w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+			}
 			http.ServeFileFS(w, r, files, "pages/"+name)
 		})
 	}

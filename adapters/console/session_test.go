@@ -99,6 +99,21 @@ func TestANameThatIsNotUTF8(t *testing.T) {
 	require.Equal(t, c.sessions.proxied(r), found.Name)
 }
 
+// While replicas are upgraded, a page of one version may get the script of the other. A browser must not
+// keep it for the page.
+func TestAssetsOfAnotherVersionAreNotKept(t *testing.T) {
+	t.Parallel()
+	c := Open(Options{Machine: time.Now})
+	own, err := assetPath("console.js")
+	require.NoError(t, err)
+	for path, want := range map[string]string{own: "public, max-age=31536000, immutable", "/console/console.js?0123456789ab": "no-store"} {
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		require.Equal(t, http.StatusOK, w.Code)
+		require.Equal(t, want, w.Header().Get("Cache-Control"), path)
+	}
+}
+
 // A user who is no operator any more is a viewer at once.
 func TestTheSettingsSayWhoIsAnOperator(t *testing.T) {
 	t.Parallel()
