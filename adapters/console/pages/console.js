@@ -3,9 +3,10 @@
 'use strict';
 (() => {
   const get = (address, patience) =>
-    fetch(address, { headers: { 'X-Live': '1' }, cache: 'no-store', signal: AbortSignal.timeout(patience) });
+    fetch(address, { headers: { 'X-Live': '1' }, cache: 'no-store', redirect: 'manual', signal: AbortSignal.timeout(patience) });
   const parse = text => new DOMParser().parseFromString(text, 'text/html');
-  const signedOut = answer => answer.status === 401 || answer.status === 403;
+  // An identity proxy may also lead to its sign-in. Its host answers no script.
+  const signedOut = answer => answer.status === 401 || answer.status === 403 || answer.type === 'opaqueredirect';
 
   // The bar. It changes only when its text changes, so that each trouble is announced
   // once. An answer that is not 2xx, and no answer, are troubles too. Their time is that of the

@@ -21,13 +21,21 @@ func TestAnOpenPageNoticesThatTheServiceIsGone(t *testing.T) {
 	to, err := url.Parse(s.home)
 	require.NoError(t, err)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host }}
-	var broken atomic.Int32
+	var broken, signIns atomic.Int32
+	signIn := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Sec-Fetch-Dest") == "document" {
+			signIns.Add(1)
+		}
+	}))
+	t.Cleanup(signIn.Close)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch status := int(broken.Load()); status {
 		case 0:
 			proxy.ServeHTTP(w, r)
 		case 1:
 			panic(http.ErrAbortHandler) // no answer
+		case http.StatusFound:
+			http.Redirect(w, r, signIn.URL, status)
 		default:
 			w.WriteHeader(status)
 		}
@@ -50,4 +58,6 @@ func TestAnOpenPageNoticesThatTheServiceIsGone(t *testing.T) {
 		broken.Store(0)
 		require.Eventually(t, func() bool { return eval[int64](ctx, t, `document.querySelectorAll("#health .bad").length`) == 0 }, time.Minute, 50*time.Millisecond)
 	}
+	broken.Store(http.StatusFound)
+	require.Eventually(t, func() bool { return signIns.Load() > 0 }, time.Minute, 50*time.Millisecond, "the identity proxy asks to sign in again")
 }
