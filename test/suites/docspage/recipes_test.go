@@ -2,11 +2,13 @@ package docspage_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -205,6 +207,65 @@ func TestRecipesOfARefusedSale(t *testing.T) {
 			require.Regexp(t, `State"?[: ]+8\b`, string(out))
 		})
 	}
+}
+
+// TestOutcomesOnAFullDisk cuts the first answer in its middle, and leaves no room for the cursor. A
+// program asks again, processes the page, and ends with the cursor that it had: without one it
+// would begin with the first outcome of all.
+func TestOutcomesOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	const page = `{"Outcomes":[{"OperationId":"1","CallerId":"a-sale","Operation":"BuyFundFromCustomer","State":2,"At":"2026-11-20T09:00:00Z"}],"Next":"new"}`
+	for name, prepare := range recipes(t, "outcomes") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := prepare(t, t.TempDir())
+			asked := new(atomic.Int64)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", strconv.Itoa(len(page)))
+				if asked.Add(1) > 1 {
+					_, _ = io.WriteString(w, page)
+					return
+				}
+				_, _ = io.WriteString(w, page[:20])
+				require.NoError(t, http.NewResponseController(w).Flush())
+				panic(http.ErrAbortHandler)
+			}))
+			t.Cleanup(server.Close)
+			kept := filepath.Join(t.TempDir(), "cursor")
+			require.NoError(t, os.WriteFile(kept, []byte("old"), 0o600))
+			full := append([]string{"-c", `trap "" XFSZ; ulimit -f 0; exec "$@"`, "sh"}, command...)
+			recipe := exec.CommandContext(t.Context(), "sh", append(full, kept)...)
+			recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+demo.Key, "ONCE=1")
+			out, err := recipe.CombinedOutput()
+			require.Error(t, err, string(out))
+			require.Contains(t, string(out), "a-sale")
+			require.EqualValues(t, 2, asked.Load())
+			content, err := os.ReadFile(kept)
+			require.NoError(t, err)
+			require.Equal(t, "old", string(content))
+		})
+	}
+}
+
+// TestPythonReadsOutcomesAfterALongOutage answers 503 for what would be an hour and a half. The
+// program must not end. It does not sleep here.
+func TestPythonReadsOutcomesAfterALongOutage(t *testing.T) {
+	t.Parallel()
+	command, folder := recipes(t, "outcomes")["Python"](t, ""), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "sitecustomize.py"), []byte("import time\ntime.sleep = lambda seconds: None\n"), 0o600))
+	asked := new(atomic.Int64)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) < 1100 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, `{"Outcomes":[],"Next":"new"}`)
+	}))
+	t.Cleanup(server.Close)
+	recipe := exec.CommandContext(t.Context(), command[0], append(command[1:], filepath.Join(folder, "cursor"))...)
+	recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+demo.Key, "ONCE=1", "PYTHONPATH="+folder)
+	out, err := recipe.CombinedOutput()
+	require.NoError(t, err, string(out))
 }
 
 func requireTool(t *testing.T, name string) {

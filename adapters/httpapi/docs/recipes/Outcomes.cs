@@ -13,8 +13,10 @@ do
             ? string.Join(",", errors.EnumerateArray().Select(error => error.GetProperty("code").GetString())) : "";
         Console.WriteLine($"{o.GetProperty("CallerId")} {o.GetProperty("State")} {codes} {(o.TryGetProperty("Reversed", out _) ? "reversed" : "")}");
     }
-    // Keep the cursor after the page is processed: after a stop the same page comes again.
-    File.WriteAllText(kept, page.GetProperty("Next").GetString());
+    // Keep the cursor after the page is processed: after a stop the same page comes again. The file is replaced, so that a
+    // full disk leaves the cursor as it is.
+    File.WriteAllText(kept + ".new", page.GetProperty("Next").GetString());
+    File.Move(kept + ".new", kept, true);
 } while (Environment.GetEnvironmentVariable("ONCE") is null);
 
 // Page returns the next page. It waits 20 seconds for an outcome, and repeats a request that fails.

@@ -7,6 +7,7 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Matcher;
@@ -44,10 +45,12 @@ public class Outcomes {
         do {
             String page = page(Files.exists(kept) ? Files.readString(kept) : "");
             System.out.println(page); // use your JSON library: {"Outcomes":[{"CallerId":…,"State":…}],"Next":…}
-            // Keep the cursor after the page is processed: after a stop the same page comes again.
+            // Keep the cursor after the page is processed: after a stop the same page comes again. The file is replaced,
+            // so that a full disk leaves the cursor as it is.
             Matcher next = NEXT.matcher(page);
             if (next.find()) {
-                Files.writeString(kept, next.group(1));
+                Path written = Files.writeString(Path.of(kept + ".new"), next.group(1));
+                Files.move(written, kept, StandardCopyOption.REPLACE_EXISTING);
             }
         } while (System.getenv("ONCE") == null);
     }

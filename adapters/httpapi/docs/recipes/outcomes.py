@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import pathlib
@@ -28,10 +29,10 @@ def page(after: str) -> dict:
         except urllib.error.HTTPError as error:
             if error.code != 429 and error.code < 500:
                 raise RuntimeError(f"{error.code} {error.read().decode(errors='replace')}") from error
-        except (OSError, ValueError):
+        except (OSError, http.client.HTTPException, ValueError):
             pass  # no whole answer: reading again changes nothing
         time.sleep(random.uniform(0, min(10, 0.1 * 2**attempt)))
-        attempt += 1
+        attempt = min(attempt + 1, 10)
 
 
 while True:
@@ -39,7 +40,10 @@ while True:
     for outcome in got["Outcomes"]:
         codes = ",".join(error["code"] for error in outcome.get("Errors", []))
         print(outcome["CallerId"], outcome["State"], codes, "reversed" if outcome.get("Reversed") else "", flush=True)
-    # Keep the cursor after the page is processed: after a stop the same page comes again.
-    KEPT.write_text(got["Next"])
+    # Keep the cursor after the page is processed: after a stop the same page comes again. The file is replaced, so that a
+    # full disk leaves the cursor as it is.
+    written = KEPT.with_name(KEPT.name + ".new")
+    written.write_text(got["Next"])
+    written.replace(KEPT)
     if os.environ.get("ONCE"):
         break

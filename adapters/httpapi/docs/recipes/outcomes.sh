@@ -11,9 +11,10 @@ while :; do
     429 | 5??) sleep 2 && continue ;;
     *) echo "$answer" >&2 && exit 1 ;; # refused: no repeat changes it
   esac
-  # Process the page here, before the cursor is kept: after a stop the same page comes again.
+  # Process the page here, before the cursor is kept: after a stop the same page comes again. The file is replaced, so that
+  # a full disk leaves the cursor as it is.
   echo "$answer"
   next=$(echo "$answer" | sed -n 's/.*"Next":"\([^"]*\)".*/\1/p')
-  printf '%s' "$next" >"$kept"
+  printf '%s' "$next" >"$kept.new" && mv "$kept.new" "$kept" || exit
   [ -z "$ONCE" ] || exit 0
 done

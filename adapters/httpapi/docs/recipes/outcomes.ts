@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 
 type Outcome = { CallerId: string; State: number; At: string; Errors?: { code: string }[]; Reversed?: boolean };
 type Page = { Outcomes: Outcome[]; Next: string };
@@ -27,6 +27,8 @@ do {
   const got = await page(await readFile(kept, "utf8").catch(() => ""));
   for (const o of got.Outcomes)
     console.log(o.CallerId, o.State, (o.Errors ?? []).map((error) => error.code).join(), o.Reversed ? "reversed" : "");
-  // Keep the cursor after the page is processed: after a stop the same page comes again.
-  await writeFile(kept, got.Next);
+  // Keep the cursor after the page is processed: after a stop the same page comes again. The file is replaced, so that a
+  // full disk leaves the cursor as it is.
+  await writeFile(`${kept}.new`, got.Next);
+  await rename(`${kept}.new`, kept);
 } while (!process.env.ONCE);
