@@ -105,6 +105,7 @@ func TestEveryPageSaysWhatIsWrong(t *testing.T) {
 	}
 	o.breakDatabase(func(context.Context, fake.Moment) error { return fault.New(fault.Unavailable, "struck") })
 	o.setMachine(func() time.Time { return time.Now().Add(2 * healthAge) })
+	o.look()
 	for path, want := range map[string]int{"": http.StatusOK, "sales": http.StatusServiceUnavailable, "search": http.StatusOK, "health": http.StatusOK} {
 		status, body := o.get(path)
 		require.Equal(t, want, status, path)
@@ -212,6 +213,7 @@ func TestTheBarSaysWhatCallersGet(t *testing.T) {
 		return []summary.Check{{Name: "schema", Problem: "Old."}, {Name: "clock", Problem: "Wrong."}}
 	}))
 	o.setMachine(func() time.Time { return time.Now().Add(2 * healthAge) })
+	o.look()
 	_, body := o.get("health")
 	require.Contains(t, body, "<b>schema</b>. Not ready: requests that need it are answered 503. Old.")
 	require.Contains(t, body, "<b>clock</b>. Not ready: a balancer that asks /readyz sends nothing here. Requests that come are answered. Wrong.")
@@ -245,6 +247,12 @@ func TestAHangingDatabaseHangsNoPage(t *testing.T) {
 func (o *operated) setMachine(now func() time.Time) {
 	o.console.health.running.Wait()
 	o.console.o.Machine = now
+}
+
+// look waits for the results of the checks. A page waits only for a moment.
+func (o *operated) look() {
+	o.console.troubles()
+	o.console.health.running.Wait()
 }
 
 // Many requests that were answered 5xx are a trouble, which ends with them.
