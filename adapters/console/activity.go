@@ -103,6 +103,7 @@ func (a *activity) last(minutes int, now time.Time, do func(m *minute, seconds f
 	}
 }
 
+// rates returns the requests a second of a subscription in each of the last minutes.
 func (a *activity) rates(name string, now time.Time) (rates []float64) {
 	a.last(hour, now, func(m *minute, seconds float64) { rates = append(rates, float64(m.partners[name])/seconds) })
 	return rates

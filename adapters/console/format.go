@@ -121,6 +121,7 @@ func recordAt(pointer string) int {
 	return n + 1
 }
 
+// salePath returns the path of the page of an operation, with one of its sales selected.
 func salePath(id operation.ID, index int) string {
 	path := "/console/sale/" + id.String()
 	if index > 0 {

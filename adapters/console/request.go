@@ -22,19 +22,17 @@ import (
 	"bankingapi/domain/subscription"
 )
 
+// request is one request of a session. Handlers and templates use it.
 type request struct {
 	*Options
 	*viewer
-	Page *page
-	// Wrong is the reason why a form changed nothing.
-	Wrong string
-	// Missed is the text that a search did not find. It never appears in a URL or a log.
-	Missed  string
+	Page    *page
+	Wrong   string // why a form changed nothing
+	Missed  string // what a search did not find; it never appears in a URL or a log
 	console *Console
 	r       *http.Request
-	// ctx ends when the page may no longer read.
-	ctx  context.Context
-	form string
+	ctx     context.Context // ends when the page may no longer read
+	form    string          // the ID of the form that was sent
 	// customer and about describe what the page shows, for look. about names no person.
 	customer int64
 	about    string
@@ -326,11 +324,10 @@ func reveal(q *request) (any, error) {
 		}
 	}
 	q.session.Unmasked, q.session.changed = on, true
-	back := q.field("back")
-	if !strings.HasPrefix(back, "/console/") {
-		back = "/console/"
+	if back := q.field("back"); strings.HasPrefix(back, "/console/") {
+		return q.redirect(back)
 	}
-	return q.redirect(back)
+	return q.redirect("/console/")
 }
 
 func leave(q *request) (any, error) {
