@@ -140,3 +140,23 @@ func TestBackupOfAnOlderSchema(t *testing.T) {
 	require.NotContains(t, said, "storage.migrate", "that is for Postgres")
 	require.Contains(t, do("restore", backup, "--replace"), "The book is empty: there was nothing to check.")
 }
+
+// A dry run changes nothing, not even the schema.
+func TestDryRunOfAnImportIntoAnOlderSchema(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(folder, "bank.db")}
+	for _, command := range []string{"up", "down"} {
+		require.Zero(t, bankingapi(t, environment, "migrate", command).status)
+	}
+	file := filepath.Join(folder, "prices.csv")
+	require.NoError(t, os.WriteFile(file, []byte("PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n1,AFA,Demo Portfoy,1.25,TRY,2026-11-20\n"), 0o600))
+	got := bankingapi(t, environment, "import", "prices", file, "--dry-run")
+	require.Equal(t, 1, got.status, got.err)
+	require.Contains(t, got.err, "The schema is too old")
+	require.Contains(t, bankingapi(t, environment, "migrate", "status").out, "pending")
+	require.Zero(t, bankingapi(t, environment, "import", "prices", file).status, "an import migrates the book")
+	got = bankingapi(t, environment, "import", "prices", file, "--dry-run")
+	require.Zero(t, got.status, got.err)
+	require.Contains(t, got.err, "Dry run, nothing was written: 1 price: 0 new, 0 changed, 1 unchanged.")
+}

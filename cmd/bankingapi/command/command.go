@@ -72,7 +72,7 @@ func (c *call) openAny() (err error) {
 		quiet.Log.Level = "warn"
 	}
 	existing := bootstrap.WithExistingBook()
-	if c.Flag("as") == nil || c.Name() == "verify" || c.Name() == "settle" && c.is("dry-run") {
+	if c.Flag("as") == nil || c.Name() == "verify" || c.is("dry-run") {
 		existing = bootstrap.WithBookAsItIs()
 	}
 	if c.app, err = bootstrap.Open(c.Context(), quiet, c.serviceOptions(), existing); err == nil {
