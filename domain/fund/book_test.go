@@ -106,6 +106,22 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestTheProceedsMayGoToAnAccountOfAnotherCustomer(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	other := accountIn("TRY")
+	other.CustomerNo = 1002
+	b.accounts[other] = money.New(0, other.Currency)
+	ofAnother := func(f *fund.SaleFields) { f.DestinationAccount.CustomerNo = number("1002") }
+	atOnce, later := request(1, sale(selling("10"), ofAnother)), request(2, sale(selling("10"), ofAnother, onDay(saturday)))
+	b.settle(friday, atOnce, later)
+	requireResult(t, "completed", atOnce)
+	requireResult(t, "recorded", later)
+	require.Equal(t, "12.50", b.accounts[other].String())
+	require.Equal(t, "0.00", b.balance("TRY"))
+	require.Equal(t, "990", b.units("AFA"))
+}
+
 func TestThePriceOfTheDayIsTheNewestThatBegan(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ day, price, want string }{
