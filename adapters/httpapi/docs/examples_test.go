@@ -379,3 +379,47 @@ func TestTheDocumentHasTheWordsOfTheService(t *testing.T) {
 	look(document)
 	require.Greater(t, compared, 10)
 }
+
+// TestInvalidRequestsOfTheDocumentGetTheirAnswers sends a request for each example of a 400 in
+// the OpenAPI document, and compares the whole answer with the example.
+func TestInvalidRequestsOfTheDocumentGetTheirAnswers(t *testing.T) {
+	t.Parallel()
+	second := saleBody[strings.Index(saleBody, "{\n    \"CustomerNo\""):strings.LastIndex(saleBody, "]")]
+	requests := map[string]map[string]string{
+		addPush: {
+			"fields":     strings.NewReplacer(`"UserId": "user-1001", `, ``, `73`, `66`, `"SendStatus": 1`, `"SendStatus": 1, "SendDate": "20.11.2026"`).Replace(pushBody),
+			"letterCase": replaced(pushBody, `"UserId"`, `"userId"`),
+			"json":       `{"Header":{},"Parameters":[x]}`,
+		},
+		buyFund: {
+			"fields": strings.NewReplacer(`"TransactionType": 2`, `"TransactionType": 1`, `12.5`, `12.5000001`, `"TRY"`, `"XXX"`, `"AFA"`, `"afa"`).Replace(saleBody),
+			"dates":  replaced(saleBody, "}]", "}, "+replaced(second, `12.5,`, `12.5, "SelectedTransactionDate": "2026-11-24",`)+"]"),
+			"quoted": replaced(saleBody, `12.5`, `"12.5"`),
+		},
+	}
+	var document struct {
+		Paths map[string]struct {
+			Post struct {
+				Responses map[string]struct {
+					Content map[string]struct {
+						Examples map[string]struct{ Value any }
+					}
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(openapi.Document(), &document))
+	api, _ := demo.Start(t, demo.Setup{Subscription: demo.Subscription(), RequestID: "0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a60"})
+	for path, bodies := range requests {
+		examples := document.Paths[path].Post.Responses["400"].Content["application/problem+json"].Examples
+		require.Len(t, examples, len(bodies), path)
+		for name, body := range bodies {
+			r, _ := example{path: path}.request(body)
+			w := httptest.NewRecorder()
+			api.ServeHTTP(w, r)
+			want, err := json.Marshal(examples[name].Value)
+			require.NoError(t, err)
+			require.JSONEq(t, string(want), w.Body.String(), "%s %s", path, name)
+		}
+	}
+}
