@@ -147,7 +147,7 @@ type Transaction struct {
 func (a *App) Ready(ctx context.Context) error { return a.parts.Readiness.Require(ctx) }
 
 // Start binds the listeners of the settings and serves. It returns when they accept requests.
-// It returns an error if a port is in use.
+// It returns an error if a port is in use, on a second call, and after Close.
 func (a *App) Start(context.Context) error {
 	a.starting.Lock()
 	defer a.starting.Unlock()

@@ -314,9 +314,9 @@ func WithVersion(version, revision string) Option {
 	return func(o *options) { o.version, o.revision = version, revision }
 }
 
-// WithClock sets the clock of the service, also for the times in IDs. now must return UTC. It
-// is for tests that cross midnight. If the clock differs from the clock of the database,
-// settling needs storage.allow_unsafe.
+// WithClock sets the clock of the service, also for the times in IDs. The service converts its
+// time to UTC. It is for tests that cross midnight. If the clock differs from the clock of the
+// database, settling needs storage.allow_unsafe.
 func WithClock(now func() time.Time) Option {
 	return func(o *options) {
 		if now != nil {

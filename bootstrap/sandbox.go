@@ -156,9 +156,9 @@ func guideTo(a *App, keyFile string) Demo {
 // loaded.
 type Demo = guide.Guide
 
-// LoadDemo loads a small book into an empty store and creates a subscription for it. It keeps
-// the key in demo.key in the data folder, readable only by its owner, so that the same commands
-// work after a restart. LoadDemo does not change a store that has other data.
+// LoadDemo loads a small book into an empty store and makes the subscription "demo" for it. It
+// keeps the key in demo.key in the data folder, readable only by its owner. If the store has
+// data, it loads nothing. Then, if the file is missing, it renews the primary key of "demo".
 func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	demo := guideTo(a, "demo.key")
 	err := a.parts.Store.Schema.Require(ctx)

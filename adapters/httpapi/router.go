@@ -75,8 +75,8 @@ type Options struct {
 	// Receipt returns the header Receipt of a decided operation, for a caller that sent
 	// Want-Receipt: 1. If it is empty, the answer has no such header. It may be nil.
 	Receipt func(ctx context.Context, id operation.ID) string
-	// NewRequestID returns the X-Request-Id for a request that has none. If it is nil,
-	// that is a UUID of version 7.
+	// NewRequestID returns the X-Request-Id of an answer if the request has none. The answer with
+	// a decided operation has the ID of the operation instead. nil makes a UUID of version 7.
 	NewRequestID func() string
 	Now          func() time.Time
 }

@@ -123,9 +123,9 @@ type Answer struct {
 	Receipt string
 }
 
-// BuyFund sells fund holdings of customers. A nil error means that all sales
-// are completed, or recorded for a later day. Otherwise the error is an *Error.
-// If its Unknown is true, call BuyFund again with the same operation.
+// BuyFund sells fund holdings of customers. A nil error means that all sales are completed, or
+// recorded for a later day. Otherwise the error is an *Error, unless the operation has no
+// CallerId. If its Unknown is true, call BuyFund again with the same operation.
 func (c *Client) BuyFund(ctx context.Context, o *BuyFund) (Answer, error) {
 	if o.Header.CallerID == "" {
 		return Answer{}, errors.New("the operation has no CallerId: make it with NewBuyFund, so that it can be repeated safely")

@@ -25,8 +25,8 @@ type Outcome struct {
 	Errors []struct{ Pointer, Code, Detail string }
 	// Reversed means that the bank undid the operation.
 	Reversed bool
-	// Cursor is the position of the outcome. Keep the cursor of the last outcome that you have
-	// processed, and pass it to the next call.
+	// Cursor is where the next call begins: after this outcome if it is the last of its page,
+	// otherwise at the page again. Keep it after processing the outcome. Some may come twice.
 	Cursor string `json:"-"`
 }
 
