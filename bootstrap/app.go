@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,7 +103,7 @@ func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 		app.graph = graph
 		return app, nil
 	}
-	for _, undo := range o.undo {
+	for _, undo := range slices.Backward(o.undo) {
 		err = errors.Join(err, undo())
 	}
 	return nil, err
