@@ -150,7 +150,7 @@ const outcomesAtOnce = 1000
 // EachOutcome yields the existing outcomes after that number, of one subscription or of all.
 func EachOutcome(ctx context.Context, from outcomes.Source, subscription string, after int64) iter.Seq2[fund.Ended, error] {
 	return func(yield func(fund.Ended, error) bool) {
-		for count := outcomesAtOnce; count == outcomesAtOnce; {
+		for {
 			part, err := from.Outcomes(ctx, subscription, after, outcomesAtOnce)
 			if err != nil {
 				yield(fund.Ended{}, err)
@@ -161,7 +161,9 @@ func EachOutcome(ctx context.Context, from outcomes.Source, subscription string,
 					return
 				}
 			}
-			count = len(part)
+			if len(part) < outcomesAtOnce {
+				return
+			}
 		}
 	}
 }

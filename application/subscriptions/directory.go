@@ -1,7 +1,6 @@
 package subscriptions
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -74,7 +73,10 @@ func (d *Directory) Find(ctx context.Context, presented string) (*subscription.S
 // Name returns the name of the subscription that has the key, in any state. It reads the copy
 // in memory, which Find has just tried to refresh for an unknown key.
 func (d *Directory) Name(presented string) string {
-	return cmp.Or(d.current.Load().byKey[subscription.HashOf(presented)], new(subscription.Subscription)).Name
+	if found := d.current.Load().byKey[subscription.HashOf(presented)]; found != nil {
+		return found.Name
+	}
+	return ""
 }
 
 // KeyEnds calls found for each key that expires and whose subscription is active.
