@@ -571,13 +571,22 @@ func (b *bank) settles(want buyfund.Settlement) {
 
 func ofTheDay(o *buyfund.Options) { o.OfTheDay = true }
 
+// putSilver gives the customer units of a second fund, which ofSilver sells.
+func (b *bank) putSilver(units fund.Units) fund.Fund {
+	silver := fund.Fund{IMKBCode: "SLV", HolderCorporationName: "Holder"}
+	b.store.PutPrices(fund.Price{ID: 7, Fund: silver, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(-1)})
+	b.store.PutHoldings(fund.Holding{Key: holding(1001, silver), Units: units * 1_000_000})
+	return silver
+}
+
+func ofSilver(f *fund.SaleFields) {
+	f.FundToProcess.IMKBCode, f.FundToProcess.PriceID = "SLV", number("7")
+}
+
 func TestSalesWaitForThePriceOfTheirDay(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{options: ofTheDay})
-	silver := fund.Fund{IMKBCode: "SLV", HolderCorporationName: "Holder"}
-	b.store.PutPrices(fund.Price{ID: 7, Fund: silver, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(-1)})
-	b.store.PutHoldings(fund.Holding{Key: holding(1001, silver), Units: 1000_000_000})
-	ofSilver := func(f *fund.SaleFields) { f.FundToProcess.IMKBCode, f.FundToProcess.PriceID = "SLV", number("7") }
+	silver := b.putSilver(1000)
 	for range 3 {
 		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	}
@@ -734,12 +743,10 @@ func TestAForecastSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 func TestAnArrayIsSettledWithItsFirstFund(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{options: ofTheDay})
-	silver := fund.Fund{IMKBCode: "SLV", HolderCorporationName: "Holder"}
-	b.store.PutPrices(fund.Price{ID: 7, Fund: silver, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(-1)})
-	b.store.PutHoldings(fund.Holding{Key: holding(1001, silver), Units: 1_000_000})
-	ofSilver := sale("1", on(today(1)), func(f *fund.SaleFields) { f.FundToProcess.IMKBCode, f.FundToProcess.PriceID = "SLV", number("7") })
-	requireOutcome(t, recorded, b.mustBuy("silver", ofSilver))
-	requireOutcome(t, recorded, b.mustBuy("both", sale("1", on(today(1))), ofSilver))
+	silver := b.putSilver(1)
+	oneOfSilver := sale("1", on(today(1)), ofSilver)
+	requireOutcome(t, recorded, b.mustBuy("silver", oneOfSilver))
+	requireOutcome(t, recorded, b.mustBuy("both", sale("1", on(today(1))), oneOfSilver))
 	b.store.PutPrices(
 		fund.Price{ID: 8, Fund: silver, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(1)},
 		fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
