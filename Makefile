@@ -33,7 +33,7 @@ endef
 UNVETTED := -vet=off
 # These packages depend on time, kill processes, measure or build releases. make
 # check runs a short form of them, and make prove the long form of test/suites/prove.
-LONG := $(addprefix ./test/,suites/prove suites/run tools/release tools/bench)
+LONG := $(addprefix ./test/,suites/prove tools/release tools/bench)
 # Many tests of make check wait for time or for Postgres, so one package more than there are
 # cores runs at once.
 ONE_MORE = -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))
@@ -46,7 +46,7 @@ CGO := $(if $(RACE),1,0)
 # service as a program of its own, which is built as it is released. The detector would
 # see nothing but the tests. The longest comes first. The simulation runs in both: with
 # the detector it plays a few banks.
-PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,simulation docspage docs architecture run) ./test/tools/... \
+PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,simulation docspage docs architecture) ./test/tools/... \
   ./domain/... ./application/bookfile ./application/backoffice $(addprefix ./adapters/,settings guide httpapi/openapi httpapi/strictjson)
 
 # "make module PATH=..." would replace the PATH of every command. So the value

@@ -7,16 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
-	"go/types"
 	"io"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -259,139 +255,6 @@ func TestLibrariesTouchNoProcessState(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestStorageTypesAreSmall limits the number of methods of a storage type, so
-// that a reader sees at once what it does.
-func TestStorageTypesAreSmall(t *testing.T) {
-	const most, mostOfAll = 10, 20 // backoffice.Reader has a method for each kind of rows
-	for _, p := range list(t, "./adapters/storage/...") {
-		methods, all := map[string]int{}, map[string]int{}
-		for _, name := range p.GoFiles {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
-			require.NoError(t, err)
-			for _, d := range file.Decls {
-				f, ok := d.(*ast.FuncDecl)
-				if !ok || f.Recv == nil {
-					continue
-				}
-				receiver := f.Recv.List[0].Type
-				if pointer, ok := receiver.(*ast.StarExpr); ok {
-					receiver = pointer.X
-				}
-				if generic, ok := receiver.(*ast.IndexExpr); ok {
-					receiver = generic.X
-				}
-				if index, ok := receiver.(*ast.IndexListExpr); ok {
-					receiver = index.X
-				}
-				of := receiver.(*ast.Ident).Name
-				if all[of]++; f.Name.IsExported() {
-					methods[of]++
-				}
-			}
-		}
-		for name, n := range methods {
-			require.LessOrEqual(t, n, most, "methods of %s.%s", p.ImportPath, name)
-		}
-		for name, n := range all {
-			require.LessOrEqual(t, n, mostOfAll, "methods of %s.%s, exported or not", p.ImportPath, name)
-		}
-	}
-}
-
-// TestFunctionsSayWhatComesBack checks that no exported function of the core is a bare
-// participle, and that what fx calls has at most four parameters: more are an fx.In struct.
-func TestFunctionsSayWhatComesBack(t *testing.T) {
-	participle := regexp.MustCompile(`^[A-Z][a-z]+ed$`)
-	for _, p := range list(t, "./domain/...", "./application/...", "./bootstrap/...") {
-		for _, name := range p.GoFiles {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, 0)
-			require.NoError(t, err)
-			ast.Inspect(file, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.FuncDecl:
-					if participle.MatchString(n.Name.Name) && n.Name.Name != "Unsupported" {
-						t.Errorf("%s.%s: a name says what comes back", p.ImportPath, n.Name.Name)
-					}
-					if within(p.ImportPath, "bootstrap") && strings.HasPrefix(n.Name.Name, "new") {
-						require.LessOrEqual(t, n.Type.Params.NumFields(), 4, "parameters of %s", n.Name.Name)
-					}
-				case *ast.InterfaceType:
-					for _, m := range n.Methods.List {
-						if len(m.Names) > 0 && participle.MatchString(m.Names[0].Name) {
-							t.Errorf("%s: %s: a name says what comes back", p.ImportPath, m.Names[0].Name)
-						}
-					}
-				}
-				return true
-			})
-		}
-	}
-}
-
-// TestFilesOfARoomUseEachOtherInOneDirection checks that a room of storage can be read file
-// by file: no file uses something that is declared in a file which uses it.
-func TestFilesOfARoomUseEachOtherInOneDirection(t *testing.T) {
-	exports := make(map[string]string)
-	var rooms []goPackage
-	for _, p := range list(t, "-export", "-deps", "./adapters/storage/...") {
-		if exports[p.ImportPath] = p.Export; within(p.ImportPath, "adapters/storage") {
-			rooms = append(rooms, p)
-		}
-	}
-	require.NotEmpty(t, rooms)
-	for _, p := range rooms {
-		uses := usesOfFiles(t, &p, exports)
-		var open func(chain []string)
-		done := make(map[string]bool)
-		open = func(chain []string) {
-			last := chain[len(chain)-1]
-			if first := slices.Index(chain[:len(chain)-1], last); first >= 0 {
-				t.Errorf("%s: %s use each other in a circle: a reader of one needs all of them", p.ImportPath, strings.Join(chain[first:], ", "))
-				return
-			}
-			for next := range uses[last] {
-				if !done[next] {
-					open(append(slices.Clone(chain), next))
-				}
-			}
-			done[last] = true
-		}
-		for _, name := range p.GoFiles {
-			open([]string{name})
-		}
-	}
-}
-
-// usesOfFiles are the files of a package that each of its files uses: their functions,
-// methods, types, constants and variables.
-func usesOfFiles(t *testing.T, p *goPackage, exports map[string]string) map[string]map[string]bool {
-	t.Helper()
-	set := token.NewFileSet()
-	var files []*ast.File
-	for _, name := range p.GoFiles {
-		file, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, 0)
-		require.NoError(t, err)
-		files = append(files, file)
-	}
-	compiled := importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
-	own, err := (&types.Config{Importer: compiled}).Check(p.ImportPath, set, files, &info)
-	require.NoError(t, err)
-	uses := make(map[string]map[string]bool)
-	for id, of := range info.Uses {
-		from, to := filepath.Base(set.Position(id.Pos()).Filename), filepath.Base(set.Position(of.Pos()).Filename)
-		_, isMethod := of.(*types.Func)
-		if of.Pkg() != own || from == to || of.Parent() != own.Scope() && !isMethod {
-			continue
-		}
-		if uses[from] == nil {
-			uses[from] = make(map[string]bool)
-		}
-		uses[from][to] = true
-	}
-	return uses
 }
 
 // TestEnginesAreKnownInTheirFolders checks that only the engine folders know

@@ -39,15 +39,6 @@ func pages(t *testing.T) []string {
 	return paths
 }
 
-func TestReadmeTakesTenMinutes(t *testing.T) {
-	t.Parallel()
-	page := read(t, "README.md")
-	require.Less(t, strings.Count(page, "\n"), 200)
-	for _, folder := range []string{"domain", "adapters", "bootstrap", "cmd/bankingapi", "test", "test/tools/bench"} {
-		require.Contains(t, page, "("+folder+"/README.md)", "the README leads to every page")
-	}
-}
-
 var (
 	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	fences = regexp.MustCompile("(?ms)^```.*?^```$")

@@ -1,5 +1,0 @@
-package compile
-
-import "testing"
-
-func TestDoesNotCompile(*testing.T) { missing() }
