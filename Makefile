@@ -19,12 +19,12 @@ GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
 TIMEOUT ?= 20m
 RESULTS ?= bin
 # $(call tests,arguments of go test): run tests. If they pass, name the reasons for
-# skipped tests, and the slowest tests. Tables for debuggers (-s) would take half the
+# tests that did not run, and the slowest tests. Tables for debuggers (-s) would take half the
 # time of the linker, which runs once for each package.
 define tests
 @mkdir -p $(RESULTS)
 @$(GOTESTSUM) --format pkgname-and-test-fails --format-icons text --hide-summary skipped --jsonfile $(RESULTS)/$@.json -- -ldflags=-s -timeout $(TIMEOUT) $(1)
-@grep -oh 'SKIPPED[^"\\]*' $(RESULTS)/$@.json | sort | uniq -c
+@$(if $(filter race plain,$@),,go run ./test/tools/skipped $(RESULTS)/$@.json)
 @echo "The slowest tests ($(RESULTS)/$@.json has the output of all):"; $(GOTESTSUM) tool slowest --threshold 5s --num 15 --jsonfile $(RESULTS)/$@.json
 endef
 
@@ -44,9 +44,10 @@ RACE := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo "-race -gcflags=mo
 CGO := $(if $(RACE),1,0)
 # Without the detector: packages that start no goroutine, and the tests that start the
 # service as a program of its own, which is built as it is released. The detector would
-# see nothing but the tests. The longest comes first. The simulation runs in both: with
-# the detector it plays a few banks.
-PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,simulation docspage docs architecture) ./test/tools/... \
+# see nothing but the tests. The longest comes first. BOTH run with and without it: with the
+# detector the simulation plays a few banks, and nothing counts allocations.
+BOTH := ./test/suites/simulation ./adapters/httpapi
+PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,docspage docs architecture) $(BOTH) ./test/tools/... \
   ./domain/... ./application/bookfile ./application/backoffice $(addprefix ./adapters/,settings guide httpapi/openapi httpapi/strictjson)
 
 # "make module PATH=..." would replace the PATH of every command. So the value
@@ -99,7 +100,9 @@ test: ## run the tests that everybody needs (5 minutes; Postgres: TEST_POSTGRES_
 .PHONY: check
 check: ## run everything that CI runs; fail if make generate changes a file (12 minutes)
 	@set -e; state() { git status --porcelain --untracked-files=all; git diff; }; before=$$(state); \
-	$(MAKE) --no-print-directory lint race plain benchmarks host fuzz FUZZTIME=3000x; \
+	$(MAKE) --no-print-directory lint race plain; \
+	go run ./test/tools/skipped $(RESULTS)/race.json $(RESULTS)/plain.json; \
+	$(MAKE) --no-print-directory benchmarks host fuzz FUZZTIME=3000x; \
 	$(MAKE) --no-print-directory generate; test "$$before" = "$$(state)" || { \
 	  git status --short; echo "make check changed files. If make generate wrote them, commit them."; exit 1; }
 
@@ -108,7 +111,7 @@ race: export CGO_ENABLED := $(CGO)
 race: export GOGC := 400 # the detector makes pools forget, so the tests make much garbage
 race: ## run the tests in which the service runs inside the tests, with the race detector (6 minutes)
 	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
-	$(call tests,$(ONE_MORE) $(RACE) $(UNVETTED) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(filter-out %/simulation,$(PLAIN)))"))
+	$(call tests,$(ONE_MORE) $(RACE) $(UNVETTED) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(filter-out $(BOTH),$(PLAIN)))"))
 
 .PHONY: plain
 plain: ## run the tests that make race leaves out, in their short forms (4 minutes)
