@@ -41,7 +41,8 @@ const ByDefault = "default"
 func (l Loaded) Origin(path string) string { return cmp.Or(l.origins[path], ByDefault) }
 
 // Load reads the settings. A flag takes precedence over the environment, the environment over
-// the file, and the file over the default. Unknown keys and variables are problems. The error
+// the file, and the file over the default. Unknown keys and variables are problems, except the
+// variables that Kubernetes sets for a Service named bankingapi. The error
 // is Problems, with all problems of all sources and of the resulting settings.
 func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	l := &loader{Loaded: Loaded{Default(), map[string]string{}}, known: map[string]Setting{}}
@@ -112,6 +113,9 @@ func (l *loader) readEnvironment(environment map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(environment)) { // the _FILE variable comes second
 		text := environment[name]
 		s, known := variables[name]
+		if !known && isOfCluster(name, text) {
+			continue
+		}
 		if !known {
 			l.problem(name, unknown("variable", name, variables), "environment")
 			continue
