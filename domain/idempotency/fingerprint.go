@@ -102,6 +102,17 @@ func (d *Digest) Header(h *operation.Header) {
 	d.Text(h.TellerName)
 }
 
+// Take returns everything that was added. The result is valid until the next call. Take empties
+// the digest, so that its memory can be used again.
+func (d *Digest) Take() []byte {
+	content := d.content
+	d.content = d.content[:0]
+	return content
+}
+
+// IsZero reports whether f is the zero value, which is no fingerprint.
+func (f *Fingerprint) IsZero() bool { return f.stored == [1 + sha256.Size]byte{} }
+
 // Sum returns the fingerprint of everything that was added. It empties the
 // digest, so that its memory can be used again.
 func (d *Digest) Sum() Fingerprint {

@@ -22,7 +22,7 @@ type Operation struct {
 func (o *Operation) fingerprint(d *idempotency.Digest) idempotency.Fingerprint {
 	d.Header(&o.Header)
 	for i := range o.Notifications {
-		o.Notifications[i].content(d)
+		o.Notifications[i].values.content(d)
 	}
 	return d.Sum()
 }
@@ -43,6 +43,7 @@ type Stored struct {
 	Operation    *Operation
 	Index        int // in the operation's Parameters, from 0
 	Digest       idempotency.Fingerprint
+	Identity     Identity
 	Notification *Notification
 }
 
@@ -52,8 +53,9 @@ type Inbox struct {
 	Register idempotency.Register
 	// Key is the key of the fingerprints in new records, so that an erased text cannot be
 	// guessed. Without it the fingerprints have no key.
-	Key    []byte
-	stored []Stored
+	Key      []byte
+	stored   []Stored
+	accepted []Accepted
 }
 
 // Accept decides every operation in the order of arrival and puts the
@@ -62,8 +64,10 @@ type Inbox struct {
 func (b *Inbox) Accept(operations []*Operation) {
 	var digest idempotency.Digest
 	keyed := idempotency.Keyer(b.Key)
+	identifier := NewIdentifier(b.Key)
 	for _, o := range operations {
 		o.outcome, o.err = operation.Outcome{ID: o.ID, State: operation.Completed}, nil
+		accepted := Accepted{Operation: o}
 		if key, ok := o.Key(); ok {
 			fingerprint := o.fingerprint(&digest)
 			stored := keyed(fingerprint)
@@ -75,17 +79,25 @@ func (b *Inbox) Accept(operations []*Operation) {
 				continue
 			}
 			b.Register.Add(idempotency.Record{Key: key, Fingerprint: stored, Outcome: o.outcome})
+			accepted.Fingerprint = stored
 		}
 		for i := range o.Notifications {
 			n := &o.Notifications[i]
-			b.stored = append(b.stored, Stored{o, i, n.digest(&digest, o.Subscription), n})
+			identity := identifier.Of(o.Subscription, &n.values)
+			accepted.Identities = append(accepted.Identities, identity)
+			b.stored = append(b.stored, Stored{o, i, n.digest(&digest, o.Subscription), identity, n})
 		}
+		b.accepted = append(b.accepted, accepted)
 	}
 }
 
 // ToStore returns the notifications to insert, in the order of arrival. Storage
 // does not change notifications that it already has.
 func (b *Inbox) ToStore() []Stored { return b.stored }
+
+// Accepted returns the operations that Accept has accepted as new ones, in the order of arrival.
+// It leaves out repeats and conflicts.
+func (b *Inbox) Accepted() []Accepted { return b.accepted }
 
 // Keys returns the keys of the operations that have a CallerId, each once and
 // sorted. Storage loads their records into the Register before Accept.
@@ -119,9 +131,10 @@ func NewNotifications(parameters []Fields, limit int) ([]Notification, []fault.F
 // Entry is one stored notification, with the stored fields of the operation that stored it.
 type Entry struct {
 	operation.Envelope
-	Index   int // in the operation's Parameters, from 0
-	Values  Values
-	Erasure *Erasure // nil unless the personal data were erased
+	Index    int // in the operation's Parameters, from 0
+	Identity Identity
+	Values   Values
+	Erasure  *Erasure // nil unless the personal data were erased
 }
 
 // Erasure says why a stored notification has no personal data any more.

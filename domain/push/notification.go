@@ -234,12 +234,11 @@ func isURL(text string) bool {
 // are equal in every field have the same digest (the contract, section 4).
 func (n *Notification) digest(d *idempotency.Digest, subscription string) idempotency.Fingerprint {
 	d.Text(subscription)
-	n.content(d)
+	n.values.content(d)
 	return d.Sum()
 }
 
-func (n *Notification) content(d *idempotency.Digest) {
-	r := &n.values
+func (r *Values) content(d *idempotency.Digest) {
 	d.Text(r.ExternalApplicationCode)
 	d.Text(r.ExternalTranCode)
 	d.Text(r.UserID)

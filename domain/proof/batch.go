@@ -1,0 +1,134 @@
+package proof
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
+)
+
+// Entry is one leaf of a batch, as the batch keeps it.
+type Entry struct {
+	Kind Kind
+	ID   operation.ID
+	Leaf Hash
+	// Identities are the identities of the messages of a Push, in the order of the request. A
+	// message that was stored before is not stored again: its identity leads to the stored one.
+	Identities []push.Identity
+}
+
+// Batch has all leaves of one commit, in the order of their arrival.
+type Batch struct {
+	ID      operation.ID // a UUID of version 7 that the writer made
+	Entries []Entry
+}
+
+// Root is the root of the Merkle tree over the leaves (RFC 6962, section 2.1).
+func (b *Batch) Root() Hash { return root(b.Entries) }
+
+func root(entries []Entry) Hash {
+	switch len(entries) {
+	case 0:
+		return new(Tree).Root()
+	case 1:
+		return entries[0].Leaf
+	}
+	left := 1 << (bits.Len(uint(len(entries)-1)) - 1) // the largest power of two below the length
+	return tlog.NodeHash(root(entries[:left]), root(entries[left:]))
+}
+
+// Path returns the path from the leaf at this index to the root.
+func (b *Batch) Path(index int) []Hash {
+	var tree Tree
+	var stored []Hash
+	for i := range b.Entries {
+		stored = append(stored, tree.add(b.Entries[i].Leaf)...)
+	}
+	path, _ := tlog.ProveRecord(tree.size, int64(index), Hashes(func(indexes []int64) ([]Hash, error) {
+		hashes := make([]Hash, len(indexes))
+		for i, n := range indexes {
+			hashes[i] = stored[n]
+		}
+		return hashes, nil
+	}))
+	return path
+}
+
+// recordFormat is the prefix of every record.
+const recordFormat = "bankingapi batch 1\n"
+
+// Record returns the record of the batch in the log: the ID, the number of leaves and the root.
+func (b *Batch) Record() []byte {
+	record := append([]byte(recordFormat), b.ID[:]...)
+	record = binary.BigEndian.AppendUint32(record, uint32(len(b.Entries))) //nolint:gosec // a batch has some thousand leaves
+	root := b.Root()
+	return append(record, root[:]...)
+}
+
+// ParseRecord reads the root and the number of leaves of a record. The error is ErrFormat.
+func ParseRecord(record []byte) (root Hash, leaves int64, err error) {
+	rest, ok := bytes.CutPrefix(record, []byte(recordFormat))
+	if !ok || len(rest) != len(operation.ID{})+4+len(root) {
+		return root, 0, ErrFormat
+	}
+	rest = rest[len(operation.ID{}):]
+	copy(root[:], rest[4:])
+	return root, int64(binary.BigEndian.Uint32(rest)), nil
+}
+
+// AppendEntries encodes the entries in the order of the leaves. Each entry has its kind, its ID
+// and its leaf. A Push also has the number of its identities, as a uvarint, and the identities.
+func AppendEntries(b []byte, entries []Entry) []byte {
+	b = slices.Grow(b, len(entries)*(1+len(operation.ID{})+len(Hash{})))
+	for i := range entries {
+		e := &entries[i]
+		b = append(b, byte(e.Kind))
+		b = append(b, e.ID[:]...)
+		b = append(b, e.Leaf[:]...)
+		if e.Kind == Push {
+			b = binary.AppendUvarint(b, uint64(len(e.Identities)))
+			for k := range e.Identities {
+				b = append(b, e.Identities[k][:]...)
+			}
+		}
+	}
+	return b
+}
+
+// ParseEntries decodes the output of AppendEntries. The error is ErrFormat.
+func ParseEntries(b []byte) ([]Entry, error) {
+	var entries []Entry
+	for len(b) > 0 {
+		e := Entry{Kind: Kind(b[0])}
+		b = b[1:]
+		if e.Kind.String() == "" || len(b) < len(e.ID)+len(e.Leaf) {
+			return nil, ErrFormat
+		}
+		b = b[copy(e.ID[:], b):]
+		b = b[copy(e.Leaf[:], b):]
+		if e.Kind == Push {
+			count, n := binary.Uvarint(b)
+			size := len(push.Identity{})
+			if n <= 0 || !isShortest(count, n) || count > uint64((len(b)-n)/size) { //nolint:gosec // n is at most the length
+				return nil, ErrFormat
+			}
+			b = b[n:]
+			e.Identities = make([]push.Identity, count)
+			for k := range e.Identities {
+				b = b[copy(e.Identities[k][:], b):]
+			}
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// isShortest reports whether n bytes is the shortest form of a uvarint: entries have one form.
+func isShortest(value uint64, n int) bool {
+	return n == len(binary.AppendUvarint(nil, value))
+}
