@@ -209,8 +209,7 @@ func (s *lateSchema) Up(context.Context) ([]store.Migration, error) {
 	return nil, s.up()
 }
 
-func (s *lateSchema) Down(context.Context) (store.Migration, error) { return store.Migration{}, nil }
-func (s *lateSchema) Status(context.Context) (store.Status, error)  { return store.Status{}, nil }
+func (s *lateSchema) Status(context.Context) (store.Status, error) { return store.Status{}, nil }
 
 func (s *lateSchema) Require(context.Context) error {
 	s.mu.Lock()

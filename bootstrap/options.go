@@ -255,9 +255,6 @@ func WithBookAsItIs() Option {
 	return func(o *options) { o.storage.MustExist, o.storage.AsItIs = true, true }
 }
 
-// WithDropData lets MigrateDown delete data. Without it, MigrateDown fails if any exists.
-func WithDropData() Option { return func(o *options) { o.storage.DropData = true } }
-
 // WithConsoleLink calls show with each one-time link to the console: at
 // startup, and when a person requests a new link on the sign-in page. show must
 // only show it to the person who runs the program. Without this option there

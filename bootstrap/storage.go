@@ -150,13 +150,6 @@ func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied [
 	return changeSchema(ctx, settings, all, migrateAct, store.Schema.Up)
 }
 
-// MigrateDown undoes the newest migration. It fails if a service uses the database. If the book
-// has data, it fails without WithDropData. With WithDropData, the act is kept as long as the
-// book keeps acts.
-func MigrateDown(ctx context.Context, settings Settings, all ...Option) (undone store.Migration, err error) {
-	return changeSchema(ctx, settings, all, "schema.undo", store.Schema.Down)
-}
-
 // changeSchema changes the schema and writes the act to the trail.
 func changeSchema[T any](ctx context.Context, settings Settings, all []Option, act string, change func(store.Schema, context.Context) (T, error)) (T, error) {
 	return withStore(settings, collect(all), func(w *setup, s *store.Store) (none T, err error) {

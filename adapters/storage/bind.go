@@ -49,7 +49,7 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema := &migrator{state: new(atomic.Int32), dropData: o.DropData}
+	schema := &migrator{state: new(atomic.Int32)}
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
 	d := tables.NewDatabase(db, o.TablePrefix)
@@ -107,7 +107,7 @@ func (d service) inside(tx batch.Tx, s *migrator) *store.Store {
 	database.Reads = d.Over(context.Background(), tx)
 	database.Writes = database.Reads
 	d.Database = &database
-	schema := &migrator{d, s.state, s.dropData}
+	schema := &migrator{d, s.state}
 	database.Ready = schema.Require
 	ports := d.ports(write.NewBooks(d.Writer), write.NewInboxes(d.Writer), schema)
 	ports.Close = func() error { return nil }

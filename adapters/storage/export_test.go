@@ -41,9 +41,6 @@ func ReliedOn(s *store.Store) []tables.Relied { return s.Marker.(service).Relied
 // ReadKey reads the key of messages again, which a running service does not do.
 func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*migrator).ReadKey(ctx) }
 
-// DropData sets Options.DropData.
-func DropData(s *store.Store, drop bool) { s.Schema.(*migrator).dropData = drop }
-
 // HotPath are the functions that build what one batch sends to a database that
 // takes arrays.
 func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.Inbox) error) {

@@ -2,7 +2,6 @@ package storage_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,13 +28,13 @@ func onEmptyDatabase(t *testing.T, test func(t *testing.T, open func(mark string
 			test(t, func(mark string) *store.Store {
 				engine, err := open(dsn)
 				require.NoError(t, err)
-				s, err := engine.Bind(storage.Options{Mark: mark, Now: clock.Now, DropData: true})
+				s, err := engine.Bind(storage.Options{Mark: mark, Now: clock.Now})
 				require.NoError(t, err)
 				t.Cleanup(func() { require.NoError(t, s.Close()) })
 				return s
 			}, func(query string) []string {
 				db := connect(t, driver, dsn)
-				defer db.Close() // a migration is undone only if no other process uses the database
+				defer db.Close()
 				return statementsOf(t, db, query)
 			})
 		})
@@ -63,8 +62,6 @@ func requireOther(t *testing.T, s *store.Store, found store.MarkError) {
 	requireMark(t, err, found)
 	requireMark(t, s.Schema.Require(t.Context()), found)
 	requireMark(t, due(s), found)
-	_, err = s.Schema.Down(t.Context())
-	requireMark(t, err, found)
 }
 
 func requireMark(t *testing.T, err error, found store.MarkError) {
@@ -115,26 +112,6 @@ func TestABookIsNotMarked(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The schema of an older book stays as it is.
-func TestAnOlderBookIsNotMigrated(t *testing.T) {
-	t.Parallel()
-	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, _ func(string) []string) {
-		bank := up(t, open(""))
-		newBank(t, bank, 1)
-		var undone store.Migration
-		for !strings.Contains(undone.Name, "marks") {
-			var err error
-			undone, err = bank.Schema.Down(t.Context())
-			require.NoError(t, err)
-		}
-		_, err := open("sandbox").Schema.Up(t.Context())
-		requireMark(t, err, "")
-		status, err := open("").Schema.Status(t.Context())
-		require.NoError(t, err)
-		require.Less(t, status.Version, undone.Version)
-	})
 }
 
 // Empty leaves the subscriptions and nothing else, in every table of the schema.

@@ -11,6 +11,7 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
@@ -160,5 +161,26 @@ func TestASubscriptionThatCannotBeReadIsLeftOut(t *testing.T) {
 		require.ErrorContains(t, err, `"b"`)
 		require.Len(t, all, 2)
 		require.Equal(t, "c", all[1].Name)
+	})
+}
+
+// A due sale that this program cannot read, as one in a currency that only a newer replica
+// knows, stays due and does not stop the others.
+func TestADueSaleOfANewerProgramStopsNoOther(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		b, tomorrow := newBank(t, s, 3), today.Plus(1)
+		for customer := range 3 {
+			b.sell(operation.Recorded, order(nextID(), "", on(tomorrow, sale(1, customer+1, customer+1))))
+		}
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE sales SET currency_code = 'XYZ' WHERE customer_no = (SELECT MIN(customer_no) FROM sales)"))
+		buyer, err := buyfund.New(s.Books, buyfund.Options{NewID: nextID, Now: func() time.Time { return tomorrow.Start(time.UTC) }})
+		require.NoError(t, err)
+		for _, want := range []int{2, 0} {
+			settled, err := buyer.SettleDue(t.Context())
+			require.ErrorContains(t, err, `this version does not know the stored currency "XYZ"`)
+			require.Equal(t, buyfund.Settlement{Completed: want}, settled)
+		}
+		require.NoError(t, buyer.Close(t.Context()))
 	})
 }

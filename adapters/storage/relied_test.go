@@ -270,7 +270,7 @@ func TestRightsOfAServiceThatBegins(t *testing.T) {
 	newBank(t, testdb.OpenPostgres(t, dsn), 2)
 	guest := asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE")
 	role := "teller_" + database(t, dsn)
-	for _, table := range []string{"schema_version", "marks", "properties"} {
+	for _, table := range []string{"schema_1", "marks", "properties"} {
 		right := "SELECT ON " + table
 		script(t, dsn, "REVOKE "+right+" FROM "+role)
 		s := openAgain(t, guest)
@@ -309,7 +309,7 @@ func TestTheSearchPathLeadsElsewhere(t *testing.T) {
 	for _, table := range append(storage.Tables(s), "properties", "marks", "trail_batches", "trail_hashes", "trail_logs") {
 		script(t, dsn, "CREATE TABLE other."+table+" (LIKE public."+table+" INCLUDING ALL)")
 	}
-	script(t, dsn, "CREATE TABLE other.schema_version AS SELECT * FROM public.schema_version")
+	script(t, dsn, "CREATE TABLE other.schema_1 AS SELECT * FROM public.schema_1")
 	requireNotReady(t, s, "and the book is in the schema public")
 }
 

@@ -138,13 +138,13 @@ func TestAnotherBookBehindTheSameName(t *testing.T) {
 		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
 		again := func() error { return settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1))) }
 
-		execute(t, db, "ALTER TABLE sales RENAME TO sales_of_later", "UPDATE schema_version SET version_id = 0 WHERE version_id > 0")
+		execute(t, db, "ALTER TABLE sales RENAME TO sales_of_later", "UPDATE schema_1 SET version_id = 0 WHERE version_id > 0")
 		require.Error(t, again(), "the table is missing")
 		err := again()
 		require.Equal(t, fault.Unavailable, fault.KindOf(err))
 		require.ErrorContains(t, err, "The schema is too old: version 0")
 
-		execute(t, db, "ALTER TABLE sales_of_later RENAME TO sales", "UPDATE schema_version SET version_id = "+strconv.Itoa(store.SchemaVersion)+" WHERE version_id = 0")
+		execute(t, db, "ALTER TABLE sales_of_later RENAME TO sales", "UPDATE schema_1 SET version_id = "+strconv.Itoa(store.SchemaVersion)+" WHERE version_id = 0")
 		require.NoError(t, again())
 	})
 }
@@ -154,14 +154,14 @@ func TestAnotherBookBehindTheSameName(t *testing.T) {
 func TestAVersionThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
-		execute(t, db, "ALTER TABLE schema_version RENAME COLUMN version_id TO something_else")
+		execute(t, db, "ALTER TABLE schema_1 RENAME COLUMN version_id TO something_else")
 		_, err := s.Schema.Status(t.Context())
 		require.Error(t, err)
 		err = settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1)))
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "version 0")
 
-		execute(t, db, "ALTER TABLE schema_version RENAME TO elsewhere")
+		execute(t, db, "ALTER TABLE schema_1 RENAME TO elsewhere")
 		err = settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1)))
 		require.ErrorContains(t, err, "too old: version 0")
 	})

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -20,7 +18,6 @@ import (
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -29,8 +26,7 @@ import (
 // migrator implements store.Schema. It is safe for concurrent use.
 type migrator struct {
 	service
-	state    *atomic.Int32
-	dropData bool // Down may delete rows
+	state *atomic.Int32
 }
 
 var _ store.Schema = (*migrator)(nil)
@@ -50,7 +46,7 @@ func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 	if err := s.mayMigrate(ctx); err != nil {
 		return nil, err
 	}
-	provider, err := s.provider(false)
+	provider, err := s.provider()
 	if err != nil {
 		return nil, err
 	}
@@ -90,38 +86,8 @@ func (s *migrator) writeAct(ctx context.Context, results []*goose.MigrationResul
 	})
 }
 
-func (s *migrator) Down(ctx context.Context) (store.Migration, error) {
-	if err := s.checkMark(ctx); err != nil {
-		return store.Migration{}, err // the database would lose its mark
-	}
-	hasData, err := s.mayUndo(ctx)
-	if err != nil {
-		return store.Migration{}, err
-	}
-	provider, err := s.provider(hasData)
-	if err != nil {
-		return store.Migration{}, err
-	}
-	s.state.Store(unknown)
-	result, err := provider.Down(ctx)
-	if errors.Is(err, goose.ErrNoNextVersion) {
-		return store.Migration{}, errors.New("the schema is empty: there is nothing to undo")
-	}
-	if err == nil {
-		err = s.sync(ctx)
-	}
-	if err != nil {
-		return store.Migration{}, s.explain(err)
-	}
-	return migrations([]*goose.MigrationResult{result})[0], nil
-}
-
 // versionTable is the table of schema versions.
-type versionTable struct {
-	versions.Store
-	book      trail.Writer
-	writesAct bool // for the migration that is undone
-}
+type versionTable struct{ versions.Store }
 
 // Insert implements versions.Store. It fails if another replica has applied the version
 // meanwhile. On SQLite one version has no statement that would fail.
@@ -136,45 +102,6 @@ func (t versionTable) Insert(ctx context.Context, db versions.DBTxConn, r versio
 	return err
 }
 
-// The versions that add the audits and the trail.
-const (
-	auditsVersion = 2
-	trailVersion  = 4
-)
-
-// Delete implements versions.Store. It writes the act that ctx carries in the transaction of
-// the migration.
-func (t versionTable) Delete(ctx context.Context, db versions.DBTxConn, version int64) error {
-	if err := t.Store.Delete(ctx, db, version); err != nil {
-		return err
-	}
-	tx, ok := db.(*sql.Tx)
-	if !ok || !t.writesAct || version <= auditsVersion {
-		return nil // the table audits does not exist any more
-	}
-	requests := t.book.ActWrites(ctx, nil, "version "+strconv.FormatInt(version, 10))
-	if version <= trailVersion && len(requests) > 1 {
-		requests = requests[:1] // the trail does not exist any more
-	}
-	return t.book.Dialect.Within(tx).Exchange(ctx, requests...)
-}
-
-// mayUndo returns an error if a service uses the database, or if it has rows that must not be
-// deleted.
-func (s *migrator) mayUndo(ctx context.Context) (hasData bool, err error) {
-	if err := s.engine.Alone(ctx); err != nil {
-		return false, err
-	}
-	filled, err := s.tablesWithRows(s.Reads.WithContext(ctx))
-	if err != nil {
-		return false, s.explain(err)
-	}
-	if len(filled) > 0 && !s.dropData {
-		err = fmt.Errorf("the book has data (%s), and undoing a migration may delete any of it: make a backup, then add --drop-data", strings.Join(filled, ", "))
-	}
-	return len(filled) > 0, err
-}
-
 // sync makes migrations durable on a server whose commits do not wait for the disk. A later
 // commit that waits is on disk after all earlier commits.
 func (s *migrator) sync(ctx context.Context) error {
@@ -185,7 +112,11 @@ func (s *migrator) sync(ctx context.Context) error {
 
 func (s *migrator) Status(ctx context.Context) (status store.Status, err error) {
 	status.Wanted = store.SchemaVersion
-	provider, err := s.provider(false)
+	status.Version, err = s.version(ctx) // before goose makes its table
+	if err != nil {
+		return status, err
+	}
+	provider, err := s.provider()
 	if err != nil {
 		return status, err
 	}
@@ -196,8 +127,7 @@ func (s *migrator) Status(ctx context.Context) (status store.Status, err error) 
 	status.Migrations = tables.Convert(known, func(m *goose.MigrationStatus) store.Migration {
 		return store.Migration{Version: m.Source.Version, Name: m.Source.Path, Applied: m.AppliedAt}
 	})
-	status.Version, err = s.version(ctx)
-	return status, err
+	return status, nil
 }
 
 // Require implements store.Schema. Every transaction begins with it.
@@ -243,16 +173,36 @@ func (s *migrator) asFound(ctx context.Context, err error) error {
 // version returns the version of the database, or 0 if it has no schema.
 func (s *migrator) version(ctx context.Context) (version int64, err error) {
 	db := s.Reads.WithContext(ctx)
-	_, err = s.ifExists(db, s.table(), func() *gorm.DB {
+	exists, err := s.ifExists(db, s.table(), func() *gorm.DB {
 		return db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version)
 	})
-	return version, s.Translate(err)
+	if err != nil {
+		return 0, s.Translate(err)
+	}
+	if !exists {
+		return 0, s.checkUnreleased(db)
+	}
+	return version, nil
 }
 
-func (s *migrator) table() string { return s.Prefix + "schema_version" }
+// checkUnreleased returns an error if a database without a version has the tables of a program
+// that was never released.
+func (s *migrator) checkUnreleased(db *gorm.DB) error {
+	for _, table := range []string{s.Prefix + "schema_version", s.Holdings.Name} {
+		exists, err := s.ifExists(db, table, func() *gorm.DB { return db })
+		if err != nil || !exists {
+			return s.Translate(err)
+		}
+	}
+	return fault.New(fault.Unavailable, "This database was made by an unreleased version."+
+		" Export prices, holdings and accounts with that version and import them into a new one.")
+}
 
-// provider returns the goose provider. With writesAct it writes the act of an undone version.
-func (s *migrator) provider(writesAct bool) (*goose.Provider, error) {
+// table is the table with the versions of the schema.
+func (s *migrator) table() string { return s.Prefix + "schema_1" }
+
+// provider returns the goose provider.
+func (s *migrator) provider() (*goose.Provider, error) {
 	m := &s.engine.Migrations
 	versionStore, err := versions.NewStore(m.Dialect, s.table())
 	if err != nil {
@@ -267,7 +217,7 @@ func (s *migrator) provider(writesAct bool) (*goose.Provider, error) {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectCustom, s.engine.Writes.DB(), prefixed{files, s.Prefix}, append(options,
-		goose.WithDisableGlobalRegistry(true), goose.WithStore(versionTable{versionStore, s.Writer, writesAct}), goose.WithLogger(goose.NopLogger()))...)
+		goose.WithDisableGlobalRegistry(true), goose.WithStore(versionTable{versionStore}), goose.WithLogger(goose.NopLogger()))...)
 }
 
 func (s *migrator) explain(err error) error {

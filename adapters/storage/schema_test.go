@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +20,6 @@ import (
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
-	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
@@ -75,7 +72,7 @@ func TestSchemasAreOne(t *testing.T) {
 }
 
 const (
-	notOurs       = "('lookup_runs', 'lookup_entries', 'schema_version', 'schema_lock', 'sqlite_sequence')"
+	notOurs       = "('lookup_runs', 'lookup_entries', 'schema_1', 'schema_lock', 'sqlite_sequence')"
 	sqliteColumns = `SELECT m.name, c.name, c.type, c."notnull", COALESCE(c.dflt_value, ''), c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
 WHERE m.type = 'table' AND m.name NOT IN ` + notOurs
 	postgresColumns = `SELECT c.table_name, c.column_name, c.data_type, c.is_nullable = 'NO',
@@ -140,116 +137,75 @@ func checks(definitions []string) []string {
 	return found
 }
 
-// Down deletes nothing without permission, also in an older schema that does not
-// have all tables.
-func TestMigrateDownKeepsData(t *testing.T) {
-	t.Parallel()
-	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, _ func(string) []string) {
-		down := func(drop bool) (left int64, err error) {
-			s := open("")
-			defer s.Close()
-			storage.DropData(s, drop)
-			_, err = s.Schema.Down(t.Context())
-			status, failed := s.Schema.Status(t.Context())
-			require.NoError(t, failed)
-			return status.Version, err
-		}
-		s := up(t, open(""))
-		newBank(t, s, 1)
-		require.NoError(t, s.Close())
-		for version := int64(store.SchemaVersion); version > 0; version-- {
-			left, err := down(false)
-			require.ErrorContains(t, err, "the book has data (prices, holdings, accounts")
-			require.Equal(t, version, left)
-			left, err = down(true)
-			require.NoError(t, err)
-			require.Equal(t, version-1, left)
-		}
-		require.NoError(t, up(t, open("")).Close())
-		for version := int64(store.SchemaVersion); version > 0; version-- {
-			left, err := down(false)
-			require.NoError(t, err, "a book without data")
-			require.Equal(t, version-1, left)
-		}
-	})
-}
-
-// Undoing a migration of a book with data is an act. It is written with the
-// migration, as long as there is a table for it.
-func TestMigrateDownIsAnAct(t *testing.T) {
-	t.Parallel()
-	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, query func(string) []string) {
-		s := up(t, open(""))
-		s.Trail.Writer.Use(trailKeys, v7)
-		down := func() {
-			ctx := audit.With(t.Context(), audit.Act{ID: v7(), At: time.Now(), Who: audit.Who{Actor: "ann"}, Action: "schema.undo"})
-			_, err := s.Schema.Down(ctx)
-			require.NoError(t, err)
-		}
-		down()
-		require.Empty(t, query("SELECT details FROM audits"), "a book without data")
-		_, err := s.Schema.Up(t.Context())
-		require.NoError(t, err)
-		newBank(t, s, 1)
-		storage.DropData(s, true)
-		for version := int64(store.SchemaVersion); version > 2; version-- {
-			down()
-			acts := query("SELECT actor || ' ' || action || ' ' || details FROM audits")
-			require.Len(t, acts, int(store.SchemaVersion-version)+1)
-			require.Contains(t, acts, fmt.Sprintf("ann schema.undo version %d", version))
-			if version > 4 {
-				require.Len(t, query("SELECT 'x' FROM trail_batches"), len(acts)+2, "and a leaf of the trail")
-			}
-		}
-		down()
-		down()
-	})
-}
-
-func TestMigrateUpAndDown(t *testing.T) {
+func TestMigrateUp(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
 		ctx := t.Context()
 		files, err := filepath.Glob(engine + "/migrations/*.sql")
 		require.NoError(t, err)
 		require.EqualValues(t, len(files), int64(store.SchemaVersion), "SchemaVersion (application/store/store.go) is the number of the newest migration")
-		for range 2 {
-			require.NoError(t, s.Schema.Require(ctx))
-			newBank(t, s, 1).holds()
-			again, err := s.Schema.Up(ctx)
-			require.NoError(t, err)
-			require.Empty(t, again)
+		require.NoError(t, s.Schema.Require(ctx))
+		newBank(t, s, 1).holds()
+		again, err := s.Schema.Up(ctx)
+		require.NoError(t, err)
+		require.Empty(t, again)
 
-			status, err := s.Schema.Status(ctx)
-			require.NoError(t, err)
-			migrations := status.Migrations
-			require.Len(t, migrations, len(files))
-			for i, m := range migrations {
-				require.EqualValues(t, i+1, m.Version)
-				require.Equal(t, filepath.Base(files[i]), m.Name)
-				require.False(t, m.Applied.IsZero())
-			}
-
-			for version := int64(store.SchemaVersion); version > 0; version-- {
-				down, err := s.Schema.Down(ctx)
-				require.NoError(t, err)
-				require.Equal(t, version, down.Version)
-			}
-			_, err = s.Schema.Down(ctx)
-			require.ErrorContains(t, err, "nothing to undo")
-			err = s.Schema.Require(ctx)
-			require.Equal(t, fault.Unavailable, fault.KindOf(err))
-			require.ErrorContains(t, err, "too old: version 0, this program needs "+strconv.Itoa(store.SchemaVersion))
-			require.ErrorContains(t, err, "bankingapi migrate up")
-			_, unread := s.Subscriptions.All(ctx)
-			require.Equal(t, err, unread, "a half-migrated table is not read")
-			_, unread = s.Backoffice.Erasing.ErasedBefore(ctx)
-			require.Equal(t, err, unread, "no day is not the same as no answer")
-
-			up, err := s.Schema.Up(ctx)
-			require.NoError(t, err)
-			require.Len(t, up, len(files))
+		status, err := s.Schema.Status(ctx)
+		require.NoError(t, err)
+		migrations := status.Migrations
+		require.Len(t, migrations, len(files))
+		for i, m := range migrations {
+			require.EqualValues(t, i+1, m.Version)
+			require.Equal(t, filepath.Base(files[i]), m.Name)
+			require.False(t, m.Applied.IsZero())
 		}
+	})
+}
+
+// Nothing reads or writes a database without a schema.
+func TestNoSchema(t *testing.T) {
+	t.Parallel()
+	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, _ func(string) []string) {
+		s, ctx := open(""), t.Context()
+		err := s.Schema.Require(ctx)
+		require.Equal(t, fault.Unavailable, fault.KindOf(err))
+		require.ErrorContains(t, err, "too old: version 0, this program needs "+strconv.Itoa(store.SchemaVersion))
+		require.ErrorContains(t, err, "bankingapi migrate up")
+		_, unread := s.Subscriptions.All(ctx)
+		require.Equal(t, err, unread)
+		_, unread = s.Backoffice.Erasing.ErasedBefore(ctx)
+		require.Equal(t, err, unread, "no day is not the same as no answer")
+	})
+}
+
+// A database of a version that was never released is refused with one sentence, and stays as it
+// is.
+func TestAnUnreleasedDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, query func(string) []string) {
+		s := up(t, open(""))
+		newBank(t, s, 1)
+		require.NoError(t, storage.Exec(t.Context(), s, "ALTER TABLE schema_1 RENAME TO schema_version"))
+		s, ctx := open(""), t.Context()
+		_, failed := s.Schema.Up(ctx)
+		_, unread := s.Schema.Status(ctx)
+		for _, err := range []error{s.Schema.Require(ctx), failed, unread, due(s), settle(ctx, s, today, order(nextID(), "", sale(1, 1, 1)))} {
+			require.Equal(t, fault.Unavailable, fault.KindOf(err))
+			require.ErrorContains(t, err, "This database was made by an unreleased version."+
+				" Export prices, holdings and accounts with that version and import them into a new one.")
+		}
+		require.Equal(t, []string{"1"}, query("SELECT CAST(COUNT(*) AS text) FROM holdings"))
+		require.Empty(t, query("SELECT 'x' FROM sales"))
+	})
+}
+
+// A host may have a table of this name for itself.
+func TestASchemaVersionOfAHost(t *testing.T) {
+	t.Parallel()
+	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, _ func(string) []string) {
+		s := open("")
+		require.NoError(t, storage.Exec(t.Context(), s, "CREATE TABLE schema_version (host int)"))
+		newBank(t, up(t, s), 1).holds()
 	})
 }
 
@@ -272,7 +228,7 @@ func TestSchemaOfALaterVersion(t *testing.T) {
 			running, starting, yes, db := open(t)
 			ctx := t.Context()
 			b := newBank(t, running, 1)
-			_, err := db.ExecContext(ctx, "INSERT INTO schema_version (version_id, is_applied) VALUES (99, "+yes+")")
+			_, err := db.ExecContext(ctx, "INSERT INTO schema_1 (version_id, is_applied) VALUES (99, "+yes+")")
 			require.NoError(t, err)
 
 			for _, err := range []error{
@@ -391,9 +347,7 @@ func partitioned(t *testing.T) (statements []string) {
 	for _, name := range files {
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)
-		up, _, found := strings.Cut(strings.ReplaceAll(string(content), "{{prefix}}", ""), "-- +goose Down")
-		require.True(t, found)
-		statements = append(statements, table.ReplaceAllStringFunc(up, func(definition string) string {
+		statements = append(statements, table.ReplaceAllStringFunc(strings.ReplaceAll(string(content), "{{prefix}}", ""), func(definition string) string {
 			tables++
 			parts := table.FindStringSubmatch(definition)
 			split := "CREATE TABLE " + parts[1] + " (" + parts[2] + ") PARTITION BY HASH (" + parts[3] + ");\n"
@@ -405,7 +359,7 @@ func partitioned(t *testing.T) (statements []string) {
 		}))
 	}
 	require.Equal(t, 22, tables, "a new table is counted here and in TestSchemasAreOne")
-	return append(statements, "CREATE TABLE schema_version AS SELECT "+strconv.Itoa(store.SchemaVersion)+" AS version_id, true AS is_applied")
+	return append(statements, "CREATE TABLE schema_1 AS SELECT "+strconv.Itoa(store.SchemaVersion)+" AS version_id, true AS is_applied")
 }
 
 func TestHashPartitions(t *testing.T) {
@@ -450,23 +404,9 @@ func TestSchemaIsPlain(t *testing.T) {
 	for _, name := range files {
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)
-		sql := strings.ReplaceAll(comment.ReplaceAllString(string(content), ""), "DROP VIEW IF EXISTS {{prefix}}all_postings;", "")
+		sql := comment.ReplaceAllString(string(content), "")
 		require.Empty(t, foreign.FindAllString(sql, -1), name)
 	}
-}
-
-// The first form of version 9 made a view, on which the table of transfers depended.
-func TestAViewOfTheFirstVersion9GoesWithIt(t *testing.T) {
-	t.Parallel()
-	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
-		execute(t, db, "CREATE VIEW all_postings AS SELECT operation_id FROM postings UNION ALL SELECT operation_id FROM transfers")
-		require.NoError(t, db.Close())
-		for version := int64(store.SchemaVersion); version > 0; version-- {
-			down, err := s.Schema.Down(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, version, down.Version)
-		}
-	})
 }
 
 // While a service runs, a later version adds a column. No statement of the service fails once on

@@ -39,8 +39,6 @@ type Options struct {
 	// Mark is the mark that the storage must have. Empty means no mark: the storage is the book
 	// of a bank. If a storage has another mark, every call fails with a MarkError.
 	Mark string
-	// DropData lets Schema.Down delete rows. Without it, Down fails if the storage has rows.
-	DropData bool
 	// Now returns the current time in UTC. It dates what imports write.
 	Now func() time.Time
 	// Trace starts a span for one call to the database. The function that it
@@ -158,7 +156,7 @@ func (s *Store) Bind(Options) (*Store, error) { return s, nil }
 
 // SchemaVersion is the version of the relational schema that this program needs. A test of the
 // adapters compares their migrations with it.
-const SchemaVersion = 15
+const SchemaVersion = 1
 
 // Schema migrates a storage between versions.
 type Schema interface {
@@ -166,11 +164,6 @@ type Schema interface {
 	// may call it at the same time: they wait for each other. It marks an empty storage with
 	// Options.Mark. It changes nothing in a storage that has data and another mark.
 	Up(ctx context.Context) ([]Migration, error)
-	// Down undoes the newest migration, with all data in its tables. It fails if
-	// the storage has rows, unless Options.DropData allows it. It fails if another
-	// process uses the storage, as far as the adapter can see that. It fails if
-	// the storage has another mark than Options.Mark, because the mark would be lost.
-	Down(ctx context.Context) (Migration, error)
 	// Status reads which migrations the storage has.
 	Status(ctx context.Context) (Status, error)
 	// Require returns nil if the storage has the version that this program needs. After it has

@@ -218,6 +218,3 @@ type noSchema struct{}
 func (noSchema) Up(context.Context) ([]Migration, error)         { return nil, nil }
 func (noSchema) Status(context.Context) (none Status, err error) { return none, nil }
 func (noSchema) Require(context.Context) error                   { return nil }
-func (noSchema) Down(context.Context) (none Migration, err error) {
-	return none, errors.New("this storage has no schema to migrate")
-}

@@ -3,15 +3,12 @@ package command
 import (
 	"bytes"
 	"database/sql"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"bankingapi/application/store"
 )
 
 // A restored book is that of the backup, and is checked. The book that was there
@@ -88,11 +85,11 @@ func TestRestoreRefusesWhatIsNoBook(t *testing.T) {
 		return name
 	}
 	refused := map[string]string{
-		write("junk.txt", "This is a text and no database."):                                       "is not a SQLite database: nothing was changed",
-		write("empty.db", ""):                                                                      "is not a SQLite database: nothing was changed",
-		write("damaged.db", "SQLite format 3\x00 and no page"):                                     "cannot be read as a book, nothing was changed",
-		database("other.db", "CREATE TABLE other (id)"):                                            "is a database without a book: nothing was changed",
-		database("newer.db", "INSERT INTO schema_version (version_id, is_applied) VALUES (99, 1)"): "has schema version 99, but this program only knows version",
+		write("junk.txt", "This is a text and no database."):                                 "is not a SQLite database: nothing was changed",
+		write("empty.db", ""):                                                                "is not a SQLite database: nothing was changed",
+		write("damaged.db", "SQLite format 3\x00 and no page"):                               "cannot be read as a book, nothing was changed",
+		database("other.db", "CREATE TABLE other (id)"):                                      "is a database without a book: nothing was changed",
+		database("newer.db", "INSERT INTO schema_1 (version_id, is_applied) VALUES (99, 1)"): "has schema version 99, but this program only knows version",
 	}
 	before, err := os.ReadFile(book)
 	require.NoError(t, err)
@@ -118,45 +115,4 @@ func TestRestoreRefusesWhatIsNoBook(t *testing.T) {
 	require.Contains(t, got.err, "If no service runs, move "+book+" away yourself")
 	require.NoError(t, os.Remove(book))
 	require.Zero(t, bankingapi(t, environment, "restore", good).status)
-}
-
-// A book with an older schema is copied before it is migrated.
-func TestBackupOfAnOlderSchema(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(folder, "bank.db")}
-	do := func(args ...string) string {
-		t.Helper()
-		got := bankingapi(t, environment, args...)
-		require.Zero(t, got.status, got.err)
-		return got.err
-	}
-	do("migrate", "up")
-	do("migrate", "down")
-	backup := filepath.Join(folder, "backup.db")
-	said := do("backup", backup)
-	require.Contains(t, said, fmt.Sprintf("has the older schema version %d and was not checked", store.SchemaVersion-1))
-	require.Contains(t, said, "restore migrates and checks it")
-	require.NotContains(t, said, "storage.migrate", "that is for Postgres")
-	require.Contains(t, do("restore", backup, "--replace"), "The book is empty: there was nothing to check.")
-}
-
-// A dry run changes nothing, not even the schema.
-func TestDryRunOfAnImportIntoAnOlderSchema(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(folder, "bank.db")}
-	for _, command := range []string{"up", "down"} {
-		require.Zero(t, bankingapi(t, environment, "migrate", command).status)
-	}
-	file := filepath.Join(folder, "prices.csv")
-	require.NoError(t, os.WriteFile(file, []byte("PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n1,AFA,Demo Portfoy,1.25,TRY,2026-11-20\n"), 0o600))
-	got := bankingapi(t, environment, "import", "prices", file, "--dry-run")
-	require.Equal(t, 1, got.status, got.err)
-	require.Contains(t, got.err, "The schema is too old")
-	require.Contains(t, bankingapi(t, environment, "migrate", "status").out, "pending")
-	require.Zero(t, bankingapi(t, environment, "import", "prices", file).status, "an import migrates the book")
-	got = bankingapi(t, environment, "import", "prices", file, "--dry-run")
-	require.Zero(t, got.status, got.err)
-	require.Contains(t, got.err, "Dry run, nothing was written: 1 price: 0 new, 0 changed, 1 unchanged.")
 }

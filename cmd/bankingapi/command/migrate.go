@@ -2,15 +2,6 @@ package command
 
 import "bankingapi/bootstrap"
 
-func migrateDown(c *call) error {
-	options := []bootstrap.Option{c.options, bootstrap.WithExistingBook()}
-	if c.is("drop-data") {
-		options = append(options, bootstrap.WithDropData())
-	}
-	undone, err := bootstrap.MigrateDown(c.Context(), c.settings, options...)
-	return c.done(err, "undone %d %s\n", undone.Version, undone.Name)
-}
-
 func migrateUp(c *call) error {
 	applied, err := bootstrap.MigrateUp(c.Context(), c.settings, c.options)
 	for _, m := range applied {

@@ -59,7 +59,6 @@ func with[Options any](read func(*call) (Options, error), run func(*call, Option
 func rows() []row {
 	return []row{
 		{"serve", allSettings, does(serve)},
-		{"migrate down", allSettings, does(migrateDown)},
 		{"migrate up", allSettings, does(migrateUp)},
 		{"migrate status", allSettings, does(migrateStatus)},
 		{"subscriptions create", book, with(readTerms, createSubscription)},

@@ -76,7 +76,7 @@ func TestWrongUse(t *testing.T) {
 		{"subscriptions regenerate a", `primary or secondary is missing; see 'bankingapi subscriptions regenerate --help'`},
 		{"subscriptions regenerate a third", `unknown key "third": want primary or secondary; see 'bankingapi subscriptions regenerate --help'`},
 		{"subscriptions cancel", `NAME is missing; see 'bankingapi subscriptions cancel --help'`},
-		{"migrate", `a command is missing: down, status, up; see 'bankingapi migrate --help'`},
+		{"migrate", `a command is missing: status, up; see 'bankingapi migrate --help'`},
 		{"migrate sideways", `unknown command "sideways"; see 'bankingapi migrate --help'`},
 		{"import", `what to import and FILE are missing; see 'bankingapi import --help'`},
 		{"import prices", `FILE is missing; see 'bankingapi import --help'`},

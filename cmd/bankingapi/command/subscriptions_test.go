@@ -1,6 +1,7 @@
 package command
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,16 +61,13 @@ func TestTheAuditSaysWhatChanged(t *testing.T) {
 	require.Contains(t, audit, `subscription.regenerate,shop,key was leaked,primary`)
 }
 
-// A Tab after the name of a command that changes a subscription migrates no book.
+// A Tab after the name of a command that changes a subscription makes no book.
 func TestCompletionChangesNothing(t *testing.T) {
 	t.Parallel()
-	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
-	for _, command := range [][]string{{"migrate", "up"}, {"migrate", "down"}} {
-		got := bankingapi(t, environment, command...)
-		require.Zero(t, got.status, got.err)
-	}
-	before := bankingapi(t, environment, "migrate", "status").out
-	require.Contains(t, before, "pending")
-	bankingapi(t, environment, "__complete", "subscriptions", "change", "")
-	require.Equal(t, before, bankingapi(t, environment, "migrate", "status").out)
+	book := filepath.Join(t.TempDir(), "bank.db")
+	require.NoError(t, os.WriteFile(book, nil, 0o600))
+	bankingapi(t, []string{"BANKINGAPI_STORAGE__DSN=" + book}, "__complete", "subscriptions", "change", "")
+	file, err := os.Stat(book)
+	require.NoError(t, err)
+	require.Zero(t, file.Size())
 }

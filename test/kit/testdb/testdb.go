@@ -276,7 +276,7 @@ func OpenPostgres(t testing.TB, dsn string) *store.Store {
 
 func open(t testing.TB, engine *storage.Engine) *store.Store {
 	t.Helper()
-	store, err := engine.Bind(storage.Options{Now: clock.Now, DropData: true})
+	store, err := engine.Bind(storage.Options{Now: clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	_, err = store.Schema.Up(t.Context())

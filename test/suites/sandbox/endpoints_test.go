@@ -213,8 +213,6 @@ func TestBankAndSandboxAreApart(t *testing.T) {
 				_, err = bootstrap.Open(t.Context(), ofSandbox, drivers)
 				require.ErrorContains(t, err, "it is a sandbox: start with --sandbox")
 			}
-			_, err = bootstrap.MigrateDown(t.Context(), ofSandbox, drivers)
-			require.ErrorContains(t, err, "it is a sandbox")
 			_, err = bootstrap.MigrateUp(t.Context(), ofSandbox, drivers)
 			require.ErrorContains(t, err, "it is a sandbox")
 		})

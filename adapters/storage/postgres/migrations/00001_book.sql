@@ -1,24 +1,49 @@
--- Every key has its distribution key, which is the first column (the customer;
--- for pushes the user; for operations the CallerId), so that the same schema can
--- be hash partitioned or distributed. What only grows, sales and postings, has
--- keys that lead with the operation, whose ids grow with time: in a large book a
--- sale then changes two distant pages, and not four.
+-- The book of version 1.
 --
--- Quantities are scaled integers: units 10^-6, prices 10^-8, money in minor
--- units of its currency. Texts in keys compare by byte (COLLATE "C"): quickly,
--- in the order of SQLite and of Go, and as they did before an upgrade of the
--- system's locales.
+-- Each primary key begins with, or is, the column by which the table can be distributed.
+-- Tables that only grow have keys that begin with an ID. IDs grow with time, so new rows
+-- change the last pages of a table and of its index only.
+--
+-- Quantities are scaled integers: units 10^-6, prices 10^-8, money in minor units of its
+-- currency. Texts in keys compare by byte (COLLATE "C"): this is fast, it is the order of
+-- SQLite and of Go, and it does not change with the locales of the system.
 -- +goose Up
+
+-- What is true of the book as a whole, such as the time zone of its days.
+CREATE TABLE {{prefix}}properties (
+    name  text COLLATE "C" NOT NULL,
+    value text NOT NULL,
+    PRIMARY KEY (name)
+);
+
+-- The mark of a database that is not the book of a bank, such as a sandbox. The
+-- book of a bank has no row. The note belongs to what made the mark.
+CREATE TABLE {{prefix}}marks (
+    mark text COLLATE "C" NOT NULL,
+    note text NOT NULL,
+    PRIMARY KEY (mark)
+);
+
 CREATE TABLE {{prefix}}subscriptions (
-    name                text COLLATE "C" NOT NULL,
-    state               text        NOT NULL,
-    operations          text        NOT NULL,
-    requests_per_second bigint      NOT NULL,
-    app_key             text        NOT NULL,
-    channel             text        NOT NULL,
-    teller_name         text        NOT NULL,
-    primary_hash        bytea       NOT NULL,
-    secondary_hash      bytea       NOT NULL,
+    name                 text COLLATE "C" NOT NULL,
+    state                text        NOT NULL,
+    operations           text        NOT NULL,
+    requests_per_second  bigint      NOT NULL,
+    app_key              text        NOT NULL,
+    channel              text        NOT NULL,
+    teller_name          text        NOT NULL,
+    primary_hash         bytea       NOT NULL,
+    secondary_hash       bytea       NOT NULL,
+    require_caller_id    bigint      NOT NULL DEFAULT 0,
+    created_at           timestamptz,
+    primary_created_at   timestamptz,
+    secondary_created_at timestamptz,
+    primary_expires_at   timestamptz,
+    secondary_expires_at timestamptz,
+    primary_used_at      timestamptz,
+    secondary_used_at    timestamptz,
+    without_caller_id_at timestamptz,
+    client_certificate   text        NOT NULL DEFAULT '',
     PRIMARY KEY (name)
 );
 
@@ -33,14 +58,22 @@ CREATE TABLE {{prefix}}prices (
 );
 CREATE INDEX {{prefix}}prices_current ON {{prefix}}prices (imkb_code, holder_corporation_name, valid_from, price_id);
 
--- Room in every page lets a changed quantity stay in its page, and its index alone.
+-- There is at most one row. closed_days has a line for each day: the day, and the reason.
+CREATE TABLE {{prefix}}calendars (
+    calendar_id bigint NOT NULL CHECK (calendar_id = 1),
+    closed_days text   NOT NULL,
+    PRIMARY KEY (calendar_id)
+);
+
+-- Room in every page lets a changed quantity stay in its page, and changes no index.
+-- Imports leave more room for themselves.
 CREATE TABLE {{prefix}}holdings (
     customer_no             bigint NOT NULL,
     imkb_code               text COLLATE "C" NOT NULL,
     holder_corporation_name text COLLATE "C" NOT NULL,
     units                   bigint NOT NULL CHECK (units >= 0),
     PRIMARY KEY (customer_no, imkb_code, holder_corporation_name)
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 90);
 
 CREATE TABLE {{prefix}}accounts (
     customer_no    bigint NOT NULL,
@@ -49,9 +82,9 @@ CREATE TABLE {{prefix}}accounts (
     currency_code  text COLLATE "C" NOT NULL,
     balance        bigint NOT NULL CHECK (balance >= 0),
     PRIMARY KEY (customer_no, branch_code, account_suffix, currency_code)
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 90);
 
--- Operations whose caller gave a CallerId: what a repeat is held against.
+-- Operations whose caller gave a CallerId: what a repeat is compared with.
 CREATE TABLE {{prefix}}operations (
     caller_id    text COLLATE "C" NOT NULL,
     subscription text COLLATE "C" NOT NULL,
@@ -63,6 +96,8 @@ CREATE TABLE {{prefix}}operations (
     PRIMARY KEY (caller_id, subscription, operation)
 );
 
+-- Pages keep room, so that most due sales stay in their page when they are settled.
+-- request_id is empty if the caller sent no X-Request-Id.
 CREATE TABLE {{prefix}}sales (
     customer_no             bigint      NOT NULL,
     operation_id            uuid        NOT NULL,
@@ -91,13 +126,20 @@ CREATE TABLE {{prefix}}sales (
     refusal                 text        NOT NULL DEFAULT '',
     received_at             timestamptz NOT NULL,
     settled_at              timestamptz,
+    request_id              text        NOT NULL DEFAULT '',
     PRIMARY KEY (operation_id, position, customer_no)
-);
--- Only what waits for its day is in here: other sales never touch it.
+) WITH (fillfactor = 95);
+-- Sales that wait for their day, or for a price. Other sales never change these indexes.
 CREATE INDEX {{prefix}}sales_due ON {{prefix}}sales (selected_date, operation_id, position) WHERE state = 1;
+CREATE INDEX {{prefix}}sales_fund ON {{prefix}}sales
+    (selected_date, imkb_code, holder_corporation_name, operation_id, position) WHERE state = 1;
+-- Sales that failed on their day: few among many that completed.
+CREATE INDEX {{prefix}}sales_failed ON {{prefix}}sales (operation_id, position) WHERE state = 8;
+-- Sales whose proceeds went to the account of another customer.
+CREATE INDEX {{prefix}}sales_account ON {{prefix}}sales (account_customer_no) WHERE account_customer_no <> customer_no;
 
--- A posting moves a quantity between a customer's holding (leg 1) or account
--- (leg 2) and the bank's counter-position; it cannot be out of balance.
+-- A posting moves a quantity between a customer's holding (leg 1) or account (leg 2) and the
+-- bank's counter-position, so it is always in balance. The postings of sales are in transfers.
 CREATE TABLE {{prefix}}postings (
     customer_no             bigint      NOT NULL,
     operation_id            uuid        NOT NULL,
@@ -113,7 +155,89 @@ CREATE TABLE {{prefix}}postings (
     posted_at               timestamptz NOT NULL,
     PRIMARY KEY (operation_id, position, leg, customer_no)
 );
+CREATE INDEX {{prefix}}postings_customer ON {{prefix}}postings (customer_no) WHERE kind <> 1;
 
+-- A transfer has the posting of a sale's units (leg 1) and that of its proceeds (leg 2).
+CREATE TABLE {{prefix}}transfers (
+    operation_id            uuid        NOT NULL,
+    position                bigint      NOT NULL,
+    customer_no             bigint      NOT NULL,
+    unit_quantity           bigint      NOT NULL,
+    account_customer_no     bigint      NOT NULL,
+    branch_code             bigint      NOT NULL,
+    account_suffix          bigint      NOT NULL,
+    money_quantity          bigint      NOT NULL,
+    posted_at               timestamptz NOT NULL,
+    imkb_code               text        NOT NULL,
+    holder_corporation_name text        NOT NULL,
+    currency_code           text        NOT NULL,
+    PRIMARY KEY (operation_id, position)
+);
+
+-- Operations that were refused at once. faults has lines of code and pointer.
+CREATE TABLE {{prefix}}refusals (
+    operation_id       uuid        NOT NULL,
+    operation          bigint      NOT NULL,
+    subscription       text        NOT NULL,
+    app_key            text        NOT NULL DEFAULT '',
+    channel            text        NOT NULL DEFAULT '',
+    teller_name        text        NOT NULL DEFAULT '',
+    caller_id          text        NOT NULL DEFAULT '',
+    channel_session_id text        NOT NULL DEFAULT '',
+    channel_request_id text        NOT NULL DEFAULT '',
+    request_id         text        NOT NULL DEFAULT '',
+    state              bigint      NOT NULL,
+    faults             text        NOT NULL,
+    received_at        timestamptz NOT NULL,
+    PRIMARY KEY (operation_id)
+);
+CREATE INDEX {{prefix}}refusals_request ON {{prefix}}refusals (request_id) WHERE request_id <> '';
+
+-- What a refused operation asked for. The columns are those of sales.
+CREATE TABLE {{prefix}}refused_sales (
+    customer_no             bigint      NOT NULL,
+    operation_id            uuid        NOT NULL,
+    position                bigint      NOT NULL,
+    subscription            text        NOT NULL,
+    app_key                 text        NOT NULL DEFAULT '',
+    channel                 text        NOT NULL DEFAULT '',
+    teller_name             text        NOT NULL DEFAULT '',
+    caller_id               text        NOT NULL DEFAULT '',
+    channel_session_id      text        NOT NULL DEFAULT '',
+    channel_request_id      text        NOT NULL DEFAULT '',
+    imkb_code               text        NOT NULL,
+    holder_corporation_name text        NOT NULL,
+    price_id                bigint      NOT NULL,
+    units                   bigint      NOT NULL,
+    account_customer_no     bigint      NOT NULL,
+    branch_code             bigint      NOT NULL,
+    account_suffix          bigint      NOT NULL,
+    currency_code           text        NOT NULL,
+    control_total           bigint      NOT NULL DEFAULT 0,
+    selected_date           date,
+    state                   bigint      NOT NULL,
+    settled_price_id        bigint,
+    settled_price           bigint,
+    proceeds                bigint,
+    refusal                 text        NOT NULL DEFAULT '',
+    received_at             timestamptz NOT NULL,
+    settled_at              timestamptz,
+    request_id              text        NOT NULL DEFAULT '',
+    PRIMARY KEY (operation_id, position, customer_no)
+);
+CREATE INDEX {{prefix}}refused_sales_customer ON {{prefix}}refused_sales (customer_no, operation_id);
+
+-- Completed operations that were reversed, each once. Their postings of kind 4
+-- have the ID of the reversal.
+CREATE TABLE {{prefix}}reversals (
+    operation_id uuid        NOT NULL,
+    reversal_id  uuid        NOT NULL,
+    reversed_at  timestamptz NOT NULL,
+    PRIMARY KEY (operation_id)
+);
+
+-- An erased notification has an empty user_id, and a keyed digest (properties, messages_key).
+-- erasure_id is the act in audits. leaf is the hash of its leaf in the trail.
 CREATE TABLE {{prefix}}notifications (
     user_id                   text COLLATE "C" NOT NULL,
     digest                    bytea       NOT NULL,
@@ -138,15 +262,128 @@ CREATE TABLE {{prefix}}notifications (
     send_date                 date,
     tran_data                 text        NOT NULL,
     received_at               timestamptz NOT NULL,
+    request_id                text        NOT NULL DEFAULT '',
+    erasure_id                uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+    erasure_reason            text        NOT NULL DEFAULT '',
+    leaf                      bytea       NOT NULL DEFAULT '',
     PRIMARY KEY (user_id, digest)
 );
+CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
 
--- +goose Down
-DROP TABLE {{prefix}}notifications;
-DROP TABLE {{prefix}}postings;
-DROP TABLE {{prefix}}sales;
-DROP TABLE {{prefix}}operations;
-DROP TABLE {{prefix}}accounts;
-DROP TABLE {{prefix}}holdings;
-DROP TABLE {{prefix}}prices;
-DROP TABLE {{prefix}}subscriptions;
+-- The results of operations that ended after they were answered. The transaction that ends an
+-- operation takes the next number from the counter, whose row it locks until it has committed.
+-- So a reader that sees a number sees all smaller numbers.
+CREATE TABLE {{prefix}}outcomes (
+    number       bigint      NOT NULL,
+    operation_id uuid        NOT NULL,
+    subscription text COLLATE "C" NOT NULL,
+    caller_id    text        NOT NULL DEFAULT '',
+    state        bigint      NOT NULL,
+    faults       text        NOT NULL DEFAULT '',
+    reversed     bigint      NOT NULL DEFAULT 0,
+    ended_at     timestamptz NOT NULL,
+    PRIMARY KEY (number)
+);
+CREATE INDEX {{prefix}}outcomes_subscription ON {{prefix}}outcomes (subscription, number);
+CREATE INDEX {{prefix}}outcomes_ended ON {{prefix}}outcomes (ended_at);
+
+CREATE TABLE {{prefix}}outcome_counters (
+    counter_id bigint NOT NULL CHECK (counter_id = 1),
+    last       bigint NOT NULL,
+    PRIMARY KEY (counter_id)
+);
+INSERT INTO {{prefix}}outcome_counters (counter_id, last) VALUES (1, 0);
+
+-- Every act of administration.
+CREATE TABLE {{prefix}}audits (
+    audit_id    uuid        NOT NULL,
+    at          timestamptz NOT NULL,
+    actor       text        NOT NULL,
+    "system_user" text      NOT NULL, -- without quotes it is a function since version 16
+    origin      text        NOT NULL,
+    action      text        NOT NULL,
+    object      text        NOT NULL DEFAULT '',
+    reason      text        NOT NULL DEFAULT '',
+    details     text        NOT NULL DEFAULT '',
+    PRIMARY KEY (audit_id)
+);
+
+-- The log of requests: the errors and repeats of the last days, of all replicas. It is no
+-- part of the book or the trail.
+CREATE TABLE {{prefix}}requests (
+    entry_id     uuid        NOT NULL,
+    at           timestamptz NOT NULL,
+    microseconds bigint      NOT NULL,
+    method       text        NOT NULL,
+    route        text        NOT NULL DEFAULT '',
+    operation    text        NOT NULL DEFAULT '',
+    status       bigint      NOT NULL,
+    state        bigint      NOT NULL DEFAULT 0,
+    replayed     bigint      NOT NULL DEFAULT 0,
+    codes        text        NOT NULL DEFAULT '',
+    subscription text        NOT NULL DEFAULT '',
+    caller_id    text        NOT NULL DEFAULT '',
+    request_id   text        NOT NULL DEFAULT '',
+    operation_id text        NOT NULL DEFAULT '',
+    omitted      bigint      NOT NULL DEFAULT 0,
+    PRIMARY KEY (entry_id)
+);
+CREATE INDEX {{prefix}}requests_request ON {{prefix}}requests (request_id);
+CREATE INDEX {{prefix}}requests_caller ON {{prefix}}requests (caller_id);
+CREATE INDEX {{prefix}}requests_subscription ON {{prefix}}requests (subscription, entry_id);
+CREATE INDEX {{prefix}}requests_class ON {{prefix}}requests ((status / 100), entry_id);
+
+-- The trail: a log of everything that happened, which only grows. A batch has the leaves of
+-- one commit. position is its place in the log, and NULL until a service has sealed it.
+-- Hashes do not compress.
+CREATE TABLE {{prefix}}trail_batches (
+    batch_id uuid   NOT NULL,
+    entries  bytea  NOT NULL,
+    seal     bytea  NOT NULL,
+    position bigint,
+    PRIMARY KEY (batch_id)
+);
+ALTER TABLE {{prefix}}trail_batches ALTER COLUMN entries SET STORAGE EXTERNAL;
+CREATE INDEX {{prefix}}trail_batches_open ON {{prefix}}trail_batches (batch_id) WHERE position IS NULL;
+
+-- The hashes of the log's tree, as golang.org/x/mod/sumdb/tlog numbers them.
+CREATE TABLE {{prefix}}trail_hashes (
+    hash_index bigint NOT NULL,
+    hash       bytea  NOT NULL,
+    PRIMARY KEY (hash_index)
+);
+
+-- The state of the log. Sealing locks its row. begun is 1 when all rows have their leaves.
+CREATE TABLE {{prefix}}trail_logs (
+    log_id     bigint NOT NULL CHECK (log_id = 1),
+    size       bigint NOT NULL,
+    checkpoint text   NOT NULL DEFAULT '',
+    begun      bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (log_id)
+);
+INSERT INTO {{prefix}}trail_logs (log_id, size) VALUES (1, 0);
+
+-- A customer's rows are a few among millions. A B-tree would double the cost of an insert.
+-- These indexes of page ranges cost almost nothing. A range of customers has 16 pages: with
+-- 32, a filter is twice as long, and with 8, a lookup reads too many of them. Notifications
+-- do not change, so their ranges are as long as a filter fits into a page. Rows without an
+-- X-Request-Id are in no index for it. A server without such indexes reads the tables.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    CREATE INDEX {{prefix}}sales_customer ON {{prefix}}sales USING brin
+        (customer_no int8_bloom_ops (false_positive_rate = 0.001), operation_id)
+        WITH (autosummarize = on, pages_per_range = 16);
+    CREATE INDEX {{prefix}}sales_request ON {{prefix}}sales USING brin
+        (request_id text_bloom_ops (false_positive_rate = 0.001), operation_id)
+        WITH (autosummarize = on, pages_per_range = 32) WHERE request_id <> '';
+    CREATE INDEX {{prefix}}notifications_push ON {{prefix}}notifications USING brin
+        (push_id text_bloom_ops (false_positive_rate = 0.001), operation_id)
+        WITH (autosummarize = on, pages_per_range = 64);
+    CREATE INDEX {{prefix}}notifications_request ON {{prefix}}notifications USING brin
+        (request_id text_bloom_ops (false_positive_rate = 0.001), operation_id)
+        WITH (autosummarize = on, pages_per_range = 64) WHERE request_id <> '';
+EXCEPTION WHEN feature_not_supported OR undefined_object OR invalid_parameter_value THEN
+    RAISE NOTICE 'this server has no BRIN indexes with bloom filters: lookups of a customer read whole tables';
+END $$;
+-- +goose StatementEnd

@@ -1,18 +1,44 @@
--- The tables of Postgres, one for one. Days are YYYY-MM-DD, times RFC 3339 in
--- UTC with six decimals (their order is that of the text), IDs 16 bytes.
--- Quantities are scaled integers: units 10^-6, prices 10^-8, money in minor
--- units of its currency.
+-- The book of version 1: the tables of Postgres, one for one. Days are YYYY-MM-DD, times
+-- RFC 3339 in UTC with six decimals (their texts sort like the times), IDs 16 bytes.
+-- Quantities are scaled integers: units 10^-6, prices 10^-8, money in minor units of its
+-- currency.
 -- +goose Up
+
+-- What is true of the book as a whole, such as the time zone of its days.
+CREATE TABLE {{prefix}}properties (
+    name  TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (name)
+) STRICT, WITHOUT ROWID;
+
+-- The mark of a database that is not the book of a bank, such as a sandbox. The
+-- book of a bank has no row. The note belongs to what made the mark.
+CREATE TABLE {{prefix}}marks (
+    mark TEXT NOT NULL,
+    note TEXT NOT NULL,
+    PRIMARY KEY (mark)
+) STRICT;
+
 CREATE TABLE {{prefix}}subscriptions (
-    name                TEXT NOT NULL,
-    state               TEXT NOT NULL,
-    operations          TEXT NOT NULL,
-    requests_per_second INTEGER NOT NULL,
-    app_key             TEXT NOT NULL,
-    channel             TEXT NOT NULL,
-    teller_name         TEXT NOT NULL,
-    primary_hash        BLOB NOT NULL,
-    secondary_hash      BLOB NOT NULL,
+    name                 TEXT NOT NULL,
+    state                TEXT NOT NULL,
+    operations           TEXT NOT NULL,
+    requests_per_second  INTEGER NOT NULL,
+    app_key              TEXT NOT NULL,
+    channel              TEXT NOT NULL,
+    teller_name          TEXT NOT NULL,
+    primary_hash         BLOB NOT NULL,
+    secondary_hash       BLOB NOT NULL,
+    require_caller_id    INTEGER NOT NULL DEFAULT 0,
+    created_at           TEXT,
+    primary_created_at   TEXT,
+    secondary_created_at TEXT,
+    primary_expires_at   TEXT,
+    secondary_expires_at TEXT,
+    primary_used_at      TEXT,
+    secondary_used_at    TEXT,
+    without_caller_id_at TEXT,
+    client_certificate   TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (name)
 ) STRICT;
 
@@ -26,6 +52,13 @@ CREATE TABLE {{prefix}}prices (
     PRIMARY KEY (price_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX {{prefix}}prices_current ON {{prefix}}prices (imkb_code, holder_corporation_name, valid_from, price_id);
+
+-- There is at most one row. closed_days has a line for each day: the day, and the reason.
+CREATE TABLE {{prefix}}calendars (
+    calendar_id INTEGER NOT NULL CHECK (calendar_id = 1),
+    closed_days TEXT NOT NULL,
+    PRIMARY KEY (calendar_id)
+) STRICT;
 
 CREATE TABLE {{prefix}}holdings (
     customer_no             INTEGER NOT NULL,
@@ -44,7 +77,7 @@ CREATE TABLE {{prefix}}accounts (
     PRIMARY KEY (customer_no, branch_code, account_suffix, currency_code)
 ) STRICT, WITHOUT ROWID;
 
--- Operations whose caller gave a CallerId: what a repeat is held against.
+-- Operations whose caller gave a CallerId: what a repeat is compared with.
 CREATE TABLE {{prefix}}operations (
     caller_id    TEXT NOT NULL,
     subscription TEXT NOT NULL,
@@ -56,6 +89,7 @@ CREATE TABLE {{prefix}}operations (
     PRIMARY KEY (caller_id, subscription, operation)
 ) STRICT, WITHOUT ROWID;
 
+-- request_id is empty if the caller sent no X-Request-Id.
 CREATE TABLE {{prefix}}sales (
     customer_no             INTEGER NOT NULL,
     operation_id            BLOB NOT NULL,
@@ -84,13 +118,20 @@ CREATE TABLE {{prefix}}sales (
     refusal                 TEXT NOT NULL DEFAULT '',
     received_at             TEXT NOT NULL,
     settled_at              TEXT,
+    request_id              TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (operation_id, position, customer_no)
 ) STRICT;
--- Only what waits for its day is in here: other sales never touch it.
+-- Sales that wait for their day, or for a price. Other sales never change these indexes.
 CREATE INDEX {{prefix}}sales_due ON {{prefix}}sales (selected_date, operation_id, position) WHERE state = 1;
+CREATE INDEX {{prefix}}sales_fund ON {{prefix}}sales
+    (selected_date, imkb_code, holder_corporation_name, operation_id, position) WHERE state = 1;
+-- Sales that failed on their day: few among many that completed.
+CREATE INDEX {{prefix}}sales_failed ON {{prefix}}sales (operation_id, position) WHERE state = 8;
+-- Sales whose proceeds went to the account of another customer.
+CREATE INDEX {{prefix}}sales_account ON {{prefix}}sales (account_customer_no) WHERE account_customer_no <> customer_no;
 
--- A posting moves a quantity between a customer's holding (leg 1) or account
--- (leg 2) and the bank's counter-position; it cannot be out of balance.
+-- A posting moves a quantity between a customer's holding (leg 1) or account (leg 2) and the
+-- bank's counter-position, so it is always in balance. The postings of sales are in transfers.
 CREATE TABLE {{prefix}}postings (
     customer_no             INTEGER NOT NULL,
     operation_id            BLOB NOT NULL,
@@ -106,7 +147,89 @@ CREATE TABLE {{prefix}}postings (
     posted_at               TEXT NOT NULL,
     PRIMARY KEY (operation_id, position, leg, customer_no)
 ) STRICT;
+CREATE INDEX {{prefix}}postings_customer ON {{prefix}}postings (customer_no) WHERE kind <> 1;
 
+-- A transfer has the posting of a sale's units (leg 1) and that of its proceeds (leg 2).
+CREATE TABLE {{prefix}}transfers (
+    operation_id            BLOB NOT NULL,
+    position                INTEGER NOT NULL,
+    customer_no             INTEGER NOT NULL,
+    unit_quantity           INTEGER NOT NULL,
+    account_customer_no     INTEGER NOT NULL,
+    branch_code             INTEGER NOT NULL,
+    account_suffix          INTEGER NOT NULL,
+    money_quantity          INTEGER NOT NULL,
+    posted_at               TEXT NOT NULL,
+    imkb_code               TEXT NOT NULL,
+    holder_corporation_name TEXT NOT NULL,
+    currency_code           TEXT NOT NULL,
+    PRIMARY KEY (operation_id, position)
+) STRICT;
+
+-- Operations that were refused at once. faults has lines of code and pointer.
+CREATE TABLE {{prefix}}refusals (
+    operation_id       BLOB NOT NULL,
+    operation          INTEGER NOT NULL,
+    subscription       TEXT NOT NULL,
+    app_key            TEXT NOT NULL DEFAULT '',
+    channel            TEXT NOT NULL DEFAULT '',
+    teller_name        TEXT NOT NULL DEFAULT '',
+    caller_id          TEXT NOT NULL DEFAULT '',
+    channel_session_id TEXT NOT NULL DEFAULT '',
+    channel_request_id TEXT NOT NULL DEFAULT '',
+    request_id         TEXT NOT NULL DEFAULT '',
+    state              INTEGER NOT NULL,
+    faults             TEXT NOT NULL,
+    received_at        TEXT NOT NULL,
+    PRIMARY KEY (operation_id)
+) STRICT;
+CREATE INDEX {{prefix}}refusals_request ON {{prefix}}refusals (request_id) WHERE request_id <> '';
+
+-- What a refused operation asked for. The columns are those of sales.
+CREATE TABLE {{prefix}}refused_sales (
+    customer_no             INTEGER NOT NULL,
+    operation_id            BLOB NOT NULL,
+    position                INTEGER NOT NULL,
+    subscription            TEXT NOT NULL,
+    app_key                 TEXT NOT NULL DEFAULT '',
+    channel                 TEXT NOT NULL DEFAULT '',
+    teller_name             TEXT NOT NULL DEFAULT '',
+    caller_id               TEXT NOT NULL DEFAULT '',
+    channel_session_id      TEXT NOT NULL DEFAULT '',
+    channel_request_id      TEXT NOT NULL DEFAULT '',
+    imkb_code               TEXT NOT NULL,
+    holder_corporation_name TEXT NOT NULL,
+    price_id                INTEGER NOT NULL,
+    units                   INTEGER NOT NULL,
+    account_customer_no     INTEGER NOT NULL,
+    branch_code             INTEGER NOT NULL,
+    account_suffix          INTEGER NOT NULL,
+    currency_code           TEXT NOT NULL,
+    control_total           INTEGER NOT NULL DEFAULT 0,
+    selected_date           TEXT,
+    state                   INTEGER NOT NULL,
+    settled_price_id        INTEGER,
+    settled_price           INTEGER,
+    proceeds                INTEGER,
+    refusal                 TEXT NOT NULL DEFAULT '',
+    received_at             TEXT NOT NULL,
+    settled_at              TEXT,
+    request_id              TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (operation_id, position, customer_no)
+) STRICT;
+CREATE INDEX {{prefix}}refused_sales_customer ON {{prefix}}refused_sales (customer_no, operation_id);
+
+-- Completed operations that were reversed, each once. Their postings of kind 4
+-- have the ID of the reversal.
+CREATE TABLE {{prefix}}reversals (
+    operation_id BLOB NOT NULL,
+    reversal_id  BLOB NOT NULL,
+    reversed_at  TEXT NOT NULL,
+    PRIMARY KEY (operation_id)
+) STRICT;
+
+-- An erased notification has an empty user_id, and a keyed digest (properties, messages_key).
+-- erasure_id is the act in audits. leaf is the hash of its leaf in the trail.
 CREATE TABLE {{prefix}}notifications (
     user_id                   TEXT NOT NULL,
     digest                    BLOB NOT NULL,
@@ -131,15 +254,122 @@ CREATE TABLE {{prefix}}notifications (
     send_date                 TEXT,
     tran_data                 TEXT NOT NULL,
     received_at               TEXT NOT NULL,
+    request_id                TEXT NOT NULL DEFAULT '',
+    erasure_id                BLOB NOT NULL DEFAULT x'00000000000000000000000000000000',
+    erasure_reason            TEXT NOT NULL DEFAULT '',
+    leaf                      BLOB NOT NULL DEFAULT x'',
     PRIMARY KEY (user_id, digest)
 ) STRICT;
+CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
 
--- +goose Down
-DROP TABLE {{prefix}}notifications;
-DROP TABLE {{prefix}}postings;
-DROP TABLE {{prefix}}sales;
-DROP TABLE {{prefix}}operations;
-DROP TABLE {{prefix}}accounts;
-DROP TABLE {{prefix}}holdings;
-DROP TABLE {{prefix}}prices;
-DROP TABLE {{prefix}}subscriptions;
+-- The results of operations that ended after they were answered. The transaction that ends an
+-- operation takes the next number from the counter, whose row it locks until it has committed.
+-- So a reader that sees a number sees all smaller numbers.
+CREATE TABLE {{prefix}}outcomes (
+    number       INTEGER NOT NULL,
+    operation_id BLOB NOT NULL,
+    subscription TEXT NOT NULL,
+    caller_id    TEXT NOT NULL DEFAULT '',
+    state        INTEGER NOT NULL,
+    faults       TEXT NOT NULL DEFAULT '',
+    reversed     INTEGER NOT NULL DEFAULT 0,
+    ended_at     TEXT NOT NULL,
+    PRIMARY KEY (number)
+) STRICT;
+CREATE INDEX {{prefix}}outcomes_subscription ON {{prefix}}outcomes (subscription, number);
+CREATE INDEX {{prefix}}outcomes_ended ON {{prefix}}outcomes (ended_at);
+
+CREATE TABLE {{prefix}}outcome_counters (
+    counter_id INTEGER NOT NULL CHECK (counter_id = 1),
+    last       INTEGER NOT NULL,
+    PRIMARY KEY (counter_id)
+) STRICT;
+INSERT INTO {{prefix}}outcome_counters (counter_id, last) VALUES (1, 0);
+
+-- Every act of administration.
+CREATE TABLE {{prefix}}audits (
+    audit_id    BLOB NOT NULL,
+    at          TEXT NOT NULL,
+    actor       TEXT NOT NULL,
+    system_user TEXT NOT NULL,
+    origin      TEXT NOT NULL,
+    action      TEXT NOT NULL,
+    object      TEXT NOT NULL DEFAULT '',
+    reason      TEXT NOT NULL DEFAULT '',
+    details     TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (audit_id)
+) STRICT;
+
+-- The log of requests: the errors and repeats of the last days, of all replicas. It is no
+-- part of the book or the trail.
+CREATE TABLE {{prefix}}requests (
+    entry_id     BLOB NOT NULL,
+    at           TEXT NOT NULL,
+    microseconds INTEGER NOT NULL,
+    method       TEXT NOT NULL,
+    route        TEXT NOT NULL DEFAULT '',
+    operation    TEXT NOT NULL DEFAULT '',
+    status       INTEGER NOT NULL,
+    state        INTEGER NOT NULL DEFAULT 0,
+    replayed     INTEGER NOT NULL DEFAULT 0,
+    codes        TEXT NOT NULL DEFAULT '',
+    subscription TEXT NOT NULL DEFAULT '',
+    caller_id    TEXT NOT NULL DEFAULT '',
+    request_id   TEXT NOT NULL DEFAULT '',
+    operation_id TEXT NOT NULL DEFAULT '',
+    omitted      INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (entry_id)
+) STRICT;
+CREATE INDEX {{prefix}}requests_request ON {{prefix}}requests (request_id);
+CREATE INDEX {{prefix}}requests_caller ON {{prefix}}requests (caller_id);
+CREATE INDEX {{prefix}}requests_subscription ON {{prefix}}requests (subscription, entry_id);
+CREATE INDEX {{prefix}}requests_class ON {{prefix}}requests ((status / 100), entry_id);
+
+-- The trail: a log of everything that happened, which only grows. A batch has the leaves of
+-- one commit. position is its place in the log, and NULL until a service has sealed it.
+CREATE TABLE {{prefix}}trail_batches (
+    batch_id BLOB NOT NULL,
+    entries  BLOB NOT NULL,
+    seal     BLOB NOT NULL,
+    position INTEGER,
+    PRIMARY KEY (batch_id)
+) STRICT;
+CREATE INDEX {{prefix}}trail_batches_open ON {{prefix}}trail_batches (batch_id) WHERE position IS NULL;
+
+-- The hashes of the log's tree, as golang.org/x/mod/sumdb/tlog numbers them.
+CREATE TABLE {{prefix}}trail_hashes (
+    hash_index INTEGER NOT NULL,
+    hash       BLOB NOT NULL,
+    PRIMARY KEY (hash_index)
+) STRICT;
+
+-- The state of the log. Sealing locks its row. begun is 1 when all rows have their leaves.
+CREATE TABLE {{prefix}}trail_logs (
+    log_id     INTEGER NOT NULL CHECK (log_id = 1),
+    size       INTEGER NOT NULL,
+    checkpoint TEXT NOT NULL DEFAULT '',
+    begun      INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (log_id)
+) STRICT;
+INSERT INTO {{prefix}}trail_logs (log_id, size) VALUES (1, 0);
+
+-- Where to find the sales of a customer, and what else has no index: a B-tree would make each
+-- batch write 46 % more pages. Instead, the service indexes many rows at once in the
+-- background. These entries are a run: they are sorted and next to each other. A lookup
+-- searches each run, and reads the rows after the last one.
+--
+-- source is a column of a table (see lookup.go), and last_row the rowid of the last row of the
+-- run.
+CREATE TABLE {{prefix}}lookup_runs (
+    source   INTEGER NOT NULL,
+    last_row INTEGER NOT NULL,
+    PRIMARY KEY (source, last_row)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE {{prefix}}lookup_entries (
+    source       INTEGER NOT NULL,
+    last_row     INTEGER NOT NULL,
+    value        ANY     NOT NULL,
+    operation_id BLOB    NOT NULL,
+    PRIMARY KEY (source, last_row, value, operation_id)
+) STRICT, WITHOUT ROWID;
