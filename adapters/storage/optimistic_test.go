@@ -12,9 +12,30 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 	"bankingapi/test/contract"
 	"bankingapi/test/kit/testdb"
 )
+
+// A replica that has not seen a CallerId may try a batch of messages optimistically. A request of
+// that CallerId whose Header contradicts the values of its subscription is a repeat also there.
+func TestARepeatAmongNewMessagesOnAnotherReplica(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	here, there := testdb.OpenPostgres(t, dsn), testdb.OpenPostgres(t, dsn)
+	require.NoError(t, accept(t.Context(), here, pushOf(nextID(), "known", "one")))
+
+	repeat, fresh := pushOf(nextID(), "known", "one"), pushOf(nextID(), "fresh", "two")
+	repeat.Contradiction = fault.New(fault.Forbidden, "The Header does not match the values of the subscription.")
+	batch := []*push.Operation{repeat, fresh}
+	require.NoError(t, there.Inboxes.Update(t.Context(), push.Keys(batch), func(b *push.Inbox) { b.Accept(batch) }))
+	outcome, err := repeat.Outcome()
+	require.NoError(t, err)
+	require.True(t, outcome.Replayed)
+	outcome, err = fresh.Outcome()
+	require.NoError(t, err)
+	require.False(t, outcome.Replayed)
+}
 
 // On Postgres a batch is settled optimistically once its prices are known. If an
 // assumption is wrong, the batch is decided as the book is.

@@ -77,7 +77,8 @@ func New(inboxes Inboxes, o Options) (*Adder, error) {
 // second effect, and its outcome is Replayed. The errors are:
 //
 //   - fault.Invalid: the request breaks rules. The error has all faults.
-//   - fault.Forbidden: the header has other values than the values defined for the caller.
+//   - fault.Forbidden: the header has other values than the values defined for the caller, and
+//     the request is not a repeat.
 //   - fault.Conflict: the CallerId was already used for other content. The outcome has only the
 //     ID of the operation that used it.
 //   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.
@@ -91,12 +92,13 @@ func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, head
 	if faults = slices.Concat(header.Faults(), caller.Missing(header), faults); len(faults) > 0 {
 		return operation.Outcome{}, fault.New(fault.Invalid, "The request breaks a rule.", faults...)
 	}
-	header, err := caller.Complete(header)
+	recorded, checked, err := caller.Check(header)
 	if err != nil {
 		return operation.Outcome{}, err
 	}
 	o := &push.Operation{
-		Envelope:      operation.Envelope{ID: a.options.NewID(), Subscription: caller.Name, Header: header, ReceivedAt: a.options.Now()},
+		Envelope:      operation.Envelope{ID: a.options.NewID(), Subscription: caller.Name, Header: recorded, ReceivedAt: a.options.Now()},
+		Checked:       checked,
 		Notifications: notifications,
 	}
 	if err := a.queue.Do(ctx, o); err != nil {

@@ -251,9 +251,12 @@ func TestTheOrderOfTheChecks(t *testing.T) {
 	broken := record("b")
 	broken.UserID = ""
 
-	// 400 before 403 before 422.
+	// 400 before 422 before 403.
 	_, err := b.Add(t.Context(), strict, wrong, []push.Fields{broken})
 	fails(t, fault.Invalid, err, "required /Parameters/0/UserId")
+	_, err = b.Add(t.Context(), strict, wrong, []push.Fields{record("b")})
+	fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
+	wrong.CallerID = "new"
 	_, err = b.Add(t.Context(), strict, wrong, []push.Fields{record("b")})
 	fails(t, fault.Forbidden, err, "contradicts-subscription /Header/Channel")
 	_, err = b.add("caller", record("b"))

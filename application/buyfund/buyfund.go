@@ -138,7 +138,8 @@ func (b *Buyer) settle(ctx context.Context, batch []group) error {
 // operation, marked Replayed. The errors are:
 //
 //   - fault.Invalid: the request breaks rules. The error has all faults.
-//   - fault.Forbidden: the header has other values than the values defined for the caller.
+//   - fault.Forbidden: the header has other values than the values defined for the caller, and
+//     the request is not a repeat.
 //   - fault.Conflict: the CallerId was already used for other content. The outcome has only the
 //     ID of the operation that used it.
 //   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.
@@ -152,7 +153,7 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 	now := b.options.Now()
 	request := fund.NewRequest(parameters, b.options.ParametersLimit, day.Of(now, b.options.Zone))
 	faults := slices.Concat(header.Faults(), caller.Missing(header), request.Faults)
-	completed, err := caller.Complete(header)
+	recorded, checked, err := caller.Check(header)
 	// A repeat gets its answer although its day has passed, and only the book knows if a
 	// request is a repeat. A request without a CallerId is not a repeat, and a request with
 	// other faults was never accepted. For these the day is checked now.
@@ -166,7 +167,8 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 		return operation.Outcome{}, err
 	}
 	o := &fund.Operation{
-		Envelope: operation.Envelope{ID: b.options.NewID(), Subscription: caller.Name, Header: completed, ReceivedAt: now},
+		Envelope: operation.Envelope{ID: b.options.NewID(), Subscription: caller.Name, Header: recorded, ReceivedAt: now},
+		Checked:  checked,
 		Sales:    request.Sales, Today: request.Today, DayFaults: request.DayFaults, Zone: b.options.Zone,
 	}
 	// At midnight Buy starts again: a repeat is recognized by the day of the ID.

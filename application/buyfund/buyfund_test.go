@@ -149,10 +149,16 @@ func TestBuyHoldsTheHeaderAgainstTheSubscription(t *testing.T) {
 	requireOutcome(t, completed, outcome)
 	require.Equal(t, operation.Header{AppKey: "app", Channel: "channel", TellerName: "teller", CallerID: "c"}, b.store.Sales()[0].Header)
 
-	// What was omitted and what is defined are one content.
-	outcome, err = b.Buy(t.Context(), strict, operation.Header{AppKey: "app", TellerName: "teller", CallerID: "c"}, []fund.SaleFields{sale("1")})
-	require.NoError(t, err)
-	requireOutcome(t, replayed(completed), outcome)
+	// The content is what the caller sent: a field that it left out is left out.
+	_, err = b.Buy(t.Context(), strict, operation.Header{AppKey: "app", Channel: "channel", CallerID: "c"}, []fund.SaleFields{sale("1")})
+	fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
+	// The bank defines other values, and none: the same request gets the same answer.
+	for _, anew := range []*subscription.Subscription{{Name: "strict"}, {Name: "strict", AppKey: "other", Channel: "other", TellerName: "other"}} {
+		outcome, err = b.Buy(t.Context(), anew, operation.Header{Channel: "channel", CallerID: "c"}, []fund.SaleFields{sale("1")})
+		require.NoError(t, err)
+		requireOutcome(t, replayed(completed), outcome)
+	}
+	b.sold(1)
 }
 
 func TestBuyRecordsForALaterDay(t *testing.T) {

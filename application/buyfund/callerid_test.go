@@ -229,13 +229,16 @@ func TestTheOrderOfTheChecks(t *testing.T) {
 	wrong := operation.Header{CallerID: "caller", Channel: "other"}
 	past, other := sale("2", on(today(-1))), sale("2")
 
-	// 400 before 403 before 422. An answer 400 says that nothing happened under
+	// 400 before 422 before 403. An answer 400 says that nothing happened under
 	// this CallerId, so the day alone is checked when that is known.
 	_, err := b.Buy(t.Context(), strict, wrong, []fund.SaleFields{sale("0", on(today(-1)))})
 	fails(t, fault.Invalid, err, "out-of-range /Parameters/0/FundAmount", "date-in-the-past /Parameters/0/SelectedTransactionDate")
 	_, err = b.Buy(t.Context(), strict, wrong, []fund.SaleFields{past})
-	fails(t, fault.Forbidden, err, "contradicts-subscription /Header/Channel")
+	fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
 	_, err = b.Buy(t.Context(), strict, wrong, []fund.SaleFields{other})
+	fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")
+	wrong.CallerID = "new"
+	_, err = b.Buy(t.Context(), strict, wrong, []fund.SaleFields{past})
 	fails(t, fault.Forbidden, err, "contradicts-subscription /Header/Channel")
 	_, err = b.buy("caller", past)
 	fails(t, fault.Conflict, err, "caller-id-reused /Header/CallerId")

@@ -152,10 +152,14 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	if hasKey {
 		fingerprint = o.fingerprint()
 		outcome, known, err := b.Register.Find(key, fingerprint, o.fingerprints)
-		if known { // a repeat gets its answer although its day has passed
+		if known { // a repeat gets its answer although its day has passed, and whatever is defined for its caller now
 			o.outcome, o.err = outcome, err
 			return
 		}
+	}
+	if o.Contradiction != nil {
+		o.err = o.Contradiction
+		return
 	}
 	if len(o.DayFaults) > 0 {
 		o.err = fault.New(fault.Invalid, "The request breaks a rule.", o.DayFaults...)

@@ -13,6 +13,7 @@ import (
 // Operation is one BuyFundFromCustomer. Either all its sales are carried out, or no sale.
 type Operation struct {
 	operation.Envelope
+	operation.Checked
 	Sales []Sale // what the caller asks for, in order; never empty
 
 	// Today is the bank's day when the request arrived. A sale without a day takes place on
@@ -54,9 +55,9 @@ func (o *Operation) Key() (key idempotency.Key, ok bool) {
 }
 
 // Outcome returns how the operation ended, after a Book settled it. The error is
-// fault.Conflict if the CallerId was used for other content, and fault.Invalid
-// if the operation has DayFaults and is not a repeat. With fault.Conflict the
-// outcome has only the ID of the operation that has the CallerId.
+// fault.Conflict if the CallerId was used for other content. Then the outcome has only the ID
+// of the operation that has the CallerId. If the operation is not a repeat, the error is its
+// Contradiction, or fault.Invalid if it has DayFaults.
 func (o *Operation) Outcome() (operation.Outcome, error) { return o.outcome, o.err }
 
 func (o *Operation) fingerprint() idempotency.Fingerprint {
@@ -84,7 +85,7 @@ func (o *Operation) fingerprints(first operation.ID) []idempotency.Fingerprint {
 // SelectedDay.
 func (o *Operation) fingerprintOn(on func(day.Day) day.Day) idempotency.Fingerprint {
 	var d idempotency.Digest
-	d.Header(&o.Header)
+	d.Header(&o.Header, o.Filled)
 	for i := range o.Sales {
 		t := &o.Sales[i].terms
 		d.Int(t.Holding.CustomerNo)

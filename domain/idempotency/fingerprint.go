@@ -94,12 +94,21 @@ func (d *Digest) Text(s string) {
 // Int adds a number.
 func (d *Digest) Int(n int64) { d.content = binary.AppendVarint(d.content, n) }
 
-// Header adds the fields of a Header that belong to the content. The CallerId
-// is the key, and the tracking fields do not count (the contract, section 6).
-func (d *Digest) Header(h *operation.Header) {
-	d.Text(h.AppKey)
-	d.Text(h.Channel)
-	d.Text(h.TellerName)
+// Header adds the fields of a Header that belong to the content, as the caller sent them: a
+// filled field is left out. The CallerId is the key, and the tracking fields do not count (the
+// contract, section 6).
+func (d *Digest) Header(h *operation.Header, filled operation.Filled) {
+	d.sent(h.AppKey, filled.AppKey)
+	d.sent(h.Channel, filled.Channel)
+	d.sent(h.TellerName, filled.TellerName)
+}
+
+// sent adds a field of a Header, or an empty text if the caller left it out.
+func (d *Digest) sent(recorded string, filled bool) {
+	if filled {
+		recorded = ""
+	}
+	d.Text(recorded)
 }
 
 // Take returns everything that was added. The result is valid until the next call. Take empties

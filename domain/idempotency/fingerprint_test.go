@@ -37,7 +37,7 @@ func TestOnlyTheContentOfAHeaderCounts(t *testing.T) {
 		AppKey: "a", Channel: "b", TellerName: "c", CallerID: "d", ChannelSessionID: "e", ChannelRequestID: "f",
 	}
 	sum := func(h operation.Header) idempotency.Fingerprint {
-		return digest(func(d *idempotency.Digest) { d.Header(&h) })
+		return digest(func(d *idempotency.Digest) { d.Header(&h, operation.Filled{}) })
 	}
 	for pointer, field := range headerFields {
 		for _, other := range []string{"", "x", "aa"} {
@@ -48,10 +48,23 @@ func TestOnlyTheContentOfAHeaderCounts(t *testing.T) {
 	}
 }
 
+func TestAFilledFieldIsLeftOut(t *testing.T) {
+	t.Parallel()
+	sum := func(h operation.Header, filled operation.Filled) idempotency.Fingerprint {
+		return digest(func(d *idempotency.Digest) { d.Header(&h, filled) })
+	}
+	recorded := operation.Header{AppKey: "a", Channel: "b", TellerName: "c"}
+	for _, sent := range []operation.Header{
+		{}, {Channel: "b", TellerName: "c"}, {AppKey: "a", TellerName: "c"}, {AppKey: "a", Channel: "b"}, recorded,
+	} {
+		require.Equal(t, sum(sent, operation.Filled{}), sum(recorded, operation.FilledIn(sent, recorded)), "%+v", sent)
+	}
+}
+
 func TestAFingerprintIsStoredAsTheBytesOfTheFirstRelease(t *testing.T) {
 	t.Parallel()
 	var d idempotency.Digest
-	d.Header(&operation.Header{AppKey: "notifier", Channel: "ŞUBE", CallerID: "c-1"})
+	d.Header(&operation.Header{AppKey: "notifier", Channel: "ŞUBE", CallerID: "c-1"}, operation.Filled{})
 	d.Text("AFA")
 	d.Int(-300)
 	f := d.Sum()

@@ -125,6 +125,32 @@ type Envelope struct {
 	ReceivedAt   time.Time
 }
 
+// Checked says how the Header of a request differs from the Header to record. The zero value
+// means that it does not differ.
+type Checked struct {
+	// Filled has the fields that the caller left out and that have the defined values in the
+	// Header to record. The content of the operation is what its caller sent, so they are no
+	// part of it.
+	Filled Filled
+	// Contradiction is the error of a Header with other values than those defined for the
+	// caller. Such a request is not carried out. But a repeat gets its answer, because the
+	// values may have been defined after the operation (the contract, section 6).
+	Contradiction error
+}
+
+// Filled says which fields of a Header have the value that is defined for the caller, because
+// the caller sent no value.
+type Filled struct{ AppKey, Channel, TellerName bool }
+
+// FilledIn returns the fields that sent leaves out and recorded has.
+func FilledIn(sent, recorded Header) Filled {
+	return Filled{
+		AppKey:     sent.AppKey == "" && recorded.AppKey != "",
+		Channel:    sent.Channel == "" && recorded.Channel != "",
+		TellerName: sent.TellerName == "" && recorded.TellerName != "",
+	}
+}
+
 // maxHeader is the maximum length of a Header field, in characters.
 const maxHeader = 200
 

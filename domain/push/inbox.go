@@ -13,6 +13,7 @@ import (
 // notification.
 type Operation struct {
 	operation.Envelope
+	operation.Checked
 	Notifications []Notification // what the caller sent; never empty
 
 	outcome operation.Outcome
@@ -20,7 +21,7 @@ type Operation struct {
 }
 
 func (o *Operation) fingerprint(d *idempotency.Digest) idempotency.Fingerprint {
-	d.Header(&o.Header)
+	d.Header(&o.Header, o.Filled)
 	for i := range o.Notifications {
 		o.Notifications[i].values.content(d)
 	}
@@ -34,7 +35,8 @@ func (o *Operation) Key() (key idempotency.Key, ok bool) {
 
 // Outcome returns how the operation ended, after an Inbox decided it. The error is
 // fault.Conflict if the CallerId was used for other content. Then the outcome has
-// only the ID of the operation that has the CallerId.
+// only the ID of the operation that has the CallerId. The error is the Contradiction of an
+// operation that has one and is not a repeat.
 func (o *Operation) Outcome() (operation.Outcome, error) { return o.outcome, o.err }
 
 // Stored is a notification that storage must insert. Storage keeps one
@@ -60,7 +62,8 @@ type Inbox struct {
 
 // Accept decides every operation in the order of arrival and puts the
 // notifications to insert into the inbox. A repeat has no second effect. A
-// CallerId with other content is a conflict and stores nothing.
+// CallerId with other content is a conflict and stores nothing, and so does an
+// operation with a Contradiction.
 func (b *Inbox) Accept(operations []*Operation) {
 	var digest idempotency.Digest
 	keyed := idempotency.Keyer(b.Key)
@@ -78,8 +81,14 @@ func (b *Inbox) Accept(operations []*Operation) {
 				o.outcome, o.err = outcome, err
 				continue
 			}
-			b.Register.Add(idempotency.Record{Key: key, Fingerprint: stored, Outcome: o.outcome})
-			accepted.Fingerprint = stored
+			if o.Contradiction == nil {
+				b.Register.Add(idempotency.Record{Key: key, Fingerprint: stored, Outcome: o.outcome})
+				accepted.Fingerprint = stored
+			}
+		}
+		if o.Contradiction != nil {
+			o.outcome, o.err = operation.Outcome{}, o.Contradiction
+			continue
 		}
 		for i := range o.Notifications {
 			n := &o.Notifications[i]

@@ -254,6 +254,22 @@ func (s *Subscription) Missing(h operation.Header) []fault.Fault {
 		Detail: "Required: a unique id of the operation, 1 to 200 characters."}}
 }
 
+// Check holds the Header of a request against the values that are defined for the caller. It
+// returns the Header to record, and how the request differs from it. If the request has a
+// CallerId, a contradiction is no error yet: only the storage knows if the request is a repeat,
+// which gets its answer whatever is defined now. Otherwise the errors are those of Complete.
+func (s *Subscription) Check(sent operation.Header) (operation.Header, operation.Checked, error) {
+	recorded, err := s.Complete(sent)
+	if err == nil {
+		return recorded, operation.Checked{Filled: operation.FilledIn(sent, recorded)}, nil
+	}
+	mayBeRepeat := s != nil && sent.CallerID != ""
+	if mayBeRepeat && fault.KindOf(err) == fault.Forbidden {
+		return sent, operation.Checked{Contradiction: err}, nil
+	}
+	return sent, operation.Checked{}, err
+}
+
 // Complete returns the header to record. It fills absent fields with the values
 // that are defined for the caller. The error is fault.Forbidden if the header has
 // another value than a defined one, with a fault for each such field (the

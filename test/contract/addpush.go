@@ -149,6 +149,46 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		b.stored(first, elsewhere, capitals)
 	})
 
+	run("a CallerId keeps its answer whatever is defined for its caller", func(t *testing.T, b inboxes) {
+		caller := &subscription.Subscription{Name: "s", AppKey: "app", Channel: "first"}
+		arrive := func(n int, callerID, channel, pushID string) *push.Operation {
+			t.Helper()
+			recorded, checked, err := caller.Check(operation.Header{CallerID: callerID, Channel: channel})
+			require.NoError(t, err)
+			o := b.operation(n, "s", "", note("u", pushID))
+			o.Header, o.Checked = recorded, checked
+			return o
+		}
+		silent, named := arrive(1, "silent", "", "a"), arrive(2, "named", "first", "b")
+		b.accept(silent, named)
+
+		caller.AppKey, caller.Channel, caller.TellerName = "", "second", "teller"
+		repeats := []*push.Operation{arrive(3, "silent", "", "a"), arrive(4, "named", "first", "b")}
+		others := []*push.Operation{arrive(5, "silent", "second", "a"), arrive(6, "named", "second", "b"), arrive(7, "named", "first", "c")}
+		contradicting, fresh := arrive(8, "new", "first", "d"), arrive(9, "fresh", "", "e")
+		for _, o := range append(slices.Concat(repeats, others), contradicting) {
+			b.accept(o) // alone: there is nothing to store
+		}
+		// A batch that also stores something, and so may be tried on an assumption.
+		last := arrive(10, "named", "first", "b")
+		b.accept(last, fresh)
+		for _, o := range append(repeats, last) {
+			outcome, err := o.Outcome()
+			require.NoError(t, err)
+			require.True(t, outcome.Replayed)
+			require.Equal(t, operation.Completed, outcome.State)
+		}
+		for _, o := range others {
+			_, err := o.Outcome()
+			fails(t, fault.Conflict, err)
+		}
+		_, err := contradicting.Outcome()
+		fails(t, fault.Forbidden, err)
+		unknown(t, contradicting, b.registers)
+		b.stored(silent, named, fresh)
+		require.Equal(t, "first", silent.Header.Channel, "the value that was defined at the first request is recorded")
+	})
+
 	run("a known failure is returned with all its faults", func(t *testing.T, b inboxes) {
 		register(t, operation.AddPushNotificationResponse, b.registers)
 	})

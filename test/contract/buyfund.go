@@ -58,6 +58,7 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 	run("the price is the current price of its day", testCurrentPrice)
 
 	run("a CallerId is known after its first request", testCallerID)
+	run("a CallerId keeps its answer whatever is defined for its caller", testDefinedAnew)
 	run("a known failure is returned with all its faults", func(t *testing.T, b books) {
 		register(t, operation.BuyFundFromCustomer, b.registers)
 	})
@@ -382,6 +383,47 @@ func testCallerID(t *testing.T, b books) {
 	_, err := other.Outcome()
 	fails(t, fault.Conflict, err)
 	require.Len(t, b.sales(), 3)
+	b.balanced(m)
+}
+
+func testDefinedAnew(t *testing.T, b books) {
+	m := b.market(1, 1000)
+	caller := &subscription.Subscription{Name: "shop", AppKey: "app", Channel: "first"}
+	arrive := func(n int, callerID, channel string, units int64) *fund.Operation {
+		t.Helper()
+		recorded, checked, err := caller.Check(operation.Header{CallerID: callerID, Channel: channel})
+		require.NoError(t, err)
+		o := order(n, callerID, sale(units, 1, 1))
+		o.Header, o.Checked = recorded, checked
+		return o
+	}
+	silent, named := arrive(1, "silent", "", 1), arrive(2, "named", "first", 1)
+	b.settle(0, silent, named)
+
+	caller.AppKey, caller.Channel, caller.TellerName = "", "second", "teller"
+	repeats := []*fund.Operation{arrive(3, "silent", "", 1), arrive(4, "named", "first", 1)}
+	others := []*fund.Operation{arrive(5, "silent", "second", 1), arrive(6, "named", "second", 1), arrive(7, "named", "first", 2)}
+	contradicting, fresh := arrive(8, "new", "first", 1), arrive(9, "fresh", "", 1)
+	for _, o := range append(slices.Concat(repeats, others), contradicting) {
+		b.settle(0, o)
+	}
+	last := arrive(10, "named", "first", 1)
+	b.settle(0, last, fresh)
+	for _, o := range append(repeats, last) {
+		b.outcome(o, operation.Outcome{State: operation.Completed, Replayed: true})
+	}
+	for _, o := range others {
+		_, err := o.Outcome()
+		fails(t, fault.Conflict, err)
+	}
+	_, err := contradicting.Outcome()
+	fails(t, fault.Forbidden, err)
+	unknown(t, contradicting, b.registers)
+	var recorded []string
+	for _, s := range b.sales() {
+		recorded = append(recorded, s.Header.AppKey+" "+s.Header.Channel+" "+s.Header.TellerName)
+	}
+	require.ElementsMatch(t, []string{"app first ", "app first ", " second teller"}, recorded)
 	b.balanced(m)
 }
 

@@ -57,7 +57,7 @@ func (w *ways) ofNotifications(callers []idempotency.Key, normalWay write.Way[*p
 	if normal.knownWrong || !w.notifications.mayTry() {
 		return []write.Way[*push.Inbox]{normal}
 	}
-	return []write.Way[*push.Inbox]{assumeNew{w}, normal}
+	return []write.Way[*push.Inbox]{assumeNew{w, len(callers)}, normal}
 }
 
 // assumedUnits lets all sales complete. The database rolls back sales that must not complete.
@@ -109,14 +109,19 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 
 // assumeNew is the optimistic way of a batch of notifications. It assumes that no CallerId is
 // known and, until this assertion fails, that no message of the book was erased.
-type assumeNew struct{ *ways }
+type assumeNew struct {
+	*ways
+	callers int // the number of CallerIds in the batch
+}
 
 func (w assumeNew) Load(context.Context, batch.Session) (*push.Inbox, error) {
 	return w.inboxes.New(), nil
 }
 
 func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
-	if len(inbox.ToStore()) == 0 {
+	// The assertion covers the CallerIds that are written. A request that contradicts the values
+	// of its subscription writes none, and only the register can tell if it is a repeat.
+	if len(inbox.ToStore()) == 0 || len(inbox.Register.NewRecords()) != w.callers {
 		return write.ErrOtherWay
 	}
 	erased := w.erased.Load()
