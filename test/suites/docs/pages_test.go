@@ -112,11 +112,16 @@ func TestNamesOnThePagesExist(t *testing.T) {
 
 var shell = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// commandsOf returns the lines of a page's shell blocks, without comments.
+// bodyOfSeveralLines finds where a JSON body goes on in the next line.
+var bodyOfSeveralLines = regexp.MustCompile(`,\n +"`)
+
+// commandsOf returns the commands of a page's shell blocks, without comments.
 func commandsOf(page string) []string {
 	var commands []string
 	for _, block := range shell.FindAllStringSubmatch(page, -1) {
-		for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", "")) {
+		text := strings.ReplaceAll(block[1], "\\\n", "")
+		text = bodyOfSeveralLines.ReplaceAllString(text, `,"`)
+		for line := range strings.Lines(text) {
 			if line, _, _ = strings.Cut(strings.TrimSpace(line), "  # "); line != "" && !strings.HasPrefix(line, "#") {
 				commands = append(commands, strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(line), " \\")))
 			}
