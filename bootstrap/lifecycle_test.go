@@ -277,44 +277,6 @@ func TestFailedStartClosesTheStorage(t *testing.T) {
 	}
 }
 
-// commit.batch_limit reaches both queues.
-func TestBatchLimit(t *testing.T) {
-	t.Parallel()
-	const waiting = 5
-	for limit, batches := range map[int]int{1: waiting, 100: 1} {
-		for name, call := range map[string]func(*bootstrap.App, context.Context) error{
-			"pushes": func(app *bootstrap.App, ctx context.Context) error {
-				_, err := app.Adder().Add(ctx, host, operation.Header{}, []push.Fields{notification})
-				return err
-			},
-			"sales": func(app *bootstrap.App, ctx context.Context) error {
-				_, err := app.Buyer().Buy(ctx, host, operation.Header{}, []fund.SaleFields{sale})
-				return err
-			},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					m := newMemory(nil)
-					m.ports.Books, m.ports.Inboxes = m.data.Books(m.gate.strike), m.data.Inboxes(m.gate.strike)
-					app := m.open(t, func(s *bootstrap.Settings) { s.Commit.BatchLimit = limit })
-					m.gate.close()
-					var calls sync.WaitGroup
-					for range 1 + waiting {
-						calls.Go(func() { require.NoError(t, call(app, t.Context())) })
-						synctest.Wait()
-					}
-					before := m.gate.transactions()
-					require.Equal(t, 1, before)
-					m.gate.open()
-					calls.Wait()
-					require.Equal(t, batches, m.gate.transactions()-before)
-				})
-			})
-		}
-	}
-}
-
 // http.parameters_limit reaches both use cases.
 func TestParametersLimit(t *testing.T) {
 	t.Parallel()

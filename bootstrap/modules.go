@@ -158,7 +158,7 @@ type useCases struct {
 // service stops, both finish their queues.
 func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.Metrics) (*useCases, *addpush.Adder, *buyfund.Buyer, error) {
 	records := w.settings.HTTP.ParametersLimit
-	limits := commit.Limits{Batch: w.settings.Commit.BatchLimit, Queue: w.settings.Commit.QueueLimit, Timeout: 2 * w.settings.Storage.StatementTimeout, Grace: s.Grace}
+	limits := commit.Limits{Timeout: 2 * w.settings.Storage.StatementTimeout, Grace: s.Grace}
 	u := &useCases{addOptions: addpush.Options{
 		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID,
 		Observer: metrics.Observer(operation.AddPushNotificationResponse, w.tracing, w.now),

@@ -20,6 +20,7 @@ import (
 	"bankingapi/adapters/opsapi"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
+	"bankingapi/application/commit"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/application/summary"
@@ -79,7 +80,7 @@ func (w *setup) end() {
 func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, error) {
 	o := telemetry.Options{
 		Version: w.version, Revision: w.revision, Storage: cmp.Or(s.Name, w.settings.Storage.Driver),
-		Routes: w.routes, QueueLimit: w.settings.Commit.QueueLimit,
+		Routes: w.routes, QueueLimit: commit.Limits{}.OrDefault().Queue,
 		Pools: s.Pools, FreeSpace: s.FreeSpace, Dropped: w.dropped,
 	}
 	if s.HasSchema() {

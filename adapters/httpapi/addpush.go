@@ -16,7 +16,7 @@ import (
 type Adder interface {
 	Add(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []push.Fields) (operation.Outcome, error)
 	Faults(header operation.Header, parameters []push.Fields) []fault.Fault
-	Busy() error
+	Busy(caller *subscription.Subscription) error
 }
 
 // AddPush describes the operation AddPushNotificationResponse.

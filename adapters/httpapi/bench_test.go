@@ -62,7 +62,7 @@ func (taker) Buy(context.Context, *subscription.Subscription, operation.Header, 
 	return operation.Outcome{ID: operation.ID{1}, State: operation.Completed}, nil
 }
 
-func (taker) Busy() error { return nil }
+func (taker) Busy(*subscription.Subscription) error { return nil }
 
 type pushTaker struct{ taker }
 

@@ -16,7 +16,7 @@ import (
 type Buyer interface {
 	Buy(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (operation.Outcome, error)
 	Faults(header operation.Header, parameters []fund.SaleFields) []fault.Fault
-	Busy() error
+	Busy(caller *subscription.Subscription) error
 }
 
 // BuyFund describes the operation BuyFundFromCustomer.

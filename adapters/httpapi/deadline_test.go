@@ -137,7 +137,7 @@ func TestALateBodyLeavesLessTime(t *testing.T) {
 		s.options.WriteTimeout = 10 * time.Second
 		s.options.Now = func() time.Time { return now }
 		s.during = func(ctx context.Context) {
-			q := commit.New(commit.Limits{Batch: 1, Queue: 1, Timeout: time.Hour}, func(int) int { return 1 }, func(context.Context, []int) error { return nil }, commit.Observer{})
+			q := commit.New(commit.Limits{Batch: 1, Queue: 1, Timeout: time.Hour}, func(int) int { return 1 }, nil, func(context.Context, []int) error { return nil }, commit.Observer{})
 			began := time.Now()
 			if q.Do(ctx, 1) != nil {
 				limits = append(limits, time.Since(began))

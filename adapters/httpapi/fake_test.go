@@ -54,7 +54,7 @@ type useCases struct {
 	busy   error
 }
 
-func (u *useCases) Busy() error { return u.busy }
+func (u *useCases) Busy(*subscription.Subscription) error { return u.busy }
 
 func (u *useCases) end(ctx context.Context, caller *subscription.Subscription, h operation.Header, faults []fault.Fault) (operation.Outcome, error) {
 	if len(faults) > 0 {

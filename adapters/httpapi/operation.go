@@ -36,9 +36,9 @@ type Operation[Record any] struct {
 	// Faults returns the rules that the fields break, as Do would report them. It is called if
 	// the JSON already has faults, so that the caller sees all of them at once. It may be nil.
 	Faults func(header operation.Header, parameters []Record) []fault.Fault
-	// Busy returns an error of kind fault.Busy if Do would refuse every request
+	// Busy returns an error of kind fault.Busy if Do would refuse every request of the caller
 	// now. It is called before the body is decoded. It may be nil.
-	Busy func() error
+	Busy func(caller *subscription.Subscription) error
 	// Customer returns the number of a record's customer, for the log, which masks
 	// it. It may be nil.
 	Customer func(record *Record) int64
@@ -76,7 +76,7 @@ func (o Operation[Record]) on(a *api) *endpoint[Record] {
 		o.Faults = func(operation.Header, []Record) []fault.Fault { return nil }
 	}
 	if o.Busy == nil {
-		o.Busy = func() error { return nil }
+		o.Busy = func(*subscription.Subscription) error { return nil }
 	}
 	if o.Customer == nil {
 		o.Customer = func(*Record) int64 { return 0 }
@@ -132,7 +132,7 @@ func (e *endpoint[Record]) serve(x *exchange, r *http.Request) *problem {
 }
 
 func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription, q *request[Record]) *problem {
-	if err := e.Busy(); err != nil {
+	if err := e.Busy(caller); err != nil {
 		return problemOf(err)
 	}
 	q.decode(e.members)

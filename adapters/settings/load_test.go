@@ -18,7 +18,7 @@ http:
   idle_timeout: 30s      # overruled by a flag
   body_limit: 2MiB
   docs: false
-commit: {batch_limit: 1}
+import: {price_change_limit: 1}
 log:
 `)
 	loaded, err := load(Sources{
@@ -33,7 +33,7 @@ log:
 	want.HTTP.IdleTimeout = 90 * time.Second
 	want.HTTP.BodyLimit = 2 << 20
 	want.HTTP.Docs = false
-	want.Commit.BatchLimit = 1
+	want.Import.PriceChangeLimit = 1
 	want.Ops.Address = ""
 	want.Storage.Migrate = true
 	require.Empty(t, cmp.Diff(want, loaded.Settings))
@@ -46,13 +46,13 @@ log:
 		}
 	}
 	require.Empty(t, cmp.Diff(map[string]effective{
-		"http.address":       {"127.0.0.1:2", "environment BANKINGAPI_HTTP__ADDRESS"},
-		"http.idle_timeout":  {"90s", "flag --http.idle_timeout"},
-		"http.body_limit":    {"2MiB", "file " + file + ":5"},
-		"http.docs":          {"false", "file " + file + ":6"},
-		"commit.batch_limit": {"1", "file " + file + ":7"},
-		"ops.address":        {"", "environment BANKINGAPI_OPS__ADDRESS"},
-		"storage.migrate":    {"true", "flag --storage.migrate"},
+		"http.address":              {"127.0.0.1:2", "environment BANKINGAPI_HTTP__ADDRESS"},
+		"http.idle_timeout":         {"90s", "flag --http.idle_timeout"},
+		"http.body_limit":           {"2MiB", "file " + file + ":5"},
+		"http.docs":                 {"false", "file " + file + ":6"},
+		"import.price_change_limit": {"1", "file " + file + ":7"},
+		"ops.address":               {"", "environment BANKINGAPI_OPS__ADDRESS"},
+		"storage.migrate":           {"true", "flag --storage.migrate"},
 	}, got))
 }
 

@@ -28,16 +28,8 @@ type Settings struct {
 		ContactName, ContactEmail  string // may be empty
 		ContactURL, TermsURL       string // may be empty
 	}
-	TLS     TLS
-	Storage Storage
-	// Commit is the group commit: requests that arrive during a commit share the next commit.
-	Commit struct {
-		// BatchLimit does not split a request: a larger request has its own commit. Batches
-		// grow only if the service falls behind. Under overload, when a commit waits long for
-		// the processor, large batches keep the rate.
-		BatchLimit int
-		QueueLimit int
-	}
+	TLS        TLS
+	Storage    Storage
 	Bank       Bank
 	Settlement Settlement
 	Retention  struct{ Notifications int }

@@ -48,8 +48,6 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 		"storage.max_connections":   "16",
 		"storage.statement_timeout": "4s",
 		"storage.allow_unsafe":      "false",
-		"commit.batch_limit":        "2048",
-		"commit.queue_limit":        "4096",
 		"bank.time_zone":            "Europe/Istanbul",
 		"bank.closed_weekdays":      "",
 		"bank.cut_off":              "",
@@ -120,7 +118,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		{"zero value", func(s *Settings) { *s = Settings{} }, []string{
 			"http.address", "http.body_limit", "http.parameters_limit", "http.read_timeout", "http.write_timeout",
 			"http.idle_timeout", "http.header_timeout", "tls.mode", "storage.driver", "storage.max_connections",
-			"storage.statement_timeout", "commit.batch_limit", "commit.queue_limit", "bank.time_zone",
+			"storage.statement_timeout", "bank.time_zone",
 			"settlement.interval", "settlement.price", "settlement.not_before", "log.level", "log.format", "shutdown.timeout",
 		}},
 		{"port 0", func(s *Settings) { s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", "127.0.0.1:0" }, nil},

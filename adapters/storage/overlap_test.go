@@ -22,7 +22,7 @@ import (
 // queueOf returns a queue before the books of b.
 func queueOf(b bank) *commit.Queue[*fund.Operation] {
 	return commit.New(commit.Limits{Batch: 64, Queue: 1000, Timeout: time.Minute},
-		func(o *fund.Operation) int { return len(o.Sales) },
+		func(o *fund.Operation) int { return len(o.Sales) }, nil,
 		func(ctx context.Context, batch []*fund.Operation) error { return settle(ctx, b.Store, today, batch...) },
 		commit.Observer{})
 }
@@ -66,7 +66,7 @@ func TestTheNextBatchRunsBesideACommit(t *testing.T) {
 		"the normal way":       {"sales", atInsert, sales(func(t fund.Terms) fund.Terms { return on(today.Plus(1), t) })},
 		"notifications": {"notifications", atCommit, func(b bank) func(int) error {
 			queue := commit.New(commit.Limits{Batch: 64, Queue: 10, Timeout: time.Minute},
-				func(o *push.Operation) int { return len(o.Notifications) },
+				func(o *push.Operation) int { return len(o.Notifications) }, nil,
 				func(ctx context.Context, batch []*push.Operation) error {
 					return b.Inboxes.Update(ctx, push.Keys(batch), func(i *push.Inbox) { i.Accept(batch) })
 				}, commit.Observer{})

@@ -67,7 +67,8 @@ func New(inboxes Inboxes, o Options) (*Adder, error) {
 		return inboxes.Update(ctx, push.Keys(batch), func(b *push.Inbox) { b.Accept(batch) })
 	}
 	weight := func(o *push.Operation) int { return len(o.Notifications) }
-	return &Adder{o, commit.New(o.Commit.OrDefault(), weight, store, o.Observer)}, nil
+	owner := func(o *push.Operation) string { return o.Subscription }
+	return &Adder{o, commit.New(o.Commit.OrDefault(), weight, owner, store, o.Observer)}, nil
 }
 
 // Add stores either all records of a request or no record (the contract, section 4).
@@ -124,9 +125,9 @@ func (a *Adder) Faults(header operation.Header, parameters []push.Fields) []faul
 	return append(header.Faults(), faults...)
 }
 
-// Busy returns an error of kind fault.Busy if a request would be refused now, because the queue
-// is full or closed. Otherwise it returns nil.
-func (a *Adder) Busy() error { return a.queue.Busy() }
+// Busy returns an error of kind fault.Busy if a request of the caller would be refused now, because
+// too much waits or the queue is closed. Otherwise it returns nil.
+func (a *Adder) Busy(caller *subscription.Subscription) error { return a.queue.Busy(caller.Name) }
 
 // Close refuses new requests with fault.Busy. It returns when all accepted requests have their
 // outcome, or when ctx ends. It may be called twice.

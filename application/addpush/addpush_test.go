@@ -112,11 +112,11 @@ func TestFaultsOfAGoodRequestAreNone(t *testing.T) {
 func TestBusyIsWhatAddWouldAnswerNow(t *testing.T) {
 	t.Parallel()
 	b := open(t, with{})
-	require.NoError(t, b.Busy())
+	require.NoError(t, b.Busy(ours))
 	require.NoError(t, b.Close(t.Context()))
 	_, err := b.Add(t.Context(), ours, operation.Header{}, []push.Fields{record("a")})
 	fails(t, fault.Busy, err, "shutting-down ")
-	require.Equal(t, err, b.Busy())
+	require.Equal(t, err, b.Busy(ours))
 }
 
 func TestStoreTakesWhatAGoProgramHas(t *testing.T) {

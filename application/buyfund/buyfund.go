@@ -108,6 +108,9 @@ func (g group) weight() (sales int) {
 	return sales
 }
 
+// owner is the subscription, whose groups take turns with those of others.
+func (g group) owner() string { return g[0].Subscription }
+
 // New returns a Buyer that settles sales in books. The error names what is missing.
 func New(books Books, o Options) (*Buyer, error) {
 	if books == nil || o.Now == nil || o.NewID == nil {
@@ -115,7 +118,7 @@ func New(books Books, o Options) (*Buyer, error) {
 	}
 	o.ParametersLimit, o.Commit, o.Zone = cmp.Or(o.ParametersLimit, 1000), o.Commit.OrDefault(), cmp.Or(o.Zone, time.UTC)
 	b := &Buyer{options: o, books: books}
-	b.queue = commit.New(o.Commit, group.weight, b.settle, o.Observer)
+	b.queue = commit.New(o.Commit, group.weight, group.owner, b.settle, o.Observer)
 	return b, nil
 }
 
@@ -205,9 +208,9 @@ func (b *Buyer) Faults(header operation.Header, parameters []fund.SaleFields) []
 	return slices.Concat(header.Faults(), r.Faults, r.DayFaults)
 }
 
-// Busy returns an error of kind fault.Busy if a request would be refused now, because the queue
-// is full or closed. Otherwise it returns nil.
-func (b *Buyer) Busy() error { return b.queue.Busy() }
+// Busy returns an error of kind fault.Busy if a request of the caller would be refused now, because
+// too much waits or the queue is closed. Otherwise it returns nil.
+func (b *Buyer) Busy(caller *subscription.Subscription) error { return b.queue.Busy(caller.Name) }
 
 // Close refuses new requests with fault.Busy. It returns when all accepted requests have their
 // outcome, or when ctx ends. It may be called twice.

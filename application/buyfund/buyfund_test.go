@@ -228,11 +228,11 @@ func TestMidnightBeforeTheTurn(t *testing.T) {
 func TestBusyIsWhatBuyWouldAnswerNow(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
-	require.NoError(t, b.Busy())
+	require.NoError(t, b.Busy(ours))
 	require.NoError(t, b.Close(t.Context()))
-	require.Equal(t, fault.Busy, fault.KindOf(b.Busy()))
+	require.Equal(t, fault.Busy, fault.KindOf(b.Busy(ours)))
 	_, err := b.buy("", sale("1"))
-	require.Equal(t, err, b.Busy())
+	require.Equal(t, err, b.Busy(ours))
 }
 
 func TestSellTakesWhatAGoProgramHas(t *testing.T) {

@@ -37,7 +37,7 @@ func BenchmarkDo(b *testing.B) {
 				b.ReportAllocs()
 				var batches, left atomic.Int64
 				left.Store(int64(b.N))
-				queue := commit.New(limits, weigh, func(_ context.Context, batch []*item) error {
+				queue := commit.New(limits, weigh, nil, func(_ context.Context, batch []*item) error {
 					batches.Add(1)
 					return run(len(batch))
 				}, commit.Observer{})

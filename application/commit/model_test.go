@@ -136,7 +136,7 @@ func play(t *testing.T, limits commit.Limits, script []step) (seen []moment) {
 		}
 		var running []*run          // the older one first
 		again := make(map[int]bool) // the items of failed batches; they pass the gate
-		queue := commit.New(limits, weigh, func(ctx context.Context, batch []*item) (err error) {
+		queue := commit.New(limits, weigh, nil, func(ctx context.Context, batch []*item) (err error) {
 			ids := []int{}
 			for _, it := range batch {
 				ids = append(ids, it.id)

@@ -6,6 +6,9 @@
 //
 // A commit waits for a disk, and perhaps for a standby. The next batch may already run during
 // this time (see Next).
+//
+// Each item has an owner. Owners take turns by weight, so that none of them can take the queue
+// from the others: see Queue.
 package commit
 
 import (
@@ -14,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +31,12 @@ type Limits struct {
 	Batch int
 	// Queue is the maximum number of items that wait for a later batch.
 	Queue int
+	// Share is the maximum number of items of one owner that wait. 0 means Queue.
+	Share int
+	// Wait is the time after which an item should have its outcome. If more weight than a
+	// batch is ahead of an item, and the queue does not expect to carry that out within Wait,
+	// it refuses the item at once. 0 means that the queue refuses nothing for its time.
+	Wait time.Duration
 	// Timeout is the maximum time of a batch. If its items are run again alone,
 	// they get this time once more. It must be positive.
 	Timeout time.Duration
@@ -37,10 +47,17 @@ type Limits struct {
 	Grace time.Duration
 }
 
-// OrDefault returns the limits with a default for each limit that is 0: batches of 2048, 4096
-// waiting items and 10 seconds. Grace has no default.
+// OrDefault returns the limits with a default for each limit that is 0: batches of 2048, 8192
+// waiting items of which one owner has at most half, a wait of one second and a timeout of 10
+// seconds. Grace has no default, and neither has Share if Queue is set.
 func (l Limits) OrDefault() Limits {
-	l.Batch, l.Queue, l.Timeout = cmp.Or(l.Batch, 2048), cmp.Or(l.Queue, 4096), cmp.Or(l.Timeout, 10*time.Second)
+	if l.Queue == 0 {
+		l.Queue = 8192
+		l.Share = cmp.Or(l.Share, l.Queue/2)
+	}
+	l.Batch = cmp.Or(l.Batch, 2048)
+	l.Wait = cmp.Or(l.Wait, time.Second)
+	l.Timeout = cmp.Or(l.Timeout, 10*time.Second)
 	return l
 }
 
@@ -65,23 +82,30 @@ type Batch struct {
 	Alone   int           // items that ran again alone, because their batch failed
 }
 
-// Queue joins items into batches and starts them in the order of arrival, one after the other.
-// The next batch begins when the batch before it has ended or has called Next. No item starves:
-// an item behind n waiting items waits for at most n batches and the running batches. Methods
-// may be called from any goroutine.
+// Queue joins items into batches and starts them one after the other. The next batch begins when
+// the batch before it has ended or has called Next. Methods may be called from any goroutine.
+//
+// The items of one owner start in the order of arrival. If several owners wait, they take turns
+// by weight: a turn is a 32nd of Limits.Batch. So an item waits for the items of its own owner,
+// and for about the same weight of each other owner. Within a batch the order is that of
+// arrival. An item that is heavier than a turn shares its batch with no other owner, and while it
+// runs, a batch of the others may run beside it. No item starves.
 type Queue[T any] struct {
 	limits   Limits
 	weight   func(T) int
+	owner    func(T) string
 	run      func(context.Context, []T) error
 	observer Observer
 	waiters  sync.Pool     // of *waiter[T]
 	drained  chan struct{} // closed when the queue is closed and idle
 
 	mu      sync.Mutex
-	waiting list.List // of *waiter[T], oldest first
+	waiting backlog[T]
 	turns   [2]turn[T]
-	last    int // the weight of the batch that began last
+	last    int    // the weight of the batch that began last
+	arrived uint64 // the number of items that have entered
 	closed  bool
+	pace    pace
 
 	reporting sync.Mutex // held while Observer.Batch is called
 }
@@ -89,8 +113,10 @@ type Queue[T any] struct {
 // turn is a running batch, or a free place for a batch.
 type turn[T any] struct {
 	// The queue's mu guards these fields.
-	running  bool // a goroutine runs the batch and takes the next one after it
-	released bool // the batch has called Next
+	running  bool   // a goroutine runs the batch and takes the next one after it
+	released bool   // the batch has called Next
+	large    bool   // the batch has an item that is heavier than a turn
+	owner    string // of the items of a large batch
 
 	// Only the goroutine that runs the batch uses these fields. report.Items does not change
 	// while it runs.
@@ -105,22 +131,26 @@ type turn[T any] struct {
 // waiter is one caller inside Do. The batch owns it from the moment when the batch takes it
 // from the queue until the signal on done. Otherwise its caller owns it.
 type waiter[T any] struct {
-	item   T
-	weight int
-	since  time.Time
-	ctx    context.Context // the context of the caller; kept only for Observer.Trace
-	place  *list.Element   // the element in the queue; nil after its batch has started
-	err    error
-	done   chan struct{} // holds one signal, so that answering never blocks
-	timer  *time.Timer   // for the limit of WithWait; nil until it is needed
+	item    T
+	weight  int
+	owner   string
+	arrival uint64 // its number in the order of arrival
+	since   time.Time
+	ctx     context.Context // the context of the caller; kept only for Observer.Trace
+	place   *list.Element   // the element in its line; nil after its batch has started
+	err     error
+	done    chan struct{} // holds one signal, so that answering never blocks
+	timer   *time.Timer   // for the limit of WithWait; nil until it is needed
 }
 
-// New returns an idle queue. The queue calls weight once for each item, in the goroutine of its
-// caller. A weight less than 1 counts as 1.
+// New returns an idle queue. The queue calls weight and owner once for each item, in the
+// goroutine of its caller. A weight less than 1 counts as 1. If owner is nil, all items have the
+// same owner.
 //
 // run stores either the whole batch or nothing, and writes each outcome into its item. Only one
-// call runs at a time, until it calls Next: then a second call may run too. run may reorder the
-// slice but must not keep it. It returns:
+// call runs at a time, until it calls Next, or if its batch has an item that is heavier than a
+// turn: then a second call may run too. run may reorder the slice but must not keep it. It
+// returns:
 //
 //  1. nil: the whole batch is durable.
 //  2. an error of kind fault.Unavailable or fault.Busy: the storage failed, and
@@ -132,8 +162,12 @@ type waiter[T any] struct {
 // The context of run ends after Limits.Timeout. It has no values of a caller and does not end
 // when a caller leaves. run must return or panic. If it ends its goroutine (runtime.Goexit,
 // t.FailNow), the queue stays busy forever.
-func New[T any](limits Limits, weight func(T) int, run func(ctx context.Context, batch []T) error, observer Observer) *Queue[T] {
-	q := &Queue[T]{limits: limits, weight: weight, run: run, observer: observer, drained: make(chan struct{})}
+func New[T any](limits Limits, weight func(T) int, owner func(T) string, run func(ctx context.Context, batch []T) error, observer Observer) *Queue[T] {
+	if owner == nil {
+		owner = func(T) string { return "" }
+	}
+	q := &Queue[T]{limits: limits, weight: weight, owner: owner, run: run, observer: observer, drained: make(chan struct{})}
+	q.waiting = newBacklog[T](limits.Batch)
 	q.waiters.New = func() any { return &waiter[T]{done: make(chan struct{}, 1)} }
 	return q
 }
@@ -141,8 +175,9 @@ func New[T any](limits Limits, weight func(T) int, run func(ctx context.Context,
 // Do puts item into the queue and returns when its outcome is known:
 //
 //  1. nil: run stored it and returned nil.
-//  2. fault.Busy: the queue is full or closed, or the wait that WithWait allows
-//     ended before the item's batch started. run never saw the item.
+//  2. fault.Busy: the queue is full or closed, or too much waits ahead of the item to carry it
+//     out within Limits.Wait, or the wait that WithWait allows ended before the item's batch
+//     started. run never saw the item.
 //  3. fault.Unavailable with the cause of ctx: ctx ended before the item's batch started. run
 //     never saw the item. After the start Do waits, even if ctx is cancelled.
 //  4. fault.Unavailable with another cause: the storage failed. The item had no effect.
@@ -163,7 +198,9 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 		return errNoTurn
 	}
 	w := q.waiters.Get().(*waiter[T])
-	w.item, w.weight = item, max(1, q.weight(item))
+	w.item = item
+	w.weight = max(1, q.weight(item))
+	w.owner = q.owner(item)
 	if q.observer.Batch != nil {
 		w.since = q.observer.Now()
 	}
@@ -291,26 +328,44 @@ var errStopping = fault.New(fault.Busy, "The service is stopping.",
 
 var (
 	errFull   = fault.New(fault.Busy, "too many requests are waiting")
+	errShare  = fault.New(fault.Busy, "too many requests of one owner are waiting")
+	errLate   = fault.New(fault.Busy, "too much is waiting to be carried out in time")
 	errNoTurn = fault.New(fault.Busy, "the wait ended before the batch started")
 )
 
-// Busy returns the error with which Do would refuse an item now, or nil. It is for callers that
-// want to know this before they prepare an item.
-func (q *Queue[T]) Busy() error {
+// Busy returns the error with which Do would refuse an item of owner now, or nil. It is for
+// callers that want to know this before they prepare an item.
+func (q *Queue[T]) Busy(owner string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.busy()
+	return q.busy(owner, 1)
 }
 
-// busy does the same as Busy. The caller holds mu.
-func (q *Queue[T]) busy() error {
+// busy does the same as Busy, for an item of this weight. The caller holds mu.
+func (q *Queue[T]) busy(owner string, weight int) error {
 	switch {
 	case q.closed:
 		return errStopping
-	case !q.isIdle() && q.waiting.Len() >= q.limits.Queue:
+	case q.isIdle():
+		return nil
+	case q.waiting.items >= q.limits.Queue:
 		return errFull
+	case q.limits.Share > 0 && q.waiting.itemsOf(owner) >= q.limits.Share:
+		return errShare
+	case q.isLate(owner, weight):
+		return errLate
 	}
 	return nil
+}
+
+// isLate reports whether an item would have its outcome after Limits.Wait, as far as the queue can
+// tell. What fits into the next batch is not late, however long that batch takes.
+func (q *Queue[T]) isLate(owner string, weight int) bool {
+	if q.limits.Wait == 0 || q.waiting.weight+weight <= q.limits.Batch {
+		return false
+	}
+	ahead := q.waiting.ahead(owner, weight)
+	return ahead > q.limits.Batch && q.pace.timeFor(ahead) > q.limits.Wait
 }
 
 // isIdle reports whether no batch is running. The caller holds mu.
@@ -321,10 +376,12 @@ func (q *Queue[T]) isIdle() bool { return !q.turns[0].running && !q.turns[1].run
 func (q *Queue[T]) enter(w *waiter[T]) (first *turn[T], err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.busy(); err != nil {
+	if err := q.busy(w.owner, w.weight); err != nil {
 		return nil, err
 	}
-	w.place = q.waiting.PushBack(w)
+	q.arrived++
+	w.arrival = q.arrived
+	q.waiting.push(w)
 	return q.start(), nil
 }
 
@@ -335,7 +392,7 @@ func (q *Queue[T]) leave(w *waiter[T]) bool {
 	if w.place == nil {
 		return false
 	}
-	q.waiting.Remove(w.place)
+	q.waiting.leave(w)
 	return true
 }
 
@@ -348,6 +405,7 @@ func (q *Queue[T]) next(ended *turn[T]) *turn[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	ended.running = false
+	q.pace.end(ended.report.Weight)
 	started := q.start()
 	if q.closed && q.isIdle() {
 		close(q.drained)
@@ -365,38 +423,43 @@ func (q *Queue[T]) release(t *turn[T]) {
 	}
 }
 
-// start begins the next batch. It moves as many of the oldest items as fit from the queue to
-// the batch. It returns nil if no item waits or no batch may begin. The caller holds mu.
-//
-// While another batch is running, the next batch begins only if as many items wait as the other
-// batch has. Each batch has a fixed cost, and smaller batches cost more than they gain.
+// start begins the next batch. It moves as many waiting items as fit from the queue to the batch.
+// It returns nil if no item waits or no batch may begin. The caller holds mu.
 func (q *Queue[T]) start() *turn[T] {
-	var t *turn[T]
-	for i := range q.turns {
-		switch other := &q.turns[i]; {
-		case !other.running:
-			t = other
-		case !other.released || q.waiting.Len() < other.report.Items:
-			return nil
-		}
-	}
-	if t == nil || q.waiting.Len() == 0 {
+	if q.waiting.items == 0 {
 		return nil
 	}
-	t.running, t.released, t.report = true, false, Batch{}
-	for e := q.waiting.Front(); e != nil; e = q.waiting.Front() {
-		w := e.Value.(*waiter[T])
-		if len(t.batch) > 0 && t.report.Weight+w.weight > q.limits.Batch {
-			break
-		}
-		q.waiting.Remove(e)
-		w.place = nil
-		t.batch = append(t.batch, w)
-		t.report.Weight += w.weight
+	t, other := &q.turns[0], &q.turns[1]
+	if t.running {
+		t, other = other, t
 	}
-	t.report.Items, t.report.Waiting = len(t.batch), q.waiting.Len()
-	t.single = t.report.Weight == 1 && q.last <= 1
-	q.last = t.report.Weight
+	if t.running {
+		return nil
+	}
+	var without *string
+	switch {
+	case !other.running:
+		q.pace.begin()
+	// Each batch has a fixed cost, and smaller batches cost more than they gain. So the next
+	// batch begins only if as many items wait as the other batch has.
+	case other.released && q.waiting.items >= other.report.Items:
+	case other.large:
+		without = &other.owner
+	default:
+		return nil
+	}
+	batch, weight := q.waiting.take(t.batch, q.limits.Batch, without)
+	if len(batch) == 0 {
+		return nil
+	}
+	t.batch = batch
+	slices.SortFunc(t.batch, func(a, b *waiter[T]) int { return cmp.Compare(a.arrival, b.arrival) })
+	t.running, t.released = true, false
+	t.large = slices.ContainsFunc(t.batch, q.waiting.isLarge)
+	t.owner = t.batch[0].owner
+	t.report = Batch{Items: len(t.batch), Weight: weight, Waiting: q.waiting.items}
+	t.single = weight == 1 && q.last <= 1
+	q.last = weight
 	if q.observer.Batch != nil {
 		t.report.Wait = q.observer.Now().Sub(t.batch[0].since)
 	}

@@ -56,7 +56,7 @@ func newStore() *store { return &store{gate: make(chan error)} }
 // newQueue returns a store and a queue before it that nobody observes.
 func newQueue() (*store, *commit.Queue[*item]) {
 	s := newStore()
-	return s, commit.New(limits, weigh, s.run, commit.Observer{})
+	return s, commit.New(limits, weigh, nil, s.run, commit.Observer{})
 }
 
 func (s *store) run(ctx context.Context, batch []*item) error {
@@ -220,7 +220,7 @@ func TestWeightLimitsTheBatch(t *testing.T) {
 				s := newStore()
 				limits := limits
 				limits.Batch = test.limit
-				queue := commit.New(limits, weigh, s.run, commit.Observer{})
+				queue := commit.New(limits, weigh, nil, s.run, commit.Observer{})
 				for id, weight := range test.weights {
 					call(queue, &item{id: id, weight: weight})
 				}
@@ -237,7 +237,7 @@ func TestFullQueueIsBusyAtOnce(t *testing.T) {
 		s := newStore()
 		limits := limits
 		limits.Queue = 2
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		queue := commit.New(limits, weigh, nil, s.run, commit.Observer{})
 		callers := callAll(queue, 4)
 		require.True(t, callers[3].done())
 		require.Equal(t, fault.Busy, fault.KindOf(callers[3].err))
@@ -256,7 +256,7 @@ func TestNoQueueStillServesAnIdleQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		queue := commit.New(commit.Limits{Batch: 1, Timeout: time.Second}, weigh, s.run, commit.Observer{})
+		queue := commit.New(commit.Limits{Batch: 1, Timeout: time.Second}, weigh, nil, s.run, commit.Observer{})
 		first, second := call(queue, &item{id: 0}), call(queue, &item{id: 1})
 		require.Equal(t, fault.Busy, fault.KindOf(second.err))
 		s.open(1)
@@ -304,7 +304,7 @@ func TestCallerWhoseContextHasEndedDoesNotEnter(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
 	s := newStore()
-	err := commit.New(limits, weigh, s.run, commit.Observer{}).Do(ctx, &item{weight: 1})
+	err := commit.New(limits, weigh, nil, s.run, commit.Observer{}).Do(ctx, &item{weight: 1})
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 	require.ErrorIs(t, err, why)
 	require.Empty(t, s.calls)
@@ -342,7 +342,7 @@ func TestCallerIsAnsweredAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		queue := commit.New(commit.Limits{Batch: 100, Queue: 100, Timeout: time.Minute}, weigh, s.run, commit.Observer{})
+		queue := commit.New(commit.Limits{Batch: 100, Queue: 100, Timeout: time.Minute}, weigh, nil, s.run, commit.Observer{})
 		began := time.Now()
 		ask := func(it *item, within time.Duration) <-chan error {
 			answer := make(chan error, 1)
@@ -377,7 +377,7 @@ func TestAnAnswerCountsMoreThanADeadline(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		synctest.Test(t, func(t *testing.T) {
-			queue := commit.New(limits, weigh, func(context.Context, []*item) error {
+			queue := commit.New(limits, weigh, nil, func(context.Context, []*item) error {
 				time.Sleep(time.Second)
 				return errPoison
 			}, commit.Observer{})
@@ -565,7 +565,7 @@ func TestTimeout(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			for _, want := range []error{nil, errGone, fault.New(fault.Conflict, "")} {
-				queue := commit.New(limits, weigh, func(ctx context.Context, _ []*item) error {
+				queue := commit.New(limits, weigh, nil, func(ctx context.Context, _ []*item) error {
 					<-ctx.Done()
 					return want
 				}, commit.Observer{})
@@ -600,7 +600,7 @@ func TestTimeout(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			gate := make(chan struct{})
 			var calls int
-			queue := commit.New(limits, weigh, func(_ context.Context, batch []*item) error {
+			queue := commit.New(limits, weigh, nil, func(_ context.Context, batch []*item) error {
 				calls++
 				if calls == 1 {
 					<-gate
@@ -629,7 +629,7 @@ func TestBatchContextBelongsToNoCaller(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "secret"))
-	queue := commit.New(limits, weigh, func(batch context.Context, _ []*item) error {
+	queue := commit.New(limits, weigh, nil, func(batch context.Context, _ []*item) error {
 		cancel()
 		require.NoError(t, batch.Err())
 		require.Nil(t, batch.Value(key{}))
@@ -643,7 +643,7 @@ func TestBatchContextEndsWithItsBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var contexts []context.Context
 		hold := make(chan struct{})
-		queue := commit.New(limits, weigh, func(ctx context.Context, batch []*item) error {
+		queue := commit.New(limits, weigh, nil, func(ctx context.Context, batch []*item) error {
 			contexts = append(contexts, ctx)
 			if len(contexts) == 1 {
 				<-hold
@@ -725,7 +725,7 @@ func TestObserver(t *testing.T) {
 		limits.Batch = 6
 		var now time.Time
 		var heard []commit.Batch
-		queue := commit.New(limits, weigh, s.run, commit.Observer{
+		queue := commit.New(limits, weigh, nil, s.run, commit.Observer{
 			Now:   func() time.Time { return now },
 			Batch: func(b commit.Batch) { heard = append(heard, b) },
 		})
@@ -757,7 +757,7 @@ func TestTheNextBatchBeginsDuringACommit(t *testing.T) {
 		var next []func()
 		var ended []commit.Batch
 		gates := []chan error{make(chan error), make(chan error), make(chan error), make(chan error)}
-		queue := commit.New(limits, weigh, func(ctx context.Context, batch []*item) error {
+		queue := commit.New(limits, weigh, nil, func(ctx context.Context, batch []*item) error {
 			next = append(next, commit.Next(ctx))
 			return <-gates[len(next)-1]
 		}, commit.Observer{Now: time.Now, Batch: func(b commit.Batch) { ended = append(ended, b) }})
@@ -806,7 +806,7 @@ func TestBatchesThatOverlapAreReportedOneAtATime(t *testing.T) {
 	const callers, rounds = 16, 200
 	items := 0
 	var reporting, overlaps atomic.Int32
-	queue := commit.New(commit.Limits{Batch: 20, Queue: 50, Timeout: time.Minute}, weigh,
+	queue := commit.New(commit.Limits{Batch: 20, Queue: 50, Timeout: time.Minute}, weigh, nil,
 		func(ctx context.Context, _ []*item) error {
 			if next := commit.Next(ctx); next != nil {
 				next()
@@ -843,7 +843,7 @@ func TestManyCallers(t *testing.T) {
 	t.Parallel()
 	const callers, rounds = 64, 200
 	var inside, batches atomic.Int32
-	queue := commit.New(commit.Limits{Batch: 20, Queue: 50, Timeout: time.Minute}, weigh,
+	queue := commit.New(commit.Limits{Batch: 20, Queue: 50, Timeout: time.Minute}, weigh, nil,
 		func(_ context.Context, batch []*item) error {
 			if inside.Add(1) != 1 {
 				panic("run was called twice at a time")
@@ -913,7 +913,7 @@ func do(ctx context.Context, queue *commit.Queue[*item], it *item) (panicked any
 
 func TestQueueKeepsNothingOfAnItem(t *testing.T) {
 	t.Parallel()
-	queue := commit.New(limits, weigh, func(context.Context, []*item) error { return nil }, commit.Observer{})
+	queue := commit.New(limits, weigh, nil, func(context.Context, []*item) error { return nil }, commit.Observer{})
 	it := &item{id: 1}
 	seen := weak.Make(it)
 	require.NoError(t, queue.Do(t.Context(), it))
@@ -923,7 +923,7 @@ func TestQueueKeepsNothingOfAnItem(t *testing.T) {
 }
 
 func TestDoAllocatesLittle(t *testing.T) {
-	queue := commit.New(limits, weigh, func(context.Context, []*item) error { return nil }, commit.Observer{})
+	queue := commit.New(limits, weigh, nil, func(context.Context, []*item) error { return nil }, commit.Observer{})
 	it := &item{weight: 1}
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { _ = queue.Do(t.Context(), it) }), 6.0)
 	require.NoError(t, queue.Close(t.Context()))
@@ -944,7 +944,7 @@ func TestTraceOfABatch(t *testing.T) {
 		require.True(t, limited)
 		return batch[0].poison
 	}
-	queue := commit.New(limits, weigh, run, commit.Observer{
+	queue := commit.New(limits, weigh, nil, run, commit.Observer{
 		Trace: func(ctx context.Context, callers []context.Context) (context.Context, func(error)) {
 			for _, c := range callers {
 				traced = append(traced, c.Value(traceKey{}))
@@ -991,7 +991,7 @@ func TestACallerRunsItsOwnBatch(t *testing.T) {
 			limits := limits
 			limits.Grace = c.grace
 			var ran string
-			queue := commit.New(limits, weigh, func(context.Context, []*item) error {
+			queue := commit.New(limits, weigh, nil, func(context.Context, []*item) error {
 				ran = goroutine()
 				return nil
 			}, commit.Observer{})
@@ -1011,7 +1011,7 @@ func TestACallerDoesNotRunTheNextBatch(t *testing.T) {
 		limits := limits
 		limits.Grace = time.Millisecond
 		s := newStore()
-		queue := commit.New(limits, weigh, s.run, commit.Observer{})
+		queue := commit.New(limits, weigh, nil, s.run, commit.Observer{})
 		callers := callAll(queue, 3)
 		require.Equal(t, [][]int{{0}}, s.calls)
 		s.gate <- nil
@@ -1036,7 +1036,7 @@ func TestACallerDoesNotRunABatchOfSeveral(t *testing.T) {
 		limits := limits
 		limits.Grace = time.Millisecond
 		gate := make(chan struct{})
-		queue := commit.New(limits, weigh, func(ctx context.Context, batch []*item) error {
+		queue := commit.New(limits, weigh, nil, func(ctx context.Context, batch []*item) error {
 			if next := commit.Next(ctx); next != nil && len(batch) == 2 {
 				next()
 			}

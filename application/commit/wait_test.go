@@ -21,7 +21,7 @@ func stalled(limit int) (q *commit.Queue[string], release chan struct{}, ran fun
 		all = append(all, batch...)
 		return nil
 	}
-	q = commit.New(commit.Limits{Batch: 10, Queue: limit, Timeout: time.Hour}, func(string) int { return 1 }, run, commit.Observer{})
+	q = commit.New(commit.Limits{Batch: 10, Queue: limit, Timeout: time.Hour}, func(string) int { return 1 }, nil, run, commit.Observer{})
 	return q, release, func() []string { return all }
 }
 
@@ -113,18 +113,18 @@ func TestBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q, release, _ := stalled(1)
-		require.NoError(t, q.Busy())
+		require.NoError(t, q.Busy(""))
 		for range 2 {
 			go func() { _ = q.Do(t.Context(), "x") }()
 			synctest.Wait()
 		}
-		require.Equal(t, fault.Busy, fault.KindOf(q.Busy()), "one runs, and one waits")
-		require.Equal(t, q.Busy(), q.Do(t.Context(), "y"))
+		require.Equal(t, fault.Busy, fault.KindOf(q.Busy("")), "one runs, and one waits")
+		require.Equal(t, q.Busy(""), q.Do(t.Context(), "y"))
 		close(release)
 		synctest.Wait()
-		require.NoError(t, q.Busy())
+		require.NoError(t, q.Busy(""))
 		require.NoError(t, q.Close(t.Context()))
-		require.Equal(t, "shutting-down", fault.Of(q.Busy())[0].Code)
+		require.Equal(t, "shutting-down", fault.Of(q.Busy(""))[0].Code)
 	})
 }
 

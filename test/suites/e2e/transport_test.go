@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,48 +86,4 @@ func TestDocs(t *testing.T) {
 	require.Contains(t, s.post(t, addPush, "", "{").body, `"type":"about:blank"`, "no link leads to a page that is not there")
 	s = newBank(t, testdb.EngineSQLite).with("http.docs", "false").with("http.public_url", "https://api.bank.example").serve(t)
 	require.Contains(t, s.post(t, addPush, "", "{").body, `"type":"https://api.bank.example/docs/errors/`, "the pages are published there")
-}
-
-// TestOverload: what does not fit into the queue is answered 503 and has no
-// effect; what fits is carried out.
-func TestOverload(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b bank) {
-		b.Set("commit.queue_limit", "1").Set("commit.batch_limit", "1")
-		s := b.serve(t, "--demo")
-		l := &load{end: make(chan struct{})}
-		var once sync.Once
-		var refused answer
-		for caller := range 30 {
-			l.done.Go(func() {
-				for n := 0; ; n++ {
-					select {
-					case <-l.end:
-						return
-					default:
-					}
-					each := request("load-"+number(caller)+"-"+number(n), caller, 0)
-					got, err := s.tryPost(s.client, each.path, s.key, each.body)
-					if l.note(each, got, err); got.status == http.StatusServiceUnavailable {
-						once.Do(func() { refused = got; close(l.end) })
-					}
-				}
-			})
-		}
-		eventually(t, patience, "the queue is full", func() bool {
-			select {
-			case <-l.end:
-				return true
-			default:
-				return false
-			}
-		})
-		l.done.Wait()
-		require.Equal(t, []string{"1"}, refused.header.Values("Retry-After"))
-		require.Contains(t, refused.body, `"code":"overloaded"`)
-		require.Empty(t, l.failures)
-		require.Empty(t, l.unknown)
-		require.ElementsMatch(t, l.acknowledged, b.stored(t))
-		b.Verify(t)
-	})
 }

@@ -281,8 +281,8 @@ func TestTwoModulesInOneApplication(t *testing.T) {
 func TestModuleValidatesItsSettings(t *testing.T) {
 	t.Parallel()
 	settings, options := inMemory()
-	settings.Commit.BatchLimit, settings.Log.Level = 0, "loud"
+	settings.HTTP.ParametersLimit, settings.Log.Level = 0, "loud"
 	application := fx.New(fx.NopLogger, bootstrap.Module(settings, options))
-	require.ErrorContains(t, application.Err(), "commit.batch_limit")
+	require.ErrorContains(t, application.Err(), "http.parameters_limit")
 	require.ErrorContains(t, application.Err(), "log.level")
 }

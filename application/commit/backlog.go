@@ -1,0 +1,205 @@
+package commit
+
+import (
+	"container/list"
+	"slices"
+)
+
+// backlog has the items that wait for a batch, in a line for each owner. Owners take turns by
+// weight: deficit round robin. So an owner with many or heavy items does not delay the others.
+// Within a line the order is that of arrival. The queue's mu guards it.
+type backlog[T any] struct {
+	quantum int // the weight that a line gets with each turn
+	lines   map[string]*line[T]
+	turns   []*line[T] // the line whose turn comes next is first
+	free    []*line[T] // for new owners
+	items   int
+	weight  int
+}
+
+// line has the waiting items of one owner.
+type line[T any] struct {
+	owner  string
+	items  list.List // of *waiter[T], oldest first
+	weight int
+	credit int // the weight that the line may still give to batches before its next turn
+}
+
+// turnsPerBatch is how many lines with many items a full batch has room for.
+const turnsPerBatch = 32
+
+func newBacklog[T any](batch int) backlog[T] {
+	return backlog[T]{quantum: max(1, batch/turnsPerBatch), lines: make(map[string]*line[T])}
+}
+
+// push puts w at the end of the line of its owner.
+func (b *backlog[T]) push(w *waiter[T]) {
+	l := b.lines[w.owner]
+	if l == nil {
+		l = b.newLine(w.owner)
+		b.turns = append(b.turns, l)
+		b.lines[w.owner] = l
+	}
+	w.place = l.items.PushBack(w)
+	l.weight += w.weight
+	b.items++
+	b.weight += w.weight
+}
+
+func (b *backlog[T]) newLine(owner string) *line[T] {
+	last := len(b.free) - 1
+	if last < 0 {
+		return &line[T]{owner: owner}
+	}
+	l := b.free[last]
+	b.free = b.free[:last]
+	l.owner = owner
+	return l
+}
+
+// drop ends a line that has no items.
+func (b *backlog[T]) drop(l *line[T]) {
+	delete(b.lines, l.owner)
+	l.owner, l.credit = "", 0
+	b.free = append(b.free, l)
+}
+
+// leave removes w, whose caller does not wait any more.
+func (b *backlog[T]) leave(w *waiter[T]) {
+	l := b.lines[w.owner]
+	b.remove(l, w)
+	if l.items.Len() == 0 {
+		i := slices.Index(b.turns, l)
+		b.turns = slices.Delete(b.turns, i, i+1)
+		b.drop(l)
+	}
+}
+
+// remove takes w out of its line.
+func (b *backlog[T]) remove(l *line[T], w *waiter[T]) {
+	l.items.Remove(w.place)
+	w.place = nil
+	l.weight -= w.weight
+	b.items--
+	b.weight -= w.weight
+}
+
+// isLarge reports whether w is heavier than a turn. It then runs with no item of another owner,
+// so that nobody else waits for it.
+func (b *backlog[T]) isLarge(w *waiter[T]) bool { return w.weight > b.quantum }
+
+func (l *line[T]) head() *waiter[T] { return l.items.Front().Value.(*waiter[T]) }
+
+// take moves the items of the next batch to batch and returns it with its weight, which is at most
+// limit unless the first item is heavier. If without is set, it leaves out the line of that owner
+// and all large items.
+func (b *backlog[T]) take(batch []*waiter[T], limit int, without *string) ([]*waiter[T], int) {
+	if len(b.turns) == 1 && without == nil {
+		return b.takeOldest(batch, limit)
+	}
+	weight := 0
+	// A line that has earned its turn, but whose oldest item does not fit, comes first in the
+	// next batch. Otherwise many small items of others could keep it waiting forever.
+	var earned *line[T]
+	for blocked := 0; blocked < len(b.turns); {
+		l := b.turns[0]
+		b.turns = b.turns[1:]
+		if without != nil && (l.owner == *without || b.isLarge(l.head())) {
+			b.turns = append(b.turns, l)
+			blocked++
+			continue
+		}
+		if l.credit < l.head().weight {
+			l.credit += b.quantum
+		}
+		if l.credit < l.head().weight {
+			b.turns = append(b.turns, l)
+			blocked = 0 // it gives its item after some more turns
+			continue
+		}
+		if b.isLarge(l.head()) && len(batch) == 0 {
+			w := l.head()
+			l.credit -= w.weight
+			b.remove(l, w)
+			b.keep(l)
+			return append(batch, w), w.weight
+		}
+		before := len(batch)
+		for l.items.Len() > 0 && l.credit >= l.head().weight && !b.isLarge(l.head()) {
+			w := l.head()
+			if len(batch) > 0 && weight+w.weight > limit {
+				break
+			}
+			l.credit -= w.weight
+			weight += w.weight
+			b.remove(l, w)
+			batch = append(batch, w)
+		}
+		if len(batch) > before {
+			blocked = 0
+		} else {
+			blocked++
+			if earned == nil {
+				earned = l
+			}
+		}
+		b.keep(l)
+	}
+	if i := slices.Index(b.turns, earned); i > 0 {
+		b.turns = slices.Insert(slices.Delete(b.turns, i, i+1), 0, earned)
+	}
+	return batch, weight
+}
+
+// keep puts a line whose turn has ended at the end, if it still has items.
+func (b *backlog[T]) keep(l *line[T]) {
+	if l.items.Len() == 0 {
+		b.drop(l)
+		return
+	}
+	b.turns = append(b.turns, l)
+}
+
+// takeOldest moves the oldest items of the only line to batch, as many as fit.
+func (b *backlog[T]) takeOldest(batch []*waiter[T], limit int) ([]*waiter[T], int) {
+	l := b.turns[0]
+	weight := 0
+	for l.items.Len() > 0 {
+		w := l.head()
+		if len(batch) > 0 && weight+w.weight > limit {
+			break
+		}
+		weight += w.weight
+		b.remove(l, w)
+		batch = append(batch, w)
+	}
+	if l.items.Len() == 0 {
+		b.turns = b.turns[:0]
+		b.drop(l)
+	}
+	return batch, weight
+}
+
+// ahead returns the weight of what runs before a new item of owner has run, and the item itself:
+// owners take turns, so of each other line no more counts than of its own.
+func (b *backlog[T]) ahead(owner string, weight int) int {
+	own := weight
+	if l := b.lines[owner]; l != nil {
+		own += l.weight
+	}
+	all := own
+	for _, l := range b.lines {
+		if l.owner != owner {
+			all += min(l.weight, own)
+		}
+	}
+	return all
+}
+
+// itemsOf returns how many items of owner wait.
+func (b *backlog[T]) itemsOf(owner string) int {
+	if l := b.lines[owner]; l != nil {
+		return l.items.Len()
+	}
+	return 0
+}
