@@ -122,6 +122,7 @@ func (p *problem) append(b []byte, pages, requestID string) []byte {
 	b = appendFaults(append(b, `,"errors":`...), p.faults)
 	b = strconv.AppendInt(append(b, `,"statusCode":`...), int64(p.status), 10)
 	b = appendText(b, `,"message":`, first)
+	b = appendError(append(b, ','), p.faults, first+p.rest)
 	// State 8 is about the operation, not about the request (the contract, section 9).
 	// Only a content that can never have been accepted has certainly had no effect.
 	if p.status == http.StatusBadRequest && !p.stateless {
@@ -170,8 +171,20 @@ func appendRefusal(b []byte, faults []fault.Fault, turkish bool) []byte {
 			rest += " All " + strconv.Itoa(len(faults)) + " reasons are listed in errors."
 		}
 	}
-	b = appendText(b, `{"Data":{"State":8},"title":"The bank refused the operation","detail":`, first+rest)
+	b = appendError(append(b, `{"Data":{"State":8},`...), faults, first+rest)
+	b = appendText(b, `,"title":"The bank refused the operation","detail":`, first+rest)
 	return append(appendFaults(append(b, `,"errors":`...), faults), '}')
+}
+
+// appendError writes the member Error (the contract, section 1.4): clients of the API's family
+// take an answer without its Description for a success.
+func appendError(b []byte, faults []fault.Fault, detail string) []byte {
+	number := fault.Unlisted
+	if len(faults) > 0 {
+		number = fault.NumberOf(faults[0].Code)
+	}
+	b = strconv.AppendInt(append(b, `"Error":{"Code":`...), int64(number), 10)
+	return append(appendText(b, `,"Description":`, detail), '}')
 }
 
 func appendFaults(b []byte, faults []fault.Fault) []byte {

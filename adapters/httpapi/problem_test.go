@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/httpapi"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
@@ -26,7 +28,14 @@ type problem struct {
 	Errors     []fault.Fault `json:"errors"`
 	StatusCode int           `json:"statusCode"`
 	Message    string        `json:"message"`
+	Error      failure
 	Data       *struct{ State int }
+}
+
+// failure is the member Error, as a client of the API's family reads it.
+type failure struct {
+	Code        int64
+	Description string
 }
 
 // problemIn reads the body and checks what holds for every one.
@@ -52,6 +61,7 @@ func problemIn(t *testing.T, w *httptest.ResponseRecorder) problem {
 	require.Equal(t, strings.TrimPrefix(p.Errors[0].Pointer+": "+p.Errors[0].Detail, ": "), p.Message)
 	require.Equal(t, "urn:request:"+w.Header().Get("X-Request-Id"), p.Instance)
 	require.NotEmpty(t, p.Errors)
+	require.Equal(t, failure{int64(fault.NumberOf(p.Errors[0].Code)), p.Detail}, p.Error)
 	for _, f := range p.Errors {
 		require.NotEmpty(t, f.Code)
 		require.NotEmpty(t, f.Detail)
@@ -205,6 +215,36 @@ func TestACodeWithoutAPageHasNoLink(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), `"type":"about:blank"`)
 	require.Contains(t, w.Body.String(), `"message":"/Parameters/0: A rule of the host."`)
+}
+
+// The vendor's own client of the API's family takes an answer for a success if Error is
+// absent or has no Description. So every answer but State 1 and 2 has both.
+func TestAnswersThatAreNoSuccessHaveAnError(t *testing.T) {
+	t.Parallel()
+	refused := []fault.Fault{fund.Refusal(fault.HoldingInsufficient), fund.Refusal(fault.AmountMismatch)}
+	ofHost := []fault.Fault{{Pointer: "/Parameters/0", Code: "code-of-a-host", Detail: "A rule of the host."}}
+	for name, test := range map[string]struct {
+		outcome operation.Outcome
+		turkish bool
+		number  int64
+	}{
+		"refused":            {operation.Outcome{State: operation.Failed, Faults: refused}, false, 2002},
+		"refused in Turkish": {operation.Outcome{State: operation.Failed, Faults: refused}, true, 2002},
+		"refused by a host":  {operation.Outcome{State: operation.Failed, Faults: ofHost}, false, fault.Unlisted},
+		"no reason":          {operation.Outcome{State: operation.Failed}, false, fault.Unlisted},
+	} {
+		var answer struct {
+			Data   struct{ State int }
+			Error  failure
+			Detail string `json:"detail"`
+		}
+		require.NoError(t, json.Unmarshal(httpapi.Answer(test.outcome, test.turkish), &answer), name)
+		require.Equal(t, 8, answer.Data.State, name)
+		require.NotEmpty(t, answer.Error.Description, name)
+		require.Equal(t, failure{test.number, answer.Detail}, answer.Error, name)
+	}
+	require.JSONEq(t, `{"Data":{"State":2}}`, string(httpapi.Answer(operation.Outcome{State: operation.Completed}, false)))
+	require.JSONEq(t, `{"Data":{"State":1}}`, string(httpapi.Answer(operation.Outcome{State: operation.Recorded}, false)))
 }
 
 func unknownMembers(n int) string {

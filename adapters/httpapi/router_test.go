@@ -689,7 +689,7 @@ func TestRefusalsOfTheBank(t *testing.T) {
 	require.Equal(t, []string{fault.HoldingInsufficient, fault.PriceNotCurrent}, s.observed()[0].Codes)
 	require.Equal(t, operation.Failed, s.observed()[0].State)
 	for language, want := range map[string]string{
-		"tr":                      `{"Data":{"State":8},"title":"The bank refused the operation","detail":"Fon payınız bu satış için yeterli değil. Hiçbir değişiklik yapılmadı.","errors":[{"pointer":"/Parameters/0/FundAmount","code":"holding-insufficient","detail":"Fon payınız bu satış için yeterli değil."}`,
+		"tr":                      `{"Data":{"State":8},"Error":{"Code":2002,"Description":"Fon payınız bu satış için yeterli değil. Hiçbir değişiklik yapılmadı."},"title":"The bank refused the operation","detail":"Fon payınız bu satış için yeterli değil. Hiçbir değişiklik yapılmadı.","errors":[{"pointer":"/Parameters/0/FundAmount","code":"holding-insufficient","detail":"Fon payınız bu satış için yeterli değil."}`,
 		"tr-TR,tr;q=0.9,en;q=0.8": `"detail":"Fon payınız bu satış için yeterli değil. Hiçbir değişiklik yapılmadı."`,
 		"en,tr;q=0.9":             `"detail":"/Parameters/0/FundAmount: The holding does not have enough units. Nothing was changed.`,
 	} {
@@ -713,6 +713,6 @@ func TestRefusalsOfTheBank(t *testing.T) {
 	s.outcome.Faults = nil
 	r = post(salePath, saleBody)
 	r.Header.Set("Accept-Language", "tr")
-	require.Equal(t, `{"Data":{"State":8},"title":"The bank refused the operation","detail":"Nothing was changed.","errors":[]}`,
+	require.Equal(t, `{"Data":{"State":8},"Error":{"Code":9999,"Description":"Nothing was changed."},"title":"The bank refused the operation","detail":"Nothing was changed.","errors":[]}`,
 		s.do(r).Body.String(), "the operation of a host may give no reason")
 }

@@ -3,6 +3,7 @@ package fault
 import (
 	_ "embed" // the descriptions
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -100,6 +101,7 @@ const (
 // labels of metrics and the documentation are made from these descriptions.
 type Code struct {
 	Name    string // stable and kebab-case: programs may rely on it
+	Number  int    // stable: the Code of an answer's member Error; no other code ever has it
 	Remedy  Remedy // who must act
 	Meaning string // what happened, in a sentence
 	Action  string // what the caller should do, in a sentence or two
@@ -123,6 +125,20 @@ func Codes() []Code { return slices.Clone(codes().list) }
 func Describe(name string) (c Code, ok bool) {
 	c, ok = codes().byName[name]
 	return c, ok
+}
+
+// Unlisted is the number of a code that is not in the list, such as one of an
+// operation that a host adds.
+const Unlisted = 9999
+
+// NumberOf returns the Number of the code with that name. It is Unlisted if there
+// is no such code.
+func NumberOf(name string) int {
+	c, ok := Describe(name)
+	if !ok {
+		return Unlisted
+	}
+	return c.Number
 }
 
 // Refusal returns the detail of a refused sale: what happened, and what the bank
@@ -161,6 +177,9 @@ var codes = sync.OnceValue(func() described {
 			label, text, _ := strings.Cut(strings.TrimPrefix(line, "- "), ": ")
 			if to := texts[label]; to != nil {
 				*to = text
+			}
+			if label == "Number" {
+				c.Number, _ = strconv.Atoi(text) // a test checks every number
 			}
 		}
 		d.list = append(d.list, c)

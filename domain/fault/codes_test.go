@@ -3,6 +3,7 @@ package fault_test
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,31 +12,44 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// stable are the codes of all versions. Clients rely on them: codes may be
-// added here, but never changed or removed.
+// stable are the codes of all versions with their numbers. Clients rely on them: codes
+// may be added here, but never changed or removed, and no number is given twice.
 const stable = `
-required wrong-type unknown-member duplicate-member too-long too-few too-many not-allowed out-of-range
-not-an-integer too-many-decimals invalid-format invalid-date date-in-the-past date-too-far dates-differ
-invalid-url invalid-currency invalid-character invalid-json nesting-too-deep
-holding-not-found holding-insufficient price-not-found price-not-current account-not-found currency-mismatch
-amount-mismatch proceeds-zero proceeds-out-of-range balance-out-of-range cancelled
-day-closed after-cut-off
-key-missing key-invalid operation-not-granted contradicts-subscription caller-id-reused rate-limit-exceeded
-unknown-path method-not-allowed body-too-large unsupported-media-type unsupported-content-encoding
-internal-error overloaded shutting-down storage-unavailable outcome-unknown`
+required=1001 wrong-type=1002 unknown-member=1003 duplicate-member=1004 too-long=1005 too-few=1006 too-many=1007
+not-allowed=1008 out-of-range=1009 not-an-integer=1010 too-many-decimals=1011 invalid-format=1012 invalid-date=1013
+date-in-the-past=1014 date-too-far=1015 dates-differ=1016 invalid-url=1017 invalid-currency=1018
+invalid-character=1019 invalid-json=1020 nesting-too-deep=1021 holding-not-found=2001 holding-insufficient=2002
+price-not-found=2003 price-not-current=2004 account-not-found=2005 currency-mismatch=2006 amount-mismatch=2007
+proceeds-zero=2008 proceeds-out-of-range=2009 balance-out-of-range=2010 cancelled=2011 day-closed=2012
+after-cut-off=2013 key-missing=3001 key-invalid=3002 operation-not-granted=3003 contradicts-subscription=3004
+caller-id-reused=3005 rate-limit-exceeded=3006 unknown-path=4001 method-not-allowed=4002 body-too-large=4003
+unsupported-media-type=4004 unsupported-content-encoding=4005 internal-error=5001 overloaded=5002 shutting-down=5003
+storage-unavailable=5004 outcome-unknown=5005`
 
 func TestCodesAreStable(t *testing.T) {
 	t.Parallel()
-	var names []string
+	var listed []string
 	for _, c := range fault.Codes() {
-		names = append(names, c.Name)
+		listed = append(listed, c.Name+"="+strconv.Itoa(c.Number))
 	}
-	for _, name := range strings.Fields(stable) {
-		require.True(t, slices.Contains(names, name), "%s was changed or removed, but callers rely on it", name)
+	for _, known := range strings.Fields(stable) {
+		require.True(t, slices.Contains(listed, known), "%s was changed or removed, but callers rely on it", known)
 	}
-	for _, name := range names {
-		require.True(t, slices.Contains(strings.Fields(stable), name), "%s is new: add it to stable in codes_test.go", name)
+	for _, code := range listed {
+		require.True(t, slices.Contains(strings.Fields(stable), code), "%s is new: add it to stable in codes_test.go", code)
 	}
+}
+
+func TestNoNumberIsGivenTwice(t *testing.T) {
+	t.Parallel()
+	names := map[int]string{fault.Unlisted: "a code that is not in the list"}
+	for _, c := range fault.Codes() {
+		require.Positive(t, c.Number, c.Name)
+		require.Empty(t, names[c.Number], "%s has the number of another code", c.Name)
+		names[c.Number] = c.Name
+		require.Equal(t, c.Number, fault.NumberOf(c.Name))
+	}
+	require.Equal(t, fault.Unlisted, fault.NumberOf("no-such-code"))
 }
 
 func TestEveryCodeIsDescribedInFull(t *testing.T) {

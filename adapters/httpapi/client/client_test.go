@@ -28,7 +28,7 @@ import (
 const (
 	completed   = `{"Data":{"State":2}}`
 	recorded    = `{"Data":{"State":1}}`
-	refused     = `{"Data":{"State":8},"title":"x","detail":"y","errors":[{"pointer":"/Parameters/0/FundAmount","code":"holding-insufficient","detail":"z"}]}`
+	refused     = `{"Data":{"State":8},"Error":{"Code":2002,"Description":"y"},"title":"x","detail":"y","errors":[{"pointer":"/Parameters/0/FundAmount","code":"holding-insufficient","detail":"z"}]}`
 	noEffect    = `{"status":503,"detail":"busy","errors":[{"pointer":"","code":"overloaded","detail":"busy"}],"Data":{"State":8}}`
 	notKnown    = `{"status":503,"detail":"lost","errors":[{"pointer":"","code":"outcome-unknown","detail":"lost"}]}`
 	invalid     = `{"status":400,"errors":[{"pointer":"/Parameters/0/Amount","code":"out-of-range","detail":"z"}],"Data":{"State":8}}`
@@ -141,6 +141,7 @@ func TestOutcomes(t *testing.T) {
 				var failure *client.Error
 				require.ErrorAs(t, err, &failure)
 				require.Equal(t, test.refused, failure.Refused)
+				require.Equal(t, test.refused, failure.Number == fault.NumberOf(fault.HoldingInsufficient))
 				require.Equal(t, test.unknown, failure.Unknown)
 				require.Equal(t, test.status, failure.Status)
 				require.Equal(t, order.Header.CallerID, failure.CallerID)

@@ -28,7 +28,10 @@ type Error struct {
 	// Detail is one sentence for people. It never repeats values of the request.
 	Detail string
 	// Faults are the reasons, each with a pointer into the request and a code of the catalogue.
-	Faults    []fault.Fault
+	Faults []fault.Fault
+	// Number is the Code of the answer's member Error: the stable number of the first fault's
+	// code. It is 0 if there was no answer, or if the answer is not one of the service.
+	Number    int
 	CallerID  string // of the operation
 	RequestID string // the X-Request-Id of the last answer, for questions to the bank
 	// Cause is the error of the connection, the context, or both. It is nil if the
@@ -113,12 +116,12 @@ func read(response *http.Response, content []byte) (Answer, *Error) {
 	}
 	var got struct {
 		Data   struct{ State operation.State }
+		Error  struct{ Code int }
 		Detail string        `json:"detail"`
 		Errors []fault.Fault `json:"errors"`
 	}
 	err := json.Unmarshal(content, &got) // an answer of a proxy may not be JSON: then State is zero
-	// With another status, State 8 would be about the request and not about the operation, as
-	// in earlier versions of the service.
+	// With any other status, State 8 is not an answer of the service.
 	status, state := response.StatusCode, got.Data.State
 	failed := state == operation.Failed && err == nil && (status == http.StatusOK || status == http.StatusBadRequest)
 	if status == http.StatusOK && err == nil && (state == operation.Recorded || state == operation.Completed) {
@@ -127,7 +130,7 @@ func read(response *http.Response, content []byte) (Answer, *Error) {
 	}
 	return Answer{}, &Error{
 		Refused: failed && status == http.StatusOK, Unknown: !failed, certain: failed, Status: status,
-		Detail: got.Detail, Faults: got.Errors, RequestID: answer.RequestID,
+		Detail: got.Detail, Faults: got.Errors, Number: got.Error.Code, RequestID: answer.RequestID,
 		retry:      slices.Contains(transient, status) || status == http.StatusOK && !failed,
 		retryAfter: retryAfter(response.Header),
 	}

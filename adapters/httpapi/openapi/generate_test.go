@@ -133,7 +133,7 @@ func problem(t *testing.T, status int, errors []map[string]string, faults *yaml.
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
 		link = "about:blank"
 	}
-	number := &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.Itoa(status), Tag: "!!int"}
+	number := integer(status)
 	body := mapping(
 		"type", scalar(link),
 		"title", scalar(http.StatusText(status)),
@@ -143,15 +143,20 @@ func problem(t *testing.T, status int, errors []map[string]string, faults *yaml.
 		"errors", faults,
 		"statusCode", number,
 		"message", scalar(message),
+		"Error", mapping("Code", integer(first.Number), "Description", scalar(detail)),
 	)
 	if status == http.StatusBadRequest {
-		body.Content = append(body.Content, mapping("Data", mapping("State", &yaml.Node{Kind: yaml.ScalarNode, Value: "8", Tag: "!!int"})).Content...)
+		body.Content = append(body.Content, mapping("Data", mapping("State", integer(int(operation.Failed)))).Content...)
 	}
 	return body
 }
 
 func scalar(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: text, Tag: "!!str"}
+}
+
+func integer(n int) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.Itoa(n), Tag: "!!int"}
 }
 
 func mapping(members ...any) *yaml.Node {

@@ -245,13 +245,13 @@ func TestLimitsOfTheContractAreTheDefaults(t *testing.T) {
 func TestCodesOfTheContractAreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
-	table.WriteString("| code | meaning | pointer of a refusal |\n|---|---|---|\n")
+	table.WriteString("| code | number | meaning | pointer of a refusal |\n|---|--:|---|---|\n")
 	for _, c := range fault.Codes() {
 		pointer := ""
 		if c.Pointer != "" {
 			pointer = "`" + c.Pointer + "`"
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", c.Name, c.Meaning, pointer)
+		fmt.Fprintf(&table, "| `%s` | %d | %s | %s |\n", c.Name, c.Number, c.Meaning, pointer)
 	}
 	page := contract(t)
 	before, rest, found := strings.Cut(page, "<!-- codes: ")
