@@ -3,6 +3,7 @@ package day
 
 import (
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -32,6 +33,25 @@ func Parse(text string) (Day, error) {
 		return Day{}, ErrSyntax
 	}
 	return civil(t), nil
+}
+
+// ParseMidnight reads a date in YYYY-MM-DD format, or its midnight: .NET writes the date
+// 2026-11-20 as 2026-11-20T00:00:00. A fraction of the second may follow if it is zero. Any
+// other time and every time zone is ErrSyntax.
+func ParseMidnight(text string) (Day, error) {
+	date, time, hasTime := strings.Cut(text, "T")
+	if hasTime && !isMidnight(time) {
+		return Day{}, ErrSyntax
+	}
+	return Parse(date)
+}
+
+func isMidnight(time string) bool {
+	seconds, fraction, hasFraction := strings.Cut(time, ".")
+	if hasFraction && (fraction == "" || strings.Trim(fraction, "0") != "") {
+		return false
+	}
+	return seconds == "00:00:00"
 }
 
 // Of returns the day that a clock in that location shows at the instant.

@@ -44,6 +44,25 @@ func TestDaysThatExist(t *testing.T) {
 	}
 }
 
+func TestMidnightIsADate(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"2026-11-20", "2026-11-20T00:00:00", "2026-11-20T00:00:00.0", "2026-11-20T00:00:00.0000000"} {
+		d, err := day.ParseMidnight(text)
+		require.NoError(t, err, text)
+		require.Equal(t, on(t, "2026-11-20"), d, text)
+	}
+	for _, text := range []string{
+		"", "T", "T00:00:00", "2026-02-29T00:00:00", "2026-11-20T", "2026-11-20T00", "2026-11-20T00:00", "2026-11-20T0:00:00",
+		"2026-11-20T00:00:00.", "2026-11-20T00:00:00.1", "2026-11-20T00:00:00.0000001", "2026-11-20T00:00:00,0",
+		"2026-11-20T00:00:01", "2026-11-20T24:00:00", "2026-11-20T12:00:00", "2026-11-20T00:00:00Z", "2026-11-20T00:00:00.0Z",
+		"2026-11-20T00:00:00+00:00", "2026-11-20T00:00:00+03:00", "2026-11-20t00:00:00", "2026-11-20 00:00:00",
+		"2026-11-20T00:00:00T00:00:00", "2026-11-20T00:00:00 ", " 2026-11-20T00:00:00", "2026-11-20T00:00:00.0 0", "2026-11-20T00:00:00.٠",
+	} {
+		_, err := day.ParseMidnight(text)
+		require.ErrorIs(t, err, day.ErrSyntax, text)
+	}
+}
+
 func TestOnlyADayThatExistsIsADay(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

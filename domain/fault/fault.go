@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"bankingapi/domain/day"
 )
 
 // Kind says who must act after a failure, and whether the request had an effect.
@@ -96,6 +98,20 @@ func (l *List) RequiredText(pointer, text string, most int) string {
 		l.Add(pointer, Required, "Required: 1 to "+strconv.Itoa(most)+" characters.")
 	}
 	return l.Text(pointer, text, most)
+}
+
+// Date checks a date, which it returns. The date may be empty. ok is false if the text is not
+// a date.
+func (l *List) Date(pointer, text string) (date day.Day, ok bool) {
+	if text == "" {
+		return day.Day{}, true
+	}
+	date, err := day.ParseMidnight(text)
+	if err != nil {
+		l.Add(pointer, InvalidDate, "Must be empty or a real date in YYYY-MM-DD format. The only time that is accepted is T00:00:00, without a time zone.")
+		return day.Day{}, false
+	}
+	return date, true
 }
 
 // Either returns the value if there are no faults, and otherwise the faults alone.

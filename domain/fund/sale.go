@@ -127,14 +127,7 @@ func check(f SaleFields) (t Terms, hasDay bool, faults []fault.Fault) {
 		t.PriceID = c.integer("/FundToProcess/PriceID", p.PriceID, 1, positiveInteger)
 	}
 	t.ControlTotal = c.amount("/Amount", f.Amount, t.Account.Currency).Minor()
-	hasDay = true
-	if f.SelectedTransactionDate != "" {
-		var err error
-		if t.SelectedDay, err = day.Parse(f.SelectedTransactionDate); err != nil {
-			c.Add("/SelectedTransactionDate", fault.InvalidDate, "Must be empty or a real date in YYYY-MM-DD format, without a time.")
-			hasDay = false
-		}
-	}
+	t.SelectedDay, hasDay = c.Date("/SelectedTransactionDate", f.SelectedTransactionDate)
 	return t, hasDay, c.List
 }
 

@@ -248,8 +248,9 @@ func TestSelectedTransactionDate(t *testing.T) {
 	require.True(t, sale().Terms().SelectedDay.IsNone())
 	for _, date := range []string{friday, "2024-02-29", "0001-01-01"} { // whether it has gone by, a clock has to say
 		require.Equal(t, on(date), sale(onDay(date)).Terms().SelectedDay)
+		require.Equal(t, sale(onDay(date)), sale(onDay(date+"T00:00:00.000")), "the same content has the same fingerprint")
 	}
-	for _, date := range []string{"2026-02-29", "2026-13-01", "20261120", " ", "2026-11-20T00:00:00", "tomorrow", "0000-01-01"} {
+	for _, date := range []string{"2026-02-29", "2026-13-01", "20261120", " ", "2026-11-20T00:00:01", "2026-11-20T00:00:00Z", "tomorrow", "0000-01-01"} {
 		require.Equal(t, map[string]string{"/SelectedTransactionDate": "invalid-date"}, saleFaults(t, asked(onDay(date))), date)
 	}
 }

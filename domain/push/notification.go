@@ -132,12 +132,7 @@ func New(f Fields) (Notification, []fault.Fault) {
 	}
 	r.Platform = oneOf(&faults, "/Platform", f.Platform, "65 (Android), 73 (iOS) or 79 (Other).", Android, IOS, Other)
 	r.Sent = oneOf(&faults, "/SendStatus", f.SendStatus, "0 (Fail) or 1 (Success).", 0, 1) == 1
-	if f.SendDate != "" {
-		var err error
-		if r.SendDate, err = day.Parse(f.SendDate); err != nil {
-			faults.Add("/SendDate", fault.InvalidDate, "Must be empty or a real date in YYYY-MM-DD format, without a time.")
-		}
-	}
+	r.SendDate, _ = faults.Date("/SendDate", f.SendDate)
 	if len(f.TranData) > maxTranData {
 		faults.Add("/TranData", fault.TooMany, "At most 100 items.")
 	} else {

@@ -232,7 +232,12 @@ func TestSendDate(t *testing.T) {
 		n := notification(t, sent(func(f *push.Fields) { f.SendDate = date }))
 		require.Equal(t, date, n.Values().SendDate.String())
 	}
-	for _, date := range []string{"2026-02-29", "2026-13-01", "0000-01-01", "20261120", "2026-11-20T10:00:00Z", " ", "20.11.2026", "today"} {
+	for _, midnight := range []string{"2026-11-20T00:00:00", "2026-11-20T00:00:00.0", "2026-11-20T00:00:00.0000000"} {
+		n := notification(t, sent(func(f *push.Fields) { f.SendDate = midnight }))
+		date := notification(t, sent(func(f *push.Fields) { f.SendDate = "2026-11-20" }))
+		require.Equal(t, date, n, "the same content has the same identity")
+	}
+	for _, date := range []string{"2026-11-20T12:00:00", "2026-02-29", "2026-13-01", "0000-01-01", "20261120", "2026-11-20T10:00:00Z", " ", "20.11.2026", "today"} {
 		require.Equal(t, map[string]string{"/SendDate": "invalid-date"}, faults(t, sent(func(f *push.Fields) { f.SendDate = date })), date)
 	}
 }
