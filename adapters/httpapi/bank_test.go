@@ -332,6 +332,7 @@ func stateIn(t *testing.T, w *httptest.ResponseRecorder) (state operation.State)
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 	var answer struct {
 		Data          struct{ State operation.State }
+		Error         failure
 		Title, Detail string
 		Errors        []fault.Fault
 	}
@@ -341,6 +342,7 @@ func stateIn(t *testing.T, w *httptest.ResponseRecorder) (state operation.State)
 	require.False(t, decoder.More())
 	if state = answer.Data.State; state == operation.Failed {
 		require.NotEmpty(t, answer.Errors)
+		require.Equal(t, failure{int64(fault.NumberOf(answer.Errors[0].Code)), answer.Detail}, answer.Error)
 		return state
 	}
 	require.Contains(t, []operation.State{operation.Recorded, operation.Completed}, state)

@@ -39,6 +39,12 @@ type Books interface {
 	// value. If ctx is cancelled before the commit, the outcome is 2.
 	Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error
 
+	// Snapshot loads a fund.Book with everything in touched that exists, as it is at one
+	// moment, except the parts that only a writer needs: Due, Callers and Reversed. It locks
+	// nothing, and waits for no transaction. The book is not written back. It returns the same
+	// errors as Update, without fault.Indeterminate.
+	Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book, error)
+
 	// Due lists operations that are recorded for a day, in the order of day and ID. It returns
 	// at most limit operations, and an empty list at the end. It starts after the given
 	// operation, or with the first operation if after is nil. The given operation may have been
@@ -50,7 +56,7 @@ type Books interface {
 	Due(ctx context.Context, of Due, after *fund.Operation, limit int) ([]*fund.Operation, error)
 
 	// DueFunds lists the funds and days of the sales that are recorded for the day until or an
-	// earlier day, by day and fund. If count is true, it counts the sales, and so reads an
+	// earlier day, in the order of DueFund.Compare. If count is true, it counts the sales, and so reads an
 	// entry for each sale. Otherwise its time depends only on the number of funds. It returns
 	// the same errors as Update.
 	DueFunds(ctx context.Context, until day.Day, count bool) ([]DueFund, error)
@@ -67,6 +73,11 @@ type DueFund struct {
 	fund.PriceDay
 	Priced bool  // the fund has a price whose ValidFrom is this day
 	Sales  int64 // the number of sales if it was counted, otherwise 0
+}
+
+// Compare is the order of Books.DueFunds: by day, then by fund.
+func (d DueFund) Compare(o DueFund) int {
+	return cmp.Or(d.Day.Compare(o.Day), d.Fund.Compare(o.Fund))
 }
 
 // Options are what a Buyer needs in addition to its port. Only Now and NewID are required.

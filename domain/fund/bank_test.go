@@ -112,8 +112,11 @@ func (b *bank) load(operations []*fund.Operation, today day.Day) *fund.Book {
 			arrive(today, o)
 		}
 	}
-	touched := fund.NewLockSet(operations, today)
-	book := fund.NewBook(len(operations))
+	return b.loadSet(fund.NewLockSet(operations, today), len(operations))
+}
+
+func (b *bank) loadSet(touched fund.LockSet, n int) *fund.Book {
+	book := fund.NewBook(n)
 	for _, key := range touched.Callers {
 		if k, ok := b.known[key]; ok {
 			book.Register.Load(k)

@@ -106,7 +106,7 @@ func NewLockSet(operations []*Operation, today day.Day) LockSet {
 	}
 	t.Holdings = sortedOnce(t.Holdings, HoldingKey.Compare)
 	t.Accounts = sortedOnce(t.Accounts, AccountKey.Compare)
-	t.PriceDays = sortedOnce(t.PriceDays, PriceDay.compare)
+	t.PriceDays = sortedOnce(t.PriceDays, PriceDay.Compare)
 	t.Callers = sortedOnce(t.Callers, idempotency.Key.Compare)
 	t.PriceIDs = sortedOnce(t.PriceIDs, cmp.Compare)
 	slices.SortFunc(t.Due, func(a, b *Operation) int { return slices.Compare(a.ID[:], b.ID[:]) })

@@ -20,10 +20,11 @@ type HoldingKey struct {
 
 // Compare defines the order in which storage locks holdings.
 func (k HoldingKey) Compare(o HoldingKey) int {
-	return cmp.Or(cmp.Compare(k.CustomerNo, o.CustomerNo), k.Fund.compare(o.Fund))
+	return cmp.Or(cmp.Compare(k.CustomerNo, o.CustomerNo), k.Fund.Compare(o.Fund))
 }
 
-func (f Fund) compare(o Fund) int {
+// Compare orders by code, then by institution.
+func (f Fund) Compare(o Fund) int {
 	return cmp.Or(cmp.Compare(f.IMKBCode, o.IMKBCode), cmp.Compare(f.HolderCorporationName, o.HolderCorporationName))
 }
 
@@ -71,8 +72,9 @@ type PriceDay struct {
 	Day  day.Day
 }
 
-func (p PriceDay) compare(o PriceDay) int {
-	return cmp.Or(p.Fund.compare(o.Fund), p.Day.Compare(o.Day))
+// Compare orders by fund, then by day.
+func (p PriceDay) Compare(o PriceDay) int {
+	return cmp.Or(p.Fund.Compare(o.Fund), p.Day.Compare(o.Day))
 }
 
 // PriceFields is a price in the form of the bank's files. The zero value of a

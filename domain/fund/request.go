@@ -25,6 +25,10 @@ const MaxDaysAhead = 366
 // NewRequest checks an array of Parameters: it must have 1 to limit records, and each record
 // must follow every rule. It finds all faults. Their pointers start with /Parameters.
 func NewRequest(parameters []SaleFields, limit int, today day.Day) Request {
+	return newRequest(parameters, limit, today, false)
+}
+
+func newRequest(parameters []SaleFields, limit int, today day.Day, quoted bool) Request {
 	r := Request{Today: today}
 	if r.Faults = operation.CountFaults(len(parameters), limit); r.Faults != nil {
 		return r
@@ -32,7 +36,7 @@ func NewRequest(parameters []SaleFields, limit int, today day.Day) Request {
 	r.Sales = make([]Sale, len(parameters))
 	var first day.Day // the day of the first sale; the other sales must have the same day
 	for i, fields := range parameters {
-		terms, hasDay, faults := check(fields)
+		terms, hasDay, faults := check(fields, quoted)
 		r.Sales[i] = Sale{terms}
 		r.Faults = append(r.Faults, operation.UnderParameter(i, faults)...)
 		if !hasDay {

@@ -96,7 +96,7 @@ const (
 // NewSale checks all fields. It returns either a sale or all faults, with
 // pointers from the record (/FundAmount).
 func NewSale(f SaleFields) (Sale, []fault.Fault) {
-	t, _, faults := check(f)
+	t, _, faults := check(f, false)
 	return fault.Either(Sale{t}, faults)
 }
 
@@ -105,7 +105,8 @@ func NewSale(f SaleFields) (Sale, []fault.Fault) {
 func SaleFromTerms(t Terms) (Sale, []fault.Fault) { return NewSale(t.Fields()) }
 
 // check reads all fields. hasDay is true if SelectedTransactionDate has no fault of its own.
-func check(f SaleFields) (t Terms, hasDay bool, faults []fault.Fault) {
+// If the sale is only to be quoted, its PriceID may be absent or 0.
+func check(f SaleFields, quoted bool) (t Terms, hasDay bool, faults []fault.Fault) {
 	var c checker
 	t.Holding.CustomerNo = c.integer("/CustomerNo", f.CustomerNo, 1, positiveInteger)
 	switch {
@@ -124,7 +125,11 @@ func check(f SaleFields) (t Terms, hasDay bool, faults []fault.Fault) {
 		c.Add("/FundToProcess", fault.Required, "Required.")
 	} else {
 		t.Holding.Fund = c.fund("/FundToProcess", p.IMKBCode, p.HolderCorporationName)
-		t.PriceID = c.integer("/FundToProcess/PriceID", p.PriceID, 1, positiveInteger)
+		if quoted && (p.PriceID.IsAbsent() || p.PriceID.IsZero()) {
+			t.PriceID = 0
+		} else {
+			t.PriceID = c.integer("/FundToProcess/PriceID", p.PriceID, 1, positiveInteger)
+		}
 	}
 	t.ControlTotal = c.amount("/Amount", f.Amount, t.Account.Currency).Minor()
 	t.SelectedDay, hasDay = c.Date("/SelectedTransactionDate", f.SelectedTransactionDate)

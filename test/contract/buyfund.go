@@ -57,6 +57,9 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 	run("one transaction takes many of the largest requests", testLargest)
 	run("the price is the current price of its day", testCurrentPrice)
 
+	run("a snapshot is the book at one moment", testSnapshot)
+	run("quotes agree with what the sale then does", testQuotes)
+
 	run("a CallerId is known after its first request", testCallerID)
 	run("a CallerId keeps its answer whatever is defined for its caller", testDefinedAnew)
 	run("a known failure is returned with all its faults", func(t *testing.T, b books) {
@@ -93,10 +96,11 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 	t.Run("transaction", func(t *testing.T) {
 		transactions(t, func(t *testing.T) transaction { return saleTransaction(t, books{open(t), t}) })
 	})
-	run("listing due operations fails without storage or context", func(t *testing.T, b books) {
+	run("reading fails without storage or context", func(t *testing.T, b books) {
 		unreachable(t, b.Trouble, func(ctx context.Context) []error {
 			_, err := b.Due(ctx, buyfund.Due{Until: on(0)}, nil, 10)
-			return []error{err}
+			_, other := b.Snapshot(ctx, fund.LockSet{PriceIDs: []int64{1}})
+			return []error{err, other}
 		})
 	})
 }
@@ -569,7 +573,7 @@ func testDueFunds(t *testing.T, b books) {
 		counted, err := b.DueFunds(t.Context(), on(until), true)
 		require.NoError(t, err)
 		require.ElementsMatch(t, want, counted)
-		require.True(t, slices.IsSortedFunc(counted, func(x, y buyfund.DueFund) int { return x.Day.Compare(y.Day) }))
+		require.True(t, slices.IsSortedFunc(counted, buyfund.DueFund.Compare))
 		listed, err := b.DueFunds(t.Context(), on(until), false)
 		require.NoError(t, err)
 		for i := range counted {

@@ -35,6 +35,12 @@ func (b *Books) Update(ctx context.Context, touched fund.LockSet, settle func(*f
 		func() error { return s.keep(ctx, book) })
 }
 
+// Snapshot implements buyfund.Books.
+func (b *Books) Snapshot(ctx context.Context, touched fund.LockSet) (book *fund.Book, err error) {
+	err = b.store.read(ctx, b.strike, func() { book = b.store.book(touched) })
+	return book, err
+}
+
 // Due implements buyfund.Books.
 func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
 	s := b.store
@@ -81,9 +87,7 @@ func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) (all []
 			}
 			all = append(all, due)
 		}
-		slices.SortFunc(all, func(x, y buyfund.DueFund) int {
-			return cmp.Or(x.Day.Compare(y.Day), cmp.Compare(x.Fund.IMKBCode, y.Fund.IMKBCode), cmp.Compare(x.Fund.HolderCorporationName, y.Fund.HolderCorporationName))
-		})
+		slices.SortFunc(all, buyfund.DueFund.Compare)
 	})
 	return all, err
 }

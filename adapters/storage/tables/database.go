@@ -75,9 +75,13 @@ type Database struct {
 	// FindCurrentPrice takes the fund, and the day in ValidFrom. FindEarlierPrice also takes
 	// the currency. It finds the price of an earlier day.
 	FindCurrentPrice, FindEarlierPrice *batch.Query[PriceRow]
-	UseSubscription                    *batch.Statement[SubscriptionRow]
-	RemoveNotification                 *batch.Statement[NotificationRow]
-	FindErased                         *batch.Query[NotificationRow] // any erased notification
+	// ReadHolding and ReadAccount are Holdings.Find and Accounts.Find without locks.
+	ReadHolding *batch.Query[HoldingRow]
+	ReadAccount *batch.Query[AccountRow]
+
+	UseSubscription    *batch.Statement[SubscriptionRow]
+	RemoveNotification *batch.Statement[NotificationRow]
+	FindErased         *batch.Query[NotificationRow] // any erased notification
 	// RemoveErased removes added notifications that had been stored before and are erased now.
 	// It must run after Add, because Add waits for an erasure that runs at the same moment.
 	RemoveErased *batch.Statement[IdentityRow]

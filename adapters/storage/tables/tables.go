@@ -55,9 +55,11 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 
 	holdings := open(d, &d.Holdings, "holdings", "SELECT INSERT UPDATE", "units >= 0")
 	holdings.Find, holdings.Put, holdings.Add = holdings.Table.Find(batch.ForUpdate, "", "units"), holdings.Upsert("units"), holdings.Insert().Racing()
+	d.ReadHolding = holdings.Table.Find(batch.NoLock, "", "units")
 
 	accounts := open(d, &d.Accounts, "accounts", "SELECT INSERT UPDATE", "balance >= 0")
 	accounts.Find, accounts.Put, accounts.Add = accounts.Table.Find(batch.ForUpdate, "", "balance"), accounts.Upsert("balance"), accounts.Insert().Racing()
+	d.ReadAccount = accounts.Table.Find(batch.NoLock, "", "balance")
 
 	operations := open(d, &d.Operations, "operations", "SELECT INSERT UPDATE")
 	operations.Find = operations.Table.Find(batch.NoLock, "", "operation_id", "fingerprint", "state", "faults")

@@ -74,24 +74,12 @@ func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 	return batch.NonEmpty(
 		b.claim(locks.Due, book),
-		b.db.Holdings.Find.Request(tables.Convert(locks.Holdings, holdingKey), func(i int, row *tables.HoldingRow) error {
-			book.LoadHolding(fund.Holding{Key: locks.Holdings[i], Units: fund.Units(row.Units)})
-			return nil
-		}),
-		b.db.Accounts.Find.Request(tables.Convert(locks.Accounts, accountKey), func(i int, row *tables.AccountRow) error {
-			key := locks.Accounts[i]
-			book.LoadAccount(fund.Account{Key: key, Balance: money.New(row.Balance, key.Currency)})
-			return nil
-		}),
+		findHoldings(b.db.Holdings.Find, locks.Holdings, book),
+		findAccounts(b.db.Accounts.Find, locks.Accounts, book),
 		findPrices(b.db.Database, locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
-		b.db.FindCurrentPrice.Request(tables.Convert(locks.PriceDays, currentPriceKey), func(i int, row *tables.PriceRow) error {
-			p, err := row.ToPrice()
-			if err != nil {
-				return err
-			}
+		findCurrentPrices(b.db.Database, locks.PriceDays, func(i int, p fund.Price) {
 			book.LoadCurrentPrice(locks.PriceDays[i], p)
 			b.Learn(locks.PriceDays[i], p)
-			return nil
 		}),
 		findRecords(b.db.Database, locks.Callers, &book.Register),
 		// If two reverse one operation at the same moment, one of them loses the race by the
@@ -101,6 +89,40 @@ func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 			return nil
 		}),
 	)
+}
+
+// Snapshot implements buyfund.Books.
+func (b *Books) Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book, error) {
+	if err := b.db.Ready(ctx); err != nil {
+		return nil, b.db.Translate(err)
+	}
+	book := fund.NewBook(len(touched.Holdings))
+	err := b.db.Snapshot(ctx, func(tx *gorm.DB) error {
+		return b.db.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, batch.NonEmpty(
+			findHoldings(b.db.ReadHolding, touched.Holdings, book),
+			findAccounts(b.db.ReadAccount, touched.Accounts, book),
+			findPrices(b.db.Database, touched.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+			findCurrentPrices(b.db.Database, touched.PriceDays, func(i int, p fund.Price) { book.LoadCurrentPrice(touched.PriceDays[i], p) }),
+		)...)
+	})
+	return book, err
+}
+
+// findHoldings loads the holdings that exist into the book.
+func findHoldings(find *batch.Query[tables.HoldingRow], keys []fund.HoldingKey, book *fund.Book) batch.Request {
+	return find.Request(tables.Convert(keys, holdingKey), func(i int, row *tables.HoldingRow) error {
+		book.LoadHolding(fund.Holding{Key: keys[i], Units: fund.Units(row.Units)})
+		return nil
+	})
+}
+
+// findAccounts loads the accounts that exist into the book.
+func findAccounts(find *batch.Query[tables.AccountRow], keys []fund.AccountKey, book *fund.Book) batch.Request {
+	return find.Request(tables.Convert(keys, accountKey), func(i int, row *tables.AccountRow) error {
+		key := keys[i]
+		book.LoadAccount(fund.Account{Key: key, Balance: money.New(row.Balance, key.Currency)})
+		return nil
+	})
 }
 
 func holdingKey(k fund.HoldingKey) tables.HoldingRow {
@@ -124,6 +146,17 @@ func findPrices(d *tables.Database, ids []int64, visit func(i int, p fund.Price)
 	keys := tables.Convert(ids, func(id int64) tables.PriceRow { return tables.PriceRow{PriceID: id} })
 	return d.Prices.Find.Request(keys, func(i int, row *tables.PriceRow) error {
 		row.PriceID = ids[i]
+		price, err := row.ToPrice()
+		if err == nil {
+			visit(i, price)
+		}
+		return err
+	})
+}
+
+// findCurrentPrices looks up the current prices of funds. visit receives the index of the fund.
+func findCurrentPrices(d *tables.Database, days []fund.PriceDay, visit func(i int, p fund.Price)) batch.Request {
+	return d.FindCurrentPrice.Request(tables.Convert(days, currentPriceKey), func(i int, row *tables.PriceRow) error {
 		price, err := row.ToPrice()
 		if err == nil {
 			visit(i, price)

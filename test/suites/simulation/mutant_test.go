@@ -358,6 +358,10 @@ func (c *changed) Due(ctx context.Context, of buyfund.Due, after *fund.Operation
 	return through(c.list, due), err
 }
 
+func (c *changed) Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book, error) {
+	return c.next.Snapshot(ctx, touched)
+}
+
 func (c *changed) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
 	return c.next.DueFunds(ctx, until, count)
 }

@@ -270,6 +270,10 @@ func (b *watchedBooks) Due(ctx context.Context, of buyfund.Due, after *fund.Oper
 }
 
 // DueFunds is not called: the simulation settles at the newest price.
+func (b *watchedBooks) Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book, error) {
+	return b.next.Snapshot(ctx, touched)
+}
+
 func (b *watchedBooks) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
 	return b.next.DueFunds(ctx, until, count)
 }
