@@ -18,6 +18,7 @@ import (
 	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
 	"bankingapi/application/requestlog"
@@ -39,6 +40,7 @@ type apiParts struct {
 	Setup      *setup
 	Store      *store.Store
 	Operations []httpapi.Descriptor
+	Buyer      *buyfund.Buyer
 	Directory  *subscriptions.Directory
 	Metrics    *telemetry.Metrics
 	Sandbox    operator.SandboxPart // nil outside a sandbox
@@ -100,7 +102,8 @@ func newHandler(p apiParts) (http.Handler, error) {
 		Receipt: p.Trail.Receipts(func(id operation.ID, err error) {
 			w.log.Warn("an answer has no receipt", zap.Stringer("operation_id", id), zap.Error(err))
 		}),
-		Now: w.now,
+		Quoter: p.Buyer,
+		Now:    w.now,
 	}
 	if h.Outcomes {
 		api.Outcomes = p.Outcomes

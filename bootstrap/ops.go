@@ -31,7 +31,7 @@ import (
 // write the last lines of the log. Lost traces are not an error of the stop.
 func (w *setup) begin(lc fx.Lifecycle) (err error) {
 	lc.Append(fx.StopHook(w.end))
-	w.routes = telemetry.Routes{httpapi.OutcomesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // /docs has many pages below it: they count as other
+	w.routes = telemetry.Routes{httpapi.OutcomesPath: "", httpapi.QuotesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // /docs has many pages below it: they count as other
 	for _, name := range slices.Concat(operation.AllNames(), w.hostOperations()) {
 		w.routes[httpapi.Path(name)] = name
 	}

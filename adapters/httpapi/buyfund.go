@@ -22,20 +22,24 @@ type Buyer interface {
 // BuyFund describes the operation BuyFundFromCustomer.
 func BuyFund(buyer Buyer) Operation[fund.SaleFields] {
 	return Operation[fund.SaleFields]{
-		Name:    operation.BuyFundFromCustomer.String(),
-		Members: saleMembers,
-		Do:      buyer.Buy,
-		Faults:  buyer.Faults,
-		Busy:    buyer.Busy,
-		Customer: func(f *fund.SaleFields) int64 {
-			number, err := f.CustomerNo.Integer(0)
-			if err != nil {
-				return 0 // the answer names it
-			}
-			return number
-		},
-		Example: `{"Header":{"CallerId":"demo-sale-1"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":12.5,"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`,
+		Name:     operation.BuyFundFromCustomer.String(),
+		Members:  saleMembers,
+		Do:       buyer.Buy,
+		Faults:   buyer.Faults,
+		Busy:     buyer.Busy,
+		Customer: customerOf,
+		Example:  `{"Header":{"CallerId":"demo-sale-1"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":12.5,"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`,
 	}
+}
+
+// customerOf returns the number of the customer whose fund is sold, or 0 if it cannot be read:
+// then the answer names it.
+func customerOf(f *fund.SaleFields) int64 {
+	number, err := f.CustomerNo.Integer(0)
+	if err != nil {
+		return 0
+	}
+	return number
 }
 
 // saleMembers is a fund sale record (the contract, section 5).

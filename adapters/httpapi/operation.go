@@ -100,11 +100,20 @@ type endpoint[Record any] struct {
 	Operation[Record]
 	members  []strictjson.Member[request[Record]]
 	requests sync.Pool
+	// ignoresCallerID: the request needs no CallerId, although the subscription may require one.
+	ignoresCallerID bool
 }
 
-// serve makes the checks in the order of the contract, section 1. A request with
-// several faults gets the answer of the first check that fails.
 func (e *endpoint[Record]) serve(x *exchange, r *http.Request) *problem {
+	return e.accept(x, r, e.carryOut)
+}
+
+// answerFunc answers a request that passed all checks before the operation itself.
+type answerFunc[Record any] func(x *exchange, r *http.Request, caller *subscription.Subscription, q *request[Record]) *problem
+
+// accept makes the checks in the order of the contract, section 1, and then calls answer. A
+// request with several faults gets the answer of the first check that fails.
+func (e *endpoint[Record]) accept(x *exchange, r *http.Request, answer answerFunc[Record]) *problem {
 	caller, refused := e.identify(x, r) // 401
 	if refused != nil {
 		return refused
@@ -123,7 +132,7 @@ func (e *endpoint[Record]) serve(x *exchange, r *http.Request) *problem {
 		refused = e.decode(x, caller, q) // 503, 400
 	}
 	if refused == nil {
-		refused = e.carryOut(x, r, caller, q) // 400, 403, 422, 503, 200
+		refused = answer(x, r, caller, q) // 400, 403, 422, 503, 200
 	}
 	// Not deferred: after a panic another goroutine may still hold q.
 	q.reset()
@@ -149,7 +158,10 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 	case q.Broken():
 		return invalid(q.Faults(), false)
 	case len(q.Faults()) > 0 || len(q.parameters) > e.ParametersLimit:
-		faults := append(caller.Missing(q.header), e.Operation.Faults(q.header, q.parameters)...)
+		faults := e.Operation.Faults(q.header, q.parameters)
+		if !e.ignoresCallerID {
+			faults = append(caller.Missing(q.header), faults...)
+		}
 		if !slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.Code == fault.TooMany && f.Pointer == "/Parameters" }) {
 			// Do would not see the records beyond the limit.
 			faults = append(faults, operation.CountFaults(max(1, len(q.parameters)), e.ParametersLimit)...)
@@ -162,8 +174,7 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscription.Subscription, q *request[Record]) *problem {
 	ctx := r.Context()
 	if e.WriteTimeout > 0 {
-		rest := min(e.WriteTimeout/10, 500*time.Millisecond) // for writing the answer
-		ctx = commit.WithWait(ctx, e.WriteTimeout-rest-max(0, e.Now().Sub(x.Start)))
+		ctx = commit.WithWait(ctx, e.timeLeft(x))
 	}
 	ended := func(error) {}
 	if e.Trace != nil {
@@ -183,6 +194,13 @@ func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscr
 	}
 	x.name(outcome.ID) // the operation that has the CallerId
 	return problemOf(err)
+}
+
+// timeLeft returns the time in which a request must be decided, so that its answer can be
+// written within WriteTimeout.
+func (e *endpoint[Record]) timeLeft(x *exchange) time.Duration {
+	rest := min(e.WriteTimeout/10, 500*time.Millisecond) // for writing the answer
+	return e.WriteTimeout - rest - max(0, e.Now().Sub(x.Start))
 }
 
 var turkishTag = regexp.MustCompile(`(?i)^\s*tr([^a-z]|$)`)

@@ -63,6 +63,7 @@ type Options struct {
 	// answer is written as JSON. The kind of the error becomes the status.
 	Routes   map[string]func(*http.Request) (any, error)
 	Outcomes *outcomes.Feed // serves OutcomesPath; nil serves nothing there
+	Quoter   Quoter         // serves QuotesPath; nil serves nothing there
 	// Check is called for a request to an operation once its caller is known. limited
 	// says that it is one too many. The kind of err becomes the status. It may be nil.
 	Check func(r *http.Request) (limited bool, err error)
@@ -130,6 +131,9 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 	}
 	if o.Outcomes != nil {
 		a.handle(OutcomesPath, "", a.serveOutcomes, http.MethodGet)
+	}
+	if o.Quoter != nil {
+		a.handle(QuotesPath, "", newQuotes(a, o.Quoter).serve, http.MethodPost)
 	}
 	for path, page := range o.Pages {
 		a.handle(path, "", func(x *exchange, r *http.Request) *problem { page.ServeHTTP(x, r); return nil }, http.MethodGet, http.MethodHead)

@@ -195,8 +195,21 @@ func (c *Client) attempt(ctx context.Context, name operation.Name, body []byte) 
 	// If no connection was made, the service cannot have done anything.
 	dial, ok := errors.AsType[*net.OpError](err)
 	notSent := ok && dial.Op == "dial"
+	hopeless := isUntrusted(err) || isUnknownHost(err)
+	return Answer{}, &Error{Status: response.StatusCode, Unknown: !notSent && !hopeless, Cause: err, retry: !hopeless && ctx.Err() == nil}
+}
+
+// isUntrusted reports whether the certificate of the service is not trusted. A repeat does not
+// change that.
+func isUntrusted(err error) bool {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	return Answer{}, &Error{Status: response.StatusCode, Unknown: !notSent && !untrusted, Cause: err, retry: !untrusted && ctx.Err() == nil}
+	return untrusted
+}
+
+// isUnknownHost reports whether the name of the service does not exist.
+func isUnknownHost(err error) bool {
+	lookup, ok := errors.AsType[*net.DNSError](err)
+	return ok && lookup.IsNotFound
 }
 
 // send sends one request and reads its whole answer. After an error the response may be empty.

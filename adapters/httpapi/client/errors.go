@@ -17,10 +17,11 @@ type Error struct {
 	// Refused reports that the bank decided against the operation. Nothing was changed. The
 	// decision is final under this CallerId: a corrected operation needs a new CallerId.
 	Refused bool
-	// Unknown reports that the operation may have taken effect: an answer was lost, or the
-	// answer is only about the request, like 401, 422, 429 and 503. Send the same operation
-	// again to learn its outcome before you do anything else. If Unknown is false, the
-	// operation has had no effect.
+	// Unknown reports that the operation may have taken effect: an answer was lost, or one of
+	// the attempts was answered with 500 or 503, for example. Send the same operation again to
+	// learn its outcome before you do anything else. If Unknown is false, the operation has had
+	// no effect. An answer that is only about the request, like 401 or 422, leaves Unknown as it
+	// was before.
 	Unknown bool
 	// Status is the HTTP status of the last answer. It is 200 if the bank
 	// refused the operation, and 0 if there was no answer.
@@ -124,16 +125,24 @@ func read(response *http.Response, content []byte) (Answer, *Error) {
 	// With any other status, State 8 is not an answer of the service.
 	status, state := response.StatusCode, got.Data.State
 	failed := state == operation.Failed && err == nil && (status == http.StatusOK || status == http.StatusBadRequest)
+	refused := slices.Contains(notCarriedOut, status)
 	if status == http.StatusOK && err == nil && (state == operation.Recorded || state == operation.Completed) {
 		answer.State = state
 		return answer, nil
 	}
 	return Answer{}, &Error{
-		Refused: failed && status == http.StatusOK, Unknown: !failed, certain: failed, Status: status,
+		Refused: failed && status == http.StatusOK, Unknown: !failed && !refused, certain: failed, Status: status,
 		Detail: got.Detail, Faults: got.Errors, Number: got.Error.Code, RequestID: answer.RequestID,
 		retry:      slices.Contains(transient, status) || status == http.StatusOK && !failed,
 		retryAfter: retryAfter(response.Header),
 	}
+}
+
+// notCarriedOut has the statuses after which this request has had no effect. An earlier attempt
+// may have had one.
+var notCarriedOut = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+	http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
 }
 
 // transient has the statuses after which the same request may succeed. The service answers 429,

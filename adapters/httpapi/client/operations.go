@@ -56,31 +56,16 @@ type Sale struct {
 
 // NewSales checks plain values. The error is an *Error with all faults, whose
 // pointers start with /Parameters.
-func NewSales(sales ...Sale) ([]fund.Sale, error) {
+func NewSales(sales ...Sale) ([]fund.Sale, error) { return checkSales(sales, fund.NewSale) }
+
+// checkSales checks plain values with check, which is fund.NewSale or fund.NewQuotedSale.
+func checkSales(sales []Sale, check func(fund.SaleFields) (fund.Sale, []fault.Fault)) ([]fund.Sale, error) {
 	checked := make([]fund.Sale, len(sales))
 	var all []fault.Fault
 	for i, s := range sales {
-		var faults []fault.Fault
-		number := func(pointer, text string) (d decimal.Decimal) {
-			if text != "" {
-				var err error
-				if d, err = decimal.Parse(text); err != nil {
-					faults = append(faults, fault.Fault{Pointer: pointer, Code: fault.InvalidFormat, Detail: "Must be a number like 12.5."})
-				}
-			}
-			return d
-		}
-		fields := fund.SaleFields{
-			CustomerNo: decimal.Int(s.CustomerNo), TransactionType: decimal.Int(fund.SaleTransaction), FundAmount: number("/FundAmount", s.Units),
-			DestinationAccount: &fund.AccountFields{
-				BranchCode: decimal.Int(s.BranchCode), CustomerNo: decimal.Int(cmp.Or(s.AccountCustomerNo, s.CustomerNo)),
-				AccountSuffix: decimal.Int(s.AccountSuffix), CurrencyCode: s.CurrencyCode,
-			},
-			FundToProcess: &fund.FundFields{IMKBCode: s.IMKBCode, HolderCorporationName: s.HolderCorporationName, PriceID: decimal.Int(s.PriceID)},
-			Amount:        number("/Amount", s.Amount), SelectedTransactionDate: s.Day,
-		}
+		fields, faults := s.fields()
 		if len(faults) == 0 {
-			checked[i], faults = fund.NewSale(fields)
+			checked[i], faults = check(fields)
 		}
 		all = append(all, operation.UnderParameter(i, faults)...)
 	}
@@ -88,6 +73,33 @@ func NewSales(sales ...Sale) ([]fund.Sale, error) {
 		return nil, &Error{Faults: all}
 	}
 	return checked, nil
+}
+
+// fields returns the sale as it is sent, or the faults of texts that are no numbers.
+func (s Sale) fields() (fund.SaleFields, []fault.Fault) {
+	units, unitFaults := parseNumber("/FundAmount", s.Units)
+	amount, amountFaults := parseNumber("/Amount", s.Amount)
+	return fund.SaleFields{
+		CustomerNo: decimal.Int(s.CustomerNo), TransactionType: decimal.Int(fund.SaleTransaction), FundAmount: units,
+		DestinationAccount: &fund.AccountFields{
+			BranchCode: decimal.Int(s.BranchCode), CustomerNo: decimal.Int(cmp.Or(s.AccountCustomerNo, s.CustomerNo)),
+			AccountSuffix: decimal.Int(s.AccountSuffix), CurrencyCode: s.CurrencyCode,
+		},
+		FundToProcess: &fund.FundFields{IMKBCode: s.IMKBCode, HolderCorporationName: s.HolderCorporationName, PriceID: decimal.Int(s.PriceID)},
+		Amount:        amount, SelectedTransactionDate: s.Day,
+	}, append(unitFaults, amountFaults...)
+}
+
+// parseNumber reads a number. An empty text is absent.
+func parseNumber(pointer, text string) (decimal.Decimal, []fault.Fault) {
+	if text == "" {
+		return decimal.Decimal{}, nil
+	}
+	d, err := decimal.Parse(text)
+	if err != nil {
+		return d, []fault.Fault{{Pointer: pointer, Code: fault.InvalidFormat, Detail: "Must be a number like 12.5."}}
+	}
+	return d, nil
 }
 
 // AddPush is one AddPushNotificationResponse operation: up to 1,000
@@ -104,30 +116,38 @@ func NewAddPush(notifications ...push.Notification) *AddPush {
 
 // records are the Parameters of the request. Amounts are json.Number: their digits are sent
 // unchanged and are never converted to a float.
-func (o *BuyFund) records() any {
-	records := make([]map[string]any, len(o.Sales))
-	for i, sale := range o.Sales {
-		t := sale.Terms()
-		records[i] = map[string]any{
-			"CustomerNo":      t.Holding.CustomerNo,
-			"TransactionType": fund.SaleTransaction,
-			"FundAmount":      json.Number(t.Units.String()),
-			"DestinationAccount": map[string]any{
-				"BranchCode": t.Account.BranchCode, "CustomerNo": t.Account.CustomerNo,
-				"AccountSuffix": t.Account.AccountSuffix, "CurrencyCode": t.Account.Currency.Code(),
-			},
-			"FundToProcess": map[string]any{
-				"IMKBCode": t.Holding.IMKBCode, "HolderCorporationName": t.Holding.HolderCorporationName, "PriceID": t.PriceID,
-			},
-		}
-		if t.ControlTotal != 0 {
-			records[i]["Amount"] = json.Number(decimal.FormatFixed(t.ControlTotal, t.Account.Currency.Decimals()))
-		}
-		if !t.SelectedDay.IsNone() {
-			records[i]["SelectedTransactionDate"] = t.SelectedDay.String()
-		}
+func (o *BuyFund) records() any { return saleRecords(o.Sales) }
+
+func saleRecords(sales []fund.Sale) []map[string]any {
+	records := make([]map[string]any, len(sales))
+	for i, sale := range sales {
+		records[i] = saleRecord(sale.Terms())
 	}
 	return records
+}
+
+func saleRecord(t fund.Terms) map[string]any {
+	toProcess := map[string]any{"IMKBCode": t.Holding.IMKBCode, "HolderCorporationName": t.Holding.HolderCorporationName}
+	if t.PriceID != 0 { // a quote takes the current price
+		toProcess["PriceID"] = t.PriceID
+	}
+	record := map[string]any{
+		"CustomerNo":      t.Holding.CustomerNo,
+		"TransactionType": fund.SaleTransaction,
+		"FundAmount":      json.Number(t.Units.String()),
+		"DestinationAccount": map[string]any{
+			"BranchCode": t.Account.BranchCode, "CustomerNo": t.Account.CustomerNo,
+			"AccountSuffix": t.Account.AccountSuffix, "CurrencyCode": t.Account.Currency.Code(),
+		},
+		"FundToProcess": toProcess,
+	}
+	if t.ControlTotal != 0 {
+		record["Amount"] = json.Number(decimal.FormatFixed(t.ControlTotal, t.Account.Currency.Decimals()))
+	}
+	if !t.SelectedDay.IsNone() {
+		record["SelectedTransactionDate"] = t.SelectedDay.String()
+	}
+	return record
 }
 
 func (o *AddPush) records() any {

@@ -67,12 +67,13 @@ func expand(t *testing.T, node *yaml.Node) {
 		}
 	case "!problem":
 		var short struct {
-			Status int
-			Errors []map[string]string
+			Status    int
+			Stateless bool
+			Errors    []map[string]string
 		}
 		require.NoError(t, node.Decode(&short))
 		_, faults := member(node, "errors")
-		*node = *problem(t, short.Status, short.Errors, faults)
+		*node = *problem(t, short.Status, short.Stateless, short.Errors, faults)
 	case "!refused":
 		var codes [][]string
 		require.NoError(t, node.Decode(&codes))
@@ -117,7 +118,7 @@ func refused(t *testing.T, records ...[]string) *yaml.Node {
 }
 
 // problem is the body that the service answers (the contract, section 1).
-func problem(t *testing.T, status int, errors []map[string]string, faults *yaml.Node) *yaml.Node {
+func problem(t *testing.T, status int, stateless bool, errors []map[string]string, faults *yaml.Node) *yaml.Node {
 	first, known := fault.Describe(errors[0]["code"])
 	require.True(t, known, "no code %s", errors[0]["code"])
 	message := errors[0]["detail"]
@@ -145,7 +146,7 @@ func problem(t *testing.T, status int, errors []map[string]string, faults *yaml.
 		"message", scalar(message),
 		"Error", mapping("Code", integer(first.Number), "Description", scalar(detail)),
 	)
-	if status == http.StatusBadRequest {
+	if status == http.StatusBadRequest && !stateless {
 		body.Content = append(body.Content, mapping("Data", mapping("State", integer(int(operation.Failed)))).Content...)
 	}
 	return body

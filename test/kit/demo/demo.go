@@ -115,7 +115,7 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	if setup.Stopping {
 		stop()
 	}
-	o := httpapi.Options{BodyLimit: 1 << 20, ParametersLimit: 1000, Pages: setup.Pages, ErrorPages: "/docs/errors/", Now: clock.Now}
+	o := httpapi.Options{BodyLimit: 1 << 20, ParametersLimit: 1000, Pages: setup.Pages, ErrorPages: "/docs/errors/", Quoter: buyer, Now: clock.Now}
 	if setup.RequestID != "" {
 		o.NewRequestID = func() string { return setup.RequestID }
 	}
