@@ -578,6 +578,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 	})
 }
 
+// TestRateLimit guards against this defect: a clock that was set back blocked the rate limit.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	now := today

@@ -232,6 +232,8 @@ func TestATooLargeBodyIsAnsweredToWhoSendsBeforeItReads(t *testing.T) {
 	require.True(t, strings.HasPrefix(answer, "HTTP/1.1 413 "), "who asks first is not told to continue")
 }
 
+// TestADeclaredTooLargeBodyIsAnsweredUnread guards against this defect: a declared oversize body
+// was read before it was refused.
 func TestADeclaredTooLargeBodyIsAnsweredUnread(t *testing.T) {
 	t.Parallel()
 	server := serve(t, newService(), serverOptions())

@@ -59,6 +59,8 @@ func TestSubscriptions(t *testing.T) {
 	})
 }
 
+// TestOffice guards against this defect: on Postgres 16 and later the schema could not be made:
+// system_user, a column of the audit, is a keyword there.
 func TestOffice(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, open opener) {

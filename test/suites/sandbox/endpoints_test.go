@@ -219,6 +219,8 @@ func TestBankAndSandboxAreApart(t *testing.T) {
 	}
 }
 
+// TestReceipts guards against this defect: after a partner had moved the clock of a sandbox, no
+// answer had a receipt: batches of the trail had IDs of the real time.
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, settings bootstrap.Settings) {
