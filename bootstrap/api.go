@@ -83,7 +83,7 @@ func newHandler(p apiParts) (http.Handler, error) {
 		return nil, err
 	}
 	api := httpapi.Options{
-		BodyLimit: int64(h.BodyLimit), ParametersLimit: h.ParametersLimit, WriteTimeout: h.WriteTimeout,
+		BodyLimit: int64(h.BodyLimit), BodiesLimit: int64(h.BodiesLimit), ParametersLimit: h.ParametersLimit, WriteTimeout: h.WriteTimeout,
 		TrustedProxies: proxies,
 		Pages:          documentation,
 		Trace:          w.tracing.Spans(),

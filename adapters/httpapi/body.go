@@ -60,11 +60,15 @@ func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem
 	if r.ContentLength > a.BodyLimit {
 		return tooLarge(r, a.BodyLimit)
 	}
+	if err := x.body.open(&a.bodies, x.Subscription, r, a.BodyLimit); err != nil {
+		return noRoom(r)
+	}
 	var err error
-	x.body = io.LimitedReader{R: r.Body, N: a.BodyLimit + 1}
 	x.BytesIn, err = into.ReadFrom(&x.body)
 	ofHost, isLess := errors.AsType[*http.MaxBytesError](err)
 	switch {
+	case errors.Is(err, errBodies):
+		return noRoom(r)
 	case isLess:
 		return tooLarge(r, ofHost.Limit)
 	case err != nil && isGone(r, err):
@@ -79,18 +83,24 @@ func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem
 	return nil
 }
 
-// drainLimit is how much of a too large body is read and dropped after the
+// drainLimit is how much of a body that is refused is read and dropped after the
 // answer, so that a caller who sends everything before it reads sees the answer.
 const drainLimit = 16 << 20
 
 func tooLarge(r *http.Request, limit int64) *problem {
 	p := bare(http.StatusRequestEntityTooLarge, fault.BodyTooLarge, "The body must have at most "+strconv.FormatInt(limit, 10)+" bytes.")
-	// A caller that waits for "100 Continue" has sent nothing yet, and one that
-	// has far more to send is cut. HTTP/2 ends the stream, not the connection.
-	if r.Header["Expect"] == nil && r.ContentLength <= drainLimit && r.ProtoMajor == 1 {
-		p.unread = r.Body
-	}
+	p.unread = restOf(r)
 	return p
+}
+
+// restOf returns the body whose rest is read after the answer, or nil if nothing is read. A
+// caller that waits for "100 Continue" has sent nothing yet, and one that has far more to send
+// is cut. HTTP/2 ends the stream, not the connection.
+func restOf(r *http.Request) io.Reader {
+	if r.Header["Expect"] != nil || r.ContentLength > drainLimit || r.ProtoMajor != 1 {
+		return nil
+	}
+	return r.Body
 }
 
 // sendBeforeBody answers at once, before it reads the rest of the body.

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"cmp"
 	"errors"
-	"io"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -24,7 +23,7 @@ type exchange struct {
 	api *api
 	http.ResponseWriter
 	summary.Exchange
-	body io.LimitedReader // reads the request's body up to the limit; here to be pooled
+	body body // reads the body of the request; here to be pooled
 }
 
 // Header values that never change, so that answers do not allocate them.
@@ -191,6 +190,7 @@ func (x *exchange) abandon(cause error) {
 // end, deferred, turns a panic into an answer and passes the exchange to Observe.
 func (x *exchange) end(r *http.Request) {
 	cause := recover()
+	x.body.close()
 	aborted := cause == http.ErrAbortHandler //nolint:errorlint // net/http compares it so too
 	switch {
 	case cause == nil:

@@ -39,6 +39,10 @@ import (
 // unless their comment says otherwise.
 type Options struct {
 	BodyLimit int64 // the largest request body in bytes
+	// BodiesLimit is the maximum number of bytes of all bodies in progress. One subscription
+	// may have a quarter of it, which must be BodyLimit or more. Requests beyond it are answered
+	// 503 before their body is read. 0 means no limit.
+	BodiesLimit int64
 	// ParametersLimit is the maximum number of records in one request. The API does
 	// not read the rest of a longer array.
 	ParametersLimit int
@@ -89,6 +93,7 @@ type api struct {
 	Options
 	callers   Callers
 	rates     rates
+	bodies    bodies
 	router    *mux.Router
 	methods   map[string][]string // by path
 	exchanges sync.Pool
@@ -104,7 +109,7 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 	if o.NewRequestID == nil {
 		o.NewRequestID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
-	a := &api{Options: o, callers: callers, methods: make(map[string][]string)}
+	a := &api{Options: o, callers: callers, bodies: bodies{limit: o.BodiesLimit}, methods: make(map[string][]string)}
 	a.exchanges.New = func() any { return &exchange{api: a} }
 	// Paths are compared byte for byte. Decoding would turn %2F into a slash,
 	// and cleaning would answer 301, which turns a POST into a GET.

@@ -11,11 +11,16 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"bankingapi/adapters/httpapi/certificate"
 )
+
+// maxStreams is the maximum number of requests at a time on one connection of HTTP/2. A caller
+// with more requests opens more connections.
+const maxStreams = 32
 
 // maxHeaderBytes is far more than a key and some IDs need.
 const maxHeaderBytes = 64 << 10
@@ -40,6 +45,7 @@ func NewServer(server *http.Server, t TLSOptions, failed func(error)) *Server {
 		server.ErrorLog = log.New(io.Discard, "", 0)
 	}
 	server.MaxHeaderBytes = maxHeaderBytes
+	server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
 	server.DisableGeneralOptionsHandler = true // "OPTIONS *" gets our own 404
 	return &Server{server: server, tls: t, failed: failed}
 }
@@ -86,7 +92,7 @@ func (s *Server) Start() error {
 	serve := s.server.Serve
 	if certificates != nil {
 		s.server.TLSConfig = &tls.Config{GetConfigForClient: certificates.Config, MinVersion: tls.VersionTLS12}
-		serve = func(l net.Listener) error { return s.server.ServeTLS(l, "", "") }
+		serve = func(l net.Listener) error { return s.server.ServeTLS(cleanListener{l}, "", "") }
 	}
 	s.serving.Go(func() {
 		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) && s.failed != nil {
@@ -173,4 +179,36 @@ func (s *Server) end(how func(*http.Server) error) error {
 	_ = listener.Close() // it is open if Start was not called
 	s.serving.Wait()
 	return err
+}
+
+// cleanListener accepts connections that end cleanly.
+type cleanListener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l cleanListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &cleanConn{Conn: conn}, nil
+}
+
+// cleanConn is a connection under TLS that writes nothing after a write that failed, as after
+// WriteTimeout. TLS says goodbye even then. With a record missing before it, the caller would see
+// a forged record ("bad record MAC") instead of a closed connection.
+type cleanConn struct {
+	net.Conn
+	failed atomic.Pointer[error]
+}
+
+// Write implements net.Conn.
+func (c *cleanConn) Write(b []byte) (int, error) {
+	if failed := c.failed.Load(); failed != nil {
+		return 0, *failed
+	}
+	n, err := c.Conn.Write(b)
+	if err != nil {
+		c.failed.Store(&err)
+	}
+	return n, err
 }

@@ -61,6 +61,7 @@ func (s *Settings) All() []Setting {
 	return []Setting{
 		{"http.address", &s.HTTP.Address, "127.0.0.1:8443", "host:port", "address of the API; use port 0 to pick a free port", must("be host:port, like 127.0.0.1:8443; use port 0 to pick a free port", isAddress)},
 		{"http.body_limit", &s.HTTP.BodyLimit, "1MiB", "size", "maximum size of a request body; larger ones get 413", must("be at least 1 byte and at most 1GiB", func(s Size) bool { return s >= 1 && s <= 1<<30 })},
+		{"http.bodies_limit", &s.HTTP.BodiesLimit, "256MiB", "size", "maximum size of all request bodies in progress together, and of one subscription a quarter of it; further requests get 503", must("be at least 1 byte and at most 64GiB", func(s Size) bool { return s >= 1 && s <= 64<<30 })},
 		{"http.parameters_limit", &s.HTTP.ParametersLimit, "1000", "count", "maximum number of records in one request", atLeastOne},
 		{"http.read_timeout", &s.HTTP.ReadTimeout, "10s", "duration", "maximum time to read a request", positive},
 		{"http.write_timeout", &s.HTTP.WriteTimeout, "10s", "duration", "maximum time to handle a request and write the response", positive},

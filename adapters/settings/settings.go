@@ -17,7 +17,7 @@ import (
 type Settings struct {
 	HTTP struct {
 		Address                    string // host:port
-		BodyLimit                  Size
+		BodyLimit, BodiesLimit     Size
 		ParametersLimit            int
 		ReadTimeout                time.Duration // includes the time for the header
 		WriteTimeout               time.Duration // more than twice Storage.StatementTimeout

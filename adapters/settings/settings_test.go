@@ -26,6 +26,7 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 	want := map[string]string{
 		"http.address":              "127.0.0.1:8443",
 		"http.body_limit":           "1MiB",
+		"http.bodies_limit":         "256MiB",
 		"http.parameters_limit":     "1000",
 		"http.read_timeout":         "10s",
 		"http.write_timeout":        "10s",
@@ -116,7 +117,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}{
 		{"defaults", func(*Settings) {}, nil},
 		{"zero value", func(s *Settings) { *s = Settings{} }, []string{
-			"http.address", "http.body_limit", "http.parameters_limit", "http.read_timeout", "http.write_timeout",
+			"http.address", "http.body_limit", "http.bodies_limit", "http.parameters_limit", "http.read_timeout", "http.write_timeout",
 			"http.idle_timeout", "http.header_timeout", "tls.mode", "storage.driver", "storage.max_connections",
 			"storage.statement_timeout", "bank.time_zone",
 			"settlement.interval", "settlement.price", "settlement.not_before", "log.level", "log.format", "shutdown.timeout",
@@ -127,7 +128,9 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		{"no port", func(s *Settings) { s.HTTP.Address = "127.0.0.1" }, []string{"http.address"}},
 		{"port too high", func(s *Settings) { s.HTTP.Address = "127.0.0.1:65536" }, []string{"http.address"}},
 		{"port by name", func(s *Settings) { s.HTTP.Address = "127.0.0.1:https" }, []string{"http.address"}},
-		{"body limit too large", func(s *Settings) { s.HTTP.BodyLimit = 1<<30 + 1 }, []string{"http.body_limit"}},
+		{"body limit too large", func(s *Settings) { s.HTTP.BodyLimit, s.HTTP.BodiesLimit = 1<<30+1, 64<<30 }, []string{"http.body_limit"}},
+		{"a quarter takes one body", func(s *Settings) { s.HTTP.BodyLimit = s.HTTP.BodiesLimit / 4 }, nil},
+		{"a quarter takes no body", func(s *Settings) { s.HTTP.BodyLimit = s.HTTP.BodiesLimit/4 + 1 }, []string{"http.bodies_limit"}},
 
 		{"tls mode unknown", func(s *Settings) { s.TLS.Mode = "on" }, []string{"tls.mode"}},
 		{"tls off on loopback", func(s *Settings) { s.TLS.Mode = TLSOff }, nil},

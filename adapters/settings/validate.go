@@ -104,6 +104,8 @@ func (s Settings) ValidateFor(drivers Drivers) error {
 		order[row.Path] = i
 		must(row.check.holds == nil || row.check.holds(row.field), row.Path, row.check.rule)
 	}
+	must(s.HTTP.BodiesLimit < 1 || s.HTTP.BodyLimit <= s.HTTP.BodiesLimit/4, "http.bodies_limit",
+		"must be at least four times http.body_limit, because one subscription may use a quarter of it")
 	hasFiles := s.TLS.Mode == TLSFiles
 	rule := "is for tls.mode files only"
 	if hasFiles {

@@ -1,0 +1,170 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+
+	"bankingapi/domain/subscription"
+)
+
+// held is a body that arrives but for its end, until it is released.
+type held struct {
+	*io.PipeReader
+	writer *io.PipeWriter
+	rest   string
+}
+
+func hold(content string) *held {
+	reader, writer := io.Pipe()
+	return &held{reader, writer, content}
+}
+
+// release sends the whole body.
+func (h *held) release() {
+	_, _ = io.WriteString(h.writer, h.rest)
+	_ = h.writer.Close()
+}
+
+// bounded is the API for four subscriptions, each of which may have one body of the limit.
+func bounded() *service {
+	return newService(func(s *service) {
+		s.options.BodiesLimit = 4 * bodyLimit
+		for _, name := range []string{"b", "c", "d", "e"} {
+			s.callers[name] = caller(func(c *subscription.Subscription) { c.Name = name })
+		}
+	})
+}
+
+func TestTheBodiesInProgressAreBounded(t *testing.T) {
+	t.Parallel()
+	full := pushBody + strings.Repeat(" ", bodyLimit-len(pushBody))
+	for name, length := range map[string]int64{"of a known length": bodyLimit, "of an unknown length": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := bounded()
+				var answers sync.Map
+				var all sync.WaitGroup
+				begin := func(of string) *held {
+					body := hold(full[1:])
+					all.Go(func() {
+						r := post(pushPath, "", func(r *http.Request) {
+							r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(full[:1]), body)), length
+							r.Header.Set("Ocp-Apim-Subscription-Key", of)
+						})
+						answers.Store(of, s.do(r).Code)
+					})
+					synctest.Wait()
+					return body
+				}
+				refused := func(of string) {
+					w := s.do(post(pushPath, "", func(r *http.Request) {
+						r.Body, r.ContentLength = io.NopCloser(brokenReader{errors.New("was read")}), bodyLimit
+						r.Header.Set("Ocp-Apim-Subscription-Key", of)
+					}))
+					require.Equal(t, http.StatusServiceUnavailable, w.Code, w.Body)
+					require.Equal(t, []string{"overloaded"}, codes(t, w))
+					require.Equal(t, "1", w.Header().Get("Retry-After"))
+					require.NotContains(t, w.Body.String(), `"Data"`, "an earlier attempt may have succeeded")
+				}
+				bodies := []*held{begin(key)}
+				refused(key) // its share is taken
+				for _, of := range []string{"b", "c", "d"} {
+					bodies = append(bodies, begin(of))
+				}
+				refused("e") // everything is taken
+				for _, body := range bodies {
+					body.release()
+				}
+				all.Wait()
+				answers.Range(func(of, code any) bool {
+					require.Equal(t, http.StatusOK, code, of)
+					return true
+				})
+				require.Equal(t, http.StatusOK, s.do(post(pushPath, full)).Code, "all bytes were given back")
+			})
+		})
+	}
+}
+
+// A body that grows beyond what is free ends in the middle, whoever sends it.
+func TestABodyOfUnknownLengthTakesItsBytesWhileItArrives(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const step = 64 << 10
+		s := newService(func(s *service) { s.options.BodyLimit, s.options.BodiesLimit = 2*step, 8*step })
+		content := pushBody + strings.Repeat(" ", 2*step-len(pushBody))
+		chunked := func(body io.Reader) int {
+			return s.do(post(pushPath, "", func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(body), -1 })).Code
+		}
+		first, second := hold(content[1:]), hold(content[1:])
+		var answers [2]int
+		var all sync.WaitGroup
+		for i, body := range []*held{first, second} {
+			all.Go(func() { answers[i] = chunked(io.MultiReader(strings.NewReader(content[:1]), body)) })
+		}
+		synctest.Wait() // each has taken one step of two
+		require.Equal(t, http.StatusServiceUnavailable, chunked(strings.NewReader(content)), "nothing of the share is free")
+		go first.release()
+		synctest.Wait()
+		go second.release()
+		all.Wait()
+		require.Equal(t, [2]int{http.StatusServiceUnavailable, http.StatusOK}, answers, "the second has what the first gave back")
+	})
+}
+
+func TestAConnectionHasFewStreams(t *testing.T) {
+	t.Parallel()
+	o := selfSigned(t)
+	server := serve(t, newService(), o)
+	raw := dial(t, server)
+	conn := tls.Client(raw, &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost", NextProtos: []string{"h2"}})
+	_, err := io.WriteString(conn, http2.ClientPreface)
+	require.NoError(t, err)
+	framer := http2.NewFramer(conn, conn)
+	require.NoError(t, framer.WriteSettings())
+	frame, err := framer.ReadFrame()
+	require.NoError(t, err)
+	settings, ok := frame.(*http2.SettingsFrame)
+	require.True(t, ok, frame)
+	streams, ok := settings.Value(http2.SettingMaxConcurrentStreams)
+	require.True(t, ok)
+	require.EqualValues(t, 32, streams)
+}
+
+// A caller must be able to tell a slow service from a forged record.
+func TestAnAnswerAfterTheWriteTimeoutEndsTheConnectionCleanly(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{"a short answer": "late", "a long answer": strings.Repeat("late", 64<<10)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				o := selfSigned(t)
+				o.WriteTimeout = time.Second
+				transport := serveInMemory(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					time.Sleep(2 * time.Second)
+					_, _ = io.WriteString(w, answer)
+				}), o)
+				raw, err := transport.DialContext(t.Context(), "", "")
+				require.NoError(t, err)
+				conn := tls.Client(raw, &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost"})
+				defer func() { _ = conn.Close() }()
+				require.NoError(t, httptest.NewRequest(http.MethodGet, "/", nil).Write(conn))
+				_, err = http.ReadResponse(bufio.NewReader(conn), nil)
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			})
+		})
+	}
+}
