@@ -221,14 +221,3 @@ func prefersTurkish(accepted []string) (prefers bool) {
 	}
 	return prefers
 }
-
-// addReceipt sets the header Receipt if the caller wants one, and if there is one.
-func (e *endpoint[Record]) addReceipt(x *exchange, r *http.Request, id operation.ID) {
-	wanted := r.Header["Want-Receipt"]
-	if e.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || id == (operation.ID{}) {
-		return
-	}
-	if receipt := e.Receipt(r.Context(), id); receipt != "" {
-		x.Header()["Receipt"] = []string{receipt}
-	}
-}

@@ -78,7 +78,8 @@ type Options struct {
 	// function that ends it. It may be nil.
 	Trace func(ctx context.Context, operation string) (context.Context, func(error))
 	// Receipt returns the header Receipt of a decided operation, for a caller that sent
-	// Want-Receipt: 1. If it is empty, the answer has no such header. It may be nil.
+	// Want-Receipt: 1. If it is empty, the answer has no such header. The API keeps receipts for
+	// some minutes, so that it is not called for every repeat. It may be nil.
 	Receipt func(ctx context.Context, id operation.ID) string
 	// NewRequestID returns the X-Request-Id of an answer if the request has none. The answer with
 	// a decided operation has the ID of the operation instead. nil makes a UUID of version 7.
@@ -94,6 +95,7 @@ type api struct {
 	callers   Callers
 	rates     rates
 	bodies    bodies
+	receipts  receipts
 	router    *mux.Router
 	methods   map[string][]string // by path
 	exchanges sync.Pool

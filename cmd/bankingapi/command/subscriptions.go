@@ -78,6 +78,9 @@ func createSubscription(c *call, revise revision) error {
 	if err != nil {
 		return aboutSubscription(s.Name, err)
 	}
+	if !c.Flags().Changed("rate") {
+		c.PrintErrf("%s may send any number of requests per second, because --rate is not set. Limit it with 'bankingapi subscriptions change %s --rate NUMBER'.\n", s.Name, quoted(s.Name))
+	}
 	return c.print("%s\n%s\n", primary.Reveal(), secondary.Reveal())
 }
 

@@ -71,3 +71,20 @@ func TestCompletionChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, file.Size())
 }
+
+// Whoever leaves out --rate is told what that means. The keys stay alone on standard output.
+func TestASubscriptionWithoutARateIsPointedOut(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
+	unlimited := bankingapi(t, environment, "subscriptions", "create", "the shop")
+	require.Zero(t, unlimited.status, unlimited.err)
+	require.Contains(t, unlimited.err, "the shop may send any number of requests per second, because --rate is not set. "+
+		`Limit it with 'bankingapi subscriptions change "the shop" --rate NUMBER'.`)
+	require.Regexp(t, `^[0-9a-f]{32}\n[0-9a-f]{32}\n$`, unlimited.out)
+	for _, rate := range []string{"20", "0"} {
+		limited := bankingapi(t, environment, "subscriptions", "create", "shop-"+rate, "--rate", rate)
+		require.Zero(t, limited.status, limited.err)
+		require.NotContains(t, limited.err, "any number of requests")
+	}
+}

@@ -1,0 +1,93 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"bankingapi/domain/operation"
+)
+
+const (
+	// receiptsKept bounds the receipts that are kept, in bytes.
+	receiptsKept = 8 << 20
+	// receiptAge is how long a receipt is kept, so that what changes them, such as a new
+	// signing key or an erasure, has an end.
+	receiptAge = 10 * time.Minute
+)
+
+// receipts keeps the receipts that were made last. A repeat costs little, and a receipt is read
+// from the storage and signed. Without this a caller could use far more than its rate by asking
+// for the receipt of one operation again and again. It is safe for concurrent use.
+type receipts struct {
+	mutex  sync.Mutex
+	bytes  int
+	byID   map[operation.ID]receipt
+	oldest []operation.ID // in the order in which they were made
+}
+
+type receipt struct {
+	header string
+	made   time.Time
+}
+
+// find returns the header of a receipt that is kept, or "".
+func (k *receipts) find(id operation.ID, now time.Time) string {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.forget(now)
+	return k.byID[id].header
+}
+
+// add keeps a receipt, and forgets the oldest ones if there are too many.
+func (k *receipts) add(id operation.ID, header string, now time.Time) {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if _, known := k.byID[id]; known { // two requests made it at the same time
+		return
+	}
+	if k.byID == nil {
+		k.byID = make(map[operation.ID]receipt)
+	}
+	k.byID[id] = receipt{header: header, made: now}
+	k.oldest = append(k.oldest, id)
+	k.bytes += len(header)
+	k.forget(now)
+}
+
+// forget removes the receipts that are too old or too many.
+func (k *receipts) forget(now time.Time) {
+	for len(k.oldest) > 0 {
+		oldest := k.byID[k.oldest[0]]
+		if k.bytes <= receiptsKept && now.Sub(oldest.made) < receiptAge {
+			return
+		}
+		k.bytes -= len(oldest.header)
+		delete(k.byID, k.oldest[0])
+		k.oldest = k.oldest[1:]
+	}
+}
+
+// addReceipt sets the header Receipt if the caller wants one, and if there is one.
+func (a *api) addReceipt(x *exchange, r *http.Request, id operation.ID) {
+	wanted := r.Header["Want-Receipt"]
+	if a.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || id == (operation.ID{}) {
+		return
+	}
+	if header := a.receipt(r.Context(), id); header != "" {
+		x.Header()["Receipt"] = []string{header}
+	}
+}
+
+func (a *api) receipt(ctx context.Context, id operation.ID) string {
+	now := a.Now()
+	if kept := a.receipts.find(id, now); kept != "" {
+		return kept
+	}
+	header := a.Receipt(ctx, id)
+	if header != "" {
+		a.receipts.add(id, header, now)
+	}
+	return header
+}
