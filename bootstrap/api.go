@@ -139,6 +139,7 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 	}
 	described := openAPIOptions(settings)
 	described.Posts = make(map[string]string)
+	described.Day = day.Of(w.bank(), w.zone).Plus(180).String()
 	for _, o := range operations {
 		if name, _, text := o.Describe(); text != "" {
 			described.Posts[httpapi.Path(name)] = text

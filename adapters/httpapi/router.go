@@ -222,7 +222,35 @@ func (a *api) notFound(x *exchange, r *http.Request) *problem {
 	if meant, ok := fault.Closest(path, slices.Values(alike), 2); ok {
 		detail += " Did you mean " + meant + "?"
 	}
+	if strings.HasPrefix(strings.ToLower(path), familyPrefix) {
+		detail += " There is: " + strings.Join(a.offered(), ", ") + "."
+	}
 	return bare(http.StatusNotFound, fault.UnknownPath, detail)
+}
+
+// familyPrefix begins the paths of the API's family in all versions, in lower case.
+const familyPrefix = "/bankingapi"
+
+// offered returns what callers with a key can send: methods and paths, sorted.
+func (a *api) offered() []string {
+	var all []string
+	for path, methods := range a.methods {
+		if a.Pages[path] == nil && !isRoute(a.Routes, path) {
+			all = append(all, methods[0]+" "+path)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// isRoute reports whether one of the routes has this path.
+func isRoute(routes map[string]func(*http.Request) (any, error), path string) bool {
+	for route := range routes {
+		if strings.HasSuffix(route, " "+path) {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *api) methodNotAllowed(x *exchange, r *http.Request) *problem {

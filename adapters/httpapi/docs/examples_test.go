@@ -272,6 +272,9 @@ func TestExamplesAreRealAnswers(t *testing.T) {
 			t.Parallel()
 			e, ok := all[code.Name]
 			require.True(t, ok, "%s: add a request that gets this code to examples in examples_test.go", code.Name)
+			// Of its own, so that a reader can send the requests of all pages.
+			callerID := strings.NewReplacer("sale-1", "error-"+code.Name)
+			e.body, e.twice = callerID.Replace(e.body), callerID.Replace(e.twice)
 			s := demo.Setup{Subscription: demo.Subscription(), RequestID: "0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a60"}
 			if e.setup != nil {
 				e.setup(&s)

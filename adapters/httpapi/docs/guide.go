@@ -17,22 +17,22 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// entry is one page in the navigation.
-type entry struct{ Slug, Link, Title string }
+// entry is one page in the navigation. Words are what readers also search for to find it.
+type entry struct{ Slug, Link, Title, Words string }
 
 var navigation = []entry{
-	{"sandbox", "sandbox", "Your first hour"},
-	{"index", "../docs", "Operations"},
-	{"recipes", "recipes", "Recipes"},
-	{"repeats", "repeats", "Repeats"},
-	{"values", "values", "Amounts, prices, dates"},
-	{"settled", "settled", "When is it settled?"},
-	{"errors", "errors/", "Error codes"},
-	{"limits", "limits", "Limits"},
-	{"keys", "keys", "Keys"},
-	{"versions", "versions", "Versions"},
-	{"changelog", "changelog", "Changelog"},
-	{"try", "try", "Try it out"},
+	{"sandbox", "sandbox", "Your first hour", "test environment mock staging simulator demo"},
+	{"index", "../docs", "Operations", "endpoint fields preview dry run simulate quote NAV net asset value"},
+	{"recipes", "recipes", "Recipes", "sdk library code sample PHP Ruby Kotlin TypeScript Node .NET generated client retry backoff timeout"},
+	{"repeats", "repeats", "Repeats", "idempotency idempotent duplicate retry correlation"},
+	{"values", "values", "Amounts, prices, dates", "rounding NAV net asset value decimal currency time zone date format"},
+	{"settled", "settled", "When is it settled?", "webhook callback notification polling events status refund reversal cancel holiday cut-off"},
+	{"errors", "errors/", "Error codes", "exceptions failures reasons"},
+	{"limits", "limits", "Limits", "throttling quota rate size timeout"},
+	{"keys", "keys", "Keys", "authentication authorization credentials API key mTLS client certificate secret rotation"},
+	{"versions", "versions", "Versions", "compatibility breaking change deprecation sunset"},
+	{"changelog", "changelog", "Changelog", "release notes history"},
+	{"try", "try", "Try it out", "playground console explorer Swagger Postman"},
 }
 
 // article is a page of the guide in Markdown, with its path below /docs/.
@@ -56,7 +56,7 @@ func guide(o openapi.Guide) (map[string]http.Handler, error) {
 	list.WriteString("# Banking API\n\n> Store push messages that were sent, and sell a customer's fund.\n\n## Pages\n\n")
 	for _, a := range articles {
 		fmt.Fprintf(&list, "- [%s](%s.md)\n", a.title(), a.slug)
-		fmt.Fprintf(&full, "Source: %s.md\n\n%s\n", a.slug, a.text)
+		fmt.Fprintf(&full, "Source: %s.md\n\n%s%s\n", a.slug, a.text, a.words())
 		// Where the page is decides how it finds the others.
 		places := map[string]string{"/docs/" + strings.TrimSuffix(a.slug, "index"): a.base()}
 		if a.slug == "index" {
@@ -82,6 +82,16 @@ func (a article) base() string { return strings.Repeat("../", strings.Count(a.sl
 func (a article) title() string {
 	title, _, _ := strings.Cut(strings.TrimPrefix(a.text, "# "), "\n")
 	return title
+}
+
+// words returns the line of the search with what readers also call the page. It may be empty.
+func (a article) words() string {
+	for _, e := range navigation {
+		if e.Words != "" && (e.Slug == a.slug || e.Slug+"/index" == a.slug) {
+			return "\nAlso: " + e.Words + "\n"
+		}
+	}
+	return ""
 }
 
 func (a article) render(out *bytes.Buffer, layout *htmltemplate.Template, base string, sandbox bool) error {

@@ -76,7 +76,7 @@
   }
 
   // Tabs: blocks of code in different languages that follow each other.
-  const names = { sh: "curl", go: "Go", ts: "TypeScript", python: "Python", java: "Java", csharp: "C#" };
+  const names = { sh: "curl", go: "Go", js: "JavaScript", python: "Python", java: "Java", csharp: "C#" };
   const languageOf = (frame) => frame?.matches?.(".code") && names[frame.firstElementChild.dataset.language];
   const groups = [];
   const choose = (name) => {
@@ -121,8 +121,9 @@
   }
   choose(kept("language"));
 
-  // A key of the sandbox.
-  const start = isSandbox && document.getElementById("start");
+  // A key of the sandbox, where the first example of a page needs one.
+  const needsKey = blocks.find(({ source }) => /\$KEY|your key|BANK_KEY/.test(source));
+  const start = isSandbox && (document.getElementById("start") ?? needsKey?.code.closest(".code").previousElementSibling);
   if (start) {
     const said = element("span", {});
     said.setAttribute("role", "status");
@@ -136,6 +137,8 @@
         kept("sandbox-key", made.key);
         tell();
         fill();
+        const field = document.getElementById("key");
+        if (field) field.value = made.key;
       } catch (error) {
         said.textContent = ` There is no key: ${error.message}`;
       }
@@ -186,6 +189,7 @@
   const results = element("ul", { className: "results" });
   const count = element("p", { className: "count" });
   count.setAttribute("role", "status");
+  const stem = (word) => (word.length > 5 ? word.replace(/(?:ations?|ings?|ments?|ies|ed|es|s|y)$/, "") : word);
   let sections;
   const load = async () => {
     const text = await (await fetch(new URL("llms-full.txt", root))).text();
@@ -193,18 +197,22 @@
       const slug = page.slice(0, page.indexOf(".md"));
       const link = slug === "index" ? "../docs" : slug.replace(/(^|\/)index$/, "$1");
       const title = /^# (.*)$/m.exec(page)[1];
-      return page.split(/^(?=## )/m).map((part, i) => {
+      const also = (/^Also: (.*)$/m.exec(page) ?? ["", ""])[1].toLowerCase();
+      return page.replace(/^Also: .*$/m, "").split(/^(?=## )/m).map((part, i) => {
         const [heading, anchor] = i ? /^## (.*?)(?: \{#([\w-]+)\})?$/m.exec(part).slice(1) : ["", ""];
         const name = heading ? `${title}: ${heading}` : title;
-        return { name, link: link + (anchor ? `#${anchor}` : ""), in: name.toLowerCase(), text: part.toLowerCase() };
+        return { name, link: link + (anchor ? `#${anchor}` : ""), in: name.toLowerCase(), also: i ? "" : also, text: part.toLowerCase() };
       });
     });
   };
   field.addEventListener("input", async () => {
     if (!sections) await (load.running ??= load());
     const wanted = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = wanted.length ? sections.filter((s) => wanted.every((word) => s.text.includes(word))) : [];
-    const score = (s) => wanted.filter((word) => s.in.includes(word)).length * 2 + (s.in === wanted.join(" ") ? 9 : 0);
+    // A word finds all words that begin with its stem: rounding finds rounded.
+    const begins = wanted.map((word) => new RegExp(`(?<![a-z0-9])${stem(word).replace(/[^a-z0-9]/g, "\\$&")}`));
+    const found = wanted.length ? sections.filter((s) => begins.every((word) => word.test(s.text) || word.test(s.also))) : [];
+    const score = (s) =>
+      begins.filter((word) => word.test(s.in)).length * 3 + begins.filter((word) => word.test(s.also)).length * 2 + (s.in === wanted.join(" ") ? 9 : 0);
     found.sort((a, b) => score(b) - score(a));
     results.replaceChildren(
       ...found.slice(0, 12).map((s) => element("li", {}, element("a", { href: new URL(s.link, root).href, textContent: s.name }))),

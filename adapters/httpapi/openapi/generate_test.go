@@ -185,6 +185,11 @@ func downgrade(node *yaml.Node) {
 	if _, version := member(node, "openapi"); version != nil {
 		version.Value = "3.0.3"
 	}
+	// Only 3.1 has mutual TLS.
+	drop(node, "clientCertificate")
+	if _, security := member(node, "security"); security != nil {
+		security.Content = security.Content[:1]
+	}
 	yes := &yaml.Node{Kind: yaml.ScalarNode, Value: "true", Tag: "!!bool"}
 	// type: [string, "null"] is a type that is nullable.
 	if _, types := member(node, "type"); types != nil && types.Kind == yaml.SequenceNode {
@@ -206,6 +211,16 @@ func downgrade(node *yaml.Node) {
 	if key, identifier := member(node, "identifier"); key != nil {
 		key.Value = "url"
 		identifier.Value = "https://spdx.org/licenses/" + identifier.Value + ".html"
+	}
+}
+
+// drop removes a member.
+func drop(node *yaml.Node, name string) {
+	for i := 0; node.Kind == yaml.MappingNode && i < len(node.Content); i += 2 {
+		if node.Content[i].Value == name {
+			node.Content = slices.Delete(node.Content, i, i+2)
+			return
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ type Options struct {
 	Server                                string
 	ContactName, ContactURL, ContactEmail string // who answers questions
 	TermsURL                              string // the page with the terms of service
+	// Day is the day in examples of sales for a later day, as YYYY-MM-DD, so that they do not
+	// grow old.
+	Day string
 	// Posts are operations that a host adds: for each path the Operation Object of
 	// its POST, in JSON that both versions of OpenAPI understand. It may refer to
 	// the components of the document.
@@ -60,11 +64,17 @@ type Options struct {
 // Document returns the OpenAPI 3.1 document as indented JSON. The caller owns the bytes.
 func Document() []byte { return bytes.Clone(document31) }
 
+// laterDay is the day in examples of sales for a later day in openapi.yaml.
+const laterDay = "2027-06-15"
+
 // Document returns the document in Version30 or Version31 as indented JSON.
 func (o Options) Document(version string) ([]byte, error) {
 	text, known := map[string][]byte{Version31: document31, Version30: document30}[version]
 	if !known {
 		return nil, fmt.Errorf("unknown OpenAPI version %q: use %s or %s", version, Version30, Version31)
+	}
+	if o.Day != "" {
+		text = bytes.ReplaceAll(text, []byte(laterDay), []byte(o.Day))
 	}
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -151,15 +161,39 @@ func (o Options) Pages() (map[string]http.Handler, error) {
 	return pages, nil
 }
 
-// handler serves a document. The ETag is for programs that ask whether their own copy is
-// still good.
+// relativeServer is the server of the document if Options.Server is empty.
+var relativeServer = []byte(`"servers": [
+    {
+      "url": "/",`)
+
+// handler serves a document. Without Options.Server its server is the address that it was asked
+// at. The ETag is for programs that ask whether their own copy is still good.
 func handler(document []byte) http.Handler {
-	digest := sha256.Sum256(document)
-	etag := `"` + hex.EncodeToString(digest[:16]) + `"`
 	return ReadOnly("application/json", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("ETag", etag)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(document))
+		text := bytes.Replace(document, relativeServer, bytes.Replace(relativeServer, []byte(`"/"`), []byte(`"`+addressOf(r)+`"`), 1), 1)
+		digest := sha256.Sum256(text)
+		w.Header().Set("ETag", `"`+hex.EncodeToString(digest[:16])+`"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 	})
+}
+
+// plainHost is a Host header that can stand in a URL.
+var plainHost = regexp.MustCompile(`^[A-Za-z0-9.\-]+(:[0-9]+)?$|^\[[0-9A-Fa-f:.]+\](:[0-9]+)?$`)
+
+// addressOf returns the address that a request was sent to, or / if it cannot be known. Behind
+// a proxy that ends TLS only the proxy knows it, and says so.
+func addressOf(r *http.Request) string {
+	scheme := r.Header.Get("X-Forwarded-Proto")
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if scheme == "" {
+		scheme = "http"
+	}
+	if (scheme != "http" && scheme != "https") || !plainHost.MatchString(r.Host) {
+		return "/"
+	}
+	return scheme + "://" + r.Host
 }
 
 // ReadOnly serves a document of this type for GET and HEAD. Another method is answered a

@@ -27,7 +27,7 @@ import (
 // 2, and each run must sell once.
 func TestRecipesSurviveTheSandbox(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range recipes(t, "sell") {
+	for name, prepare := range sellRecipes() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := prepare(t, t.TempDir())
@@ -59,7 +59,7 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 // sales for a later day ended when the clock moved, and begins behind them the next time.
 func TestOutcomesOfTheSandbox(t *testing.T) {
 	t.Parallel()
-	for name, prepare := range recipes(t, "outcomes") {
+	for name, prepare := range outcomeRecipes("outcomes") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := prepare(t, t.TempDir())

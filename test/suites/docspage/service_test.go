@@ -97,10 +97,11 @@ func TestCommandsOfTheGuideWork(t *testing.T) {
 	text, err := io.ReadAll(page.Body)
 	require.NoError(t, err)
 	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	require.Len(t, commands, 2)
-	for _, found := range commands {
-		command := exec.Command(shell, "-c", strings.ReplaceAll(found[1], "https://HOST", server.URL))
-		command.Env = append(os.Environ(), "KEY="+demo.Key)
+	require.Len(t, commands, 3)
+	require.Equal(t, "export BANK=https://HOST\nexport KEY=$(cat data/demo.key)\nexport CURL_CA_BUNDLE=data/tls.crt\n", commands[0][1])
+	for _, found := range commands[1:] {
+		command := exec.Command(shell, "-c", found[1])
+		command.Env = append(os.Environ(), "BANK="+server.URL, "KEY="+demo.Key)
 		out, err := command.Output()
 		require.NoError(t, err)
 		require.Equal(t, `{"Data":{"State":2}}`, string(out), found[1])

@@ -1,16 +1,24 @@
-using System.Net.Http;
+// dotnet run UNITS [CALLER_ID]: the CallerId is that of an earlier attempt.
+using System.Globalization;
 using System.Net.Http.Json;
 using System.Text.Json;
 
-var client = new HttpClient { BaseAddress = new Uri(Environment.GetEnvironmentVariable("BANK_URL")!), Timeout = TimeSpan.FromSeconds(15) };
+var patience = TimeSpan.FromSeconds(120); // in which the outcome must be certain
+int[] notCarriedOut = [400, 401, 403, 404, 405, 413, 415, 422, 429];
+int[] repeated = [200, 408, 429, 500, 502, 503, 504];
+var client = new HttpClient(new HttpClientHandler { AllowAutoRedirect = false })
+{
+    BaseAddress = new Uri(Environment.GetEnvironmentVariable("BANK_URL")!),
+    Timeout = TimeSpan.FromSeconds(15),
+};
 client.DefaultRequestHeaders.Add("Ocp-Apim-Subscription-Key", Environment.GetEnvironmentVariable("BANK_KEY"));
 
-// Store the CallerId with your order before the first attempt.
-var answer = await Sell(Guid.NewGuid().ToString(), decimal.Parse(args.FirstOrDefault("12.5"), System.Globalization.CultureInfo.InvariantCulture));
-Console.WriteLine($"State {answer.GetProperty("Data").GetProperty("State").GetInt32()}");
+var units = decimal.Parse(args.Length > 0 ? args[0] : "12.5", CultureInfo.InvariantCulture);
+var callerId = args.Length > 1 ? args[1] : Guid.NewGuid().ToString(); // store it with your order before the first attempt
+return await Sell(callerId, units, args.Length > 1);
 
-// Sends one sale until its outcome is certain, and returns the answer.
-async Task<JsonElement> Sell(string callerId, decimal units)
+// Sends one sale until its outcome is certain. Returns the status with which the program ends.
+async Task<int> Sell(string callerId, decimal units, bool mayHaveWorked)
 {
     var order = new
     {
@@ -21,37 +29,65 @@ async Task<JsonElement> Sell(string callerId, decimal units)
             FundToProcess = new { IMKBCode = "AFA", HolderCorporationName = "Demo Portfoy", PriceID = 1L },
         } },
     };
-    var end = DateTimeOffset.UtcNow + TimeSpan.FromMinutes(2); // by then the outcome must be certain
-    var sent = false;
+    var end = DateTimeOffset.UtcNow + patience;
     for (var attempt = 0; ; attempt++)
     {
         var wait = TimeSpan.Zero;
+        bool repeat;
         string cause;
         try
         {
             using var response = await client.PostAsJsonAsync("/BankingApiV01/BuyFundFromCustomer", order,
                 new JsonSerializerOptions()); // the names as they are, not in camel case
-            sent = true;
-            var text = await response.Content.ReadAsStringAsync();
-            if (response.IsSuccessStatusCode) return JsonDocument.Parse(text).RootElement;
             var status = (int)response.StatusCode;
+            var text = await response.Content.ReadAsStringAsync();
+            var state = StateOf(text);
             cause = $"{status} {text}";
-            if (status == 400 && text.Contains("\"State\":8")) throw new ArgumentException($"invalid, without effect: {cause}");
-            if (status is not (408 or 429 or 500 or 502 or 503 or 504))
-                throw new InvalidOperationException($"outcome not known, correct this and send CallerId {callerId} again: {cause}");
+            if (status == 200 && state is 1 or 2)
+            {
+                Console.WriteLine($"State {state}");
+                return 0;
+            }
+            if (status is 200 or 400 && state == 8)
+            {
+                Console.WriteLine("State 8");
+                Console.Error.WriteLine(cause);
+                return 1;
+            }
+            mayHaveWorked |= !notCarriedOut.Contains(status);
+            repeat = repeated.Contains(status);
             var after = response.Headers.RetryAfter; // seconds or a date
             wait = after?.Delta ?? (after?.Date is { } date && date > DateTimeOffset.UtcNow ? date - DateTimeOffset.UtcNow : TimeSpan.Zero);
         }
-        catch (Exception e) when (e is HttpRequestException or TaskCanceledException or JsonException)
+        catch (Exception e) when (e is HttpRequestException or TaskCanceledException)
         {
-            // No whole answer: the sale may have taken place, unless nothing was sent.
-            sent |= e is not HttpRequestException { HttpRequestError: HttpRequestError.ConnectionError
-                or HttpRequestError.NameResolutionError or HttpRequestError.SecureConnectionError };
+            var error = (e as HttpRequestException)?.HttpRequestError;
             cause = e.Message;
+            repeat = error is not (HttpRequestError.NameResolutionError or HttpRequestError.SecureConnectionError);
+            mayHaveWorked |= repeat && error is not HttpRequestError.ConnectionError;
         }
         wait += TimeSpan.FromMilliseconds(Random.Shared.Next(Math.Min(10_000, 100 << Math.Min(attempt, 10))));
-        if (DateTimeOffset.UtcNow + wait > end)
-            throw new TimeoutException((sent ? $"outcome not known, send CallerId {callerId} again: " : "not sent: ") + cause);
+        if (!repeat || DateTimeOffset.UtcNow + wait > end)
+        {
+            Console.Error.WriteLine((mayHaveWorked ? $"outcome not known: send CallerId {callerId} again: " : "not carried out: ") + cause);
+            return mayHaveWorked ? 2 : 1;
+        }
         await Task.Delay(wait);
+    }
+}
+
+// Returns Data.State, or 0 if the answer has none.
+static int StateOf(string text)
+{
+    try
+    {
+        var answer = JsonDocument.Parse(text).RootElement;
+        return answer.ValueKind == JsonValueKind.Object && answer.TryGetProperty("Data", out var data)
+            && data.ValueKind == JsonValueKind.Object && data.TryGetProperty("State", out var state)
+            && state.ValueKind == JsonValueKind.Number && state.TryGetInt32(out var number) ? number : 0;
+    }
+    catch (JsonException)
+    {
+        return 0;
     }
 }
