@@ -136,7 +136,7 @@ func TestUnknownPaths(t *testing.T) {
 		"/BankingApiV01/x/../AddPushNotificationResponse", "/BankingApiV01%2FAddPushNotificationResponse",
 		"/BankingApiV01/%41ddPushNotificationResponse", "/BankingApiV01/AddPushNotificationResponse%20",
 		"/BankingApiV01/AddPushNotificationResponse;v=1", "/BankingApiV01/AddPushNotificationResponse%00",
-		"/BankingApiV02/AddPushNotificationResponse", "/docs", "/BankingApiV01/openapi.json",
+		"/BankingApiV02/AddPushNotificationResponse", "/BankingApiV01/GetCustomerList", "/docs", "/BankingApiV01/openapi.json",
 	} {
 		w := s.do(post(path, pushBody))
 		require.Equal(t, http.StatusNotFound, w.Code, path)
@@ -146,6 +146,9 @@ func TestUnknownPaths(t *testing.T) {
 		if isLike && !strings.ContainsAny(path, "%;") {
 			require.Contains(t, w.Body.String(), "Did you mean "+pushPath+"?", path)
 		}
+		const offer = " There is: POST /BankingApiV01/AddPushNotificationResponse, POST /BankingApiV01/BuyFundFromCustomer."
+		ofFamily := strings.HasPrefix(strings.ToLower(path), "/bankingapi")
+		require.Equal(t, ofFamily, strings.Contains(w.Body.String(), offer), "%s: who asks for another version is told what there is", path)
 	}
 	for _, x := range s.observed() {
 		require.Empty(t, x.Route)

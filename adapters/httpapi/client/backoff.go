@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	longestRetryAfter = time.Minute // the longest wait that an answer can ask for
+	longestRetryAfter = time.Minute // the longest wait between two requests for outcomes
 	maxDoublings      = 100         // limits the backoff to about 100 times its first value
 )
 
@@ -18,7 +18,7 @@ const (
 // returns an error immediately if the context would end first.
 func (c *Client) pause(ctx context.Context, attempt int, retryAfter time.Duration) error {
 	longest := c.Backoff * time.Duration(min(maxDoublings, 1<<min(attempt-1, 10)))
-	d := min(retryAfter, longestRetryAfter) + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
+	d := retryAfter + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
 		return context.DeadlineExceeded
 	}

@@ -47,7 +47,8 @@ type Options struct {
 	Timeout time.Duration
 	// Backoff is the longest wait before the second attempt. It doubles with each further
 	// attempt, up to 100 times its value. Each wait is a random part of it, plus the wait of
-	// Retry-After, which counts at most a minute. The default is 100ms.
+	// Retry-After. A call ends at once if Retry-After asks for more than Patience leaves. The
+	// default is 100ms.
 	Backoff time.Duration
 	// WantReceipt asks for a receipt with every answer.
 	WantReceipt bool

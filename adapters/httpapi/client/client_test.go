@@ -162,7 +162,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		"Retry-After: 7":   7 * time.Second,
 		"Retry-After: -1":  0,
 		"Retry-After: x":   0,
-		"Retry-After: 100": time.Minute, // no longer
+		"Retry-After: 100": 100 * time.Second,
 		"Retry-After: Fri, 20 Nov 2026 09:00:07 GMT": 7 * time.Second,
 		"": 0,
 	} {
@@ -176,6 +176,30 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 			require.LessOrEqual(t, waited, least+time.Second, header)
 		})
 	}
+}
+
+// A call that would not have the time to wait ends at once.
+func TestARetryAfterBeyondThePatienceEndsTheCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := &script{exchanges: []exchange{{status: 503, body: notKnown, header: "Retry-After: 3600"}}}
+		c := newClient(t, "https://bank.example", client.Options{HTTP: &http.Client{Transport: service}})
+		began := time.Now()
+		_, err := c.BuyFund(t.Context(), client.NewBuyFund(sale(t, "1")))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, time.Since(began))
+	})
+}
+
+// Names of the service are case-sensitive.
+func TestAStateInOtherLetterCaseIsNoState(t *testing.T) {
+	t.Parallel()
+	service := &script{exchanges: []exchange{{status: 200, body: `{"data":{"state":2}}`}}}
+	c := newClient(t, "https://bank.example", client.Options{HTTP: &http.Client{Transport: service}, Attempts: 1})
+	_, err := c.BuyFund(t.Context(), client.NewBuyFund(sale(t, "1")))
+	var failure *client.Error
+	require.ErrorAs(t, err, &failure)
+	require.True(t, failure.Unknown)
 }
 
 // The waits differ from call to call and grow up to a limit.

@@ -116,14 +116,13 @@ func read(response *http.Response, content []byte) (Answer, *Error) {
 		Receipt:     response.Header.Get("Receipt"),
 	}
 	var got struct {
-		Data   struct{ State operation.State }
 		Error  struct{ Code int }
 		Detail string        `json:"detail"`
 		Errors []fault.Fault `json:"errors"`
 	}
 	err := json.Unmarshal(content, &got) // an answer of a proxy may not be JSON: then State is zero
 	// With any other status, State 8 is not an answer of the service.
-	status, state := response.StatusCode, got.Data.State
+	status, state := response.StatusCode, stateOf(content)
 	failed := state == operation.Failed && err == nil && (status == http.StatusOK || status == http.StatusBadRequest)
 	refused := slices.Contains(notCarriedOut, status)
 	if status == http.StatusOK && err == nil && (state == operation.Recorded || state == operation.Completed) {
@@ -136,6 +135,22 @@ func read(response *http.Response, content []byte) (Answer, *Error) {
 		retry:      slices.Contains(transient, status) || status == http.StatusOK && !failed,
 		retryAfter: retryAfter(response.Header),
 	}
+}
+
+// stateOf returns Data.State, or 0 if the answer has none. The names are case-sensitive, which
+// package json ignores for the fields of a struct.
+func stateOf(content []byte) (state operation.State) {
+	var answer, data map[string]json.RawMessage
+	if json.Unmarshal(content, &answer) != nil {
+		return 0
+	}
+	if json.Unmarshal(answer["Data"], &data) != nil {
+		return 0
+	}
+	if json.Unmarshal(data["State"], &state) != nil {
+		return 0
+	}
+	return state
 }
 
 // notCarriedOut has the statuses after which this request has had no effect. An earlier attempt

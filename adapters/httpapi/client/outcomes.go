@@ -48,7 +48,7 @@ func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, 
 				yield(Outcome{}, err)
 				return
 			case err != nil:
-				if c.pause(ctx, attempt, page.again) != nil {
+				if c.pause(ctx, attempt, min(page.again, longestRetryAfter)) != nil {
 					return
 				}
 				continue

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
