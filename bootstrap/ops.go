@@ -24,7 +24,6 @@ import (
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/application/summary"
-	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
 )
 
@@ -100,8 +99,13 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 	if !w.isSandbox {
 		checks = append(checks, opsapi.Check{Name: "clock", Probe: func(ctx context.Context) ([]string, error) { return w.checkClock(ctx, s) }})
 	}
-	if s.Trail != application.None && !w.isSandbox {
-		checks = append(checks, opsapi.Check{Name: "trail", Probe: k.Ready})
+	if k.IsWanted() {
+		checks = append(checks, opsapi.Check{Name: "trail", Probe: func(context.Context) (warnings []string, err error) {
+			if problem := k.Problem(); problem != "" {
+				warnings = append(warnings, problem)
+			}
+			return warnings, nil
+		}})
 	}
 	return opsapi.NewReadiness(w.now, func(check string, warnings []string, err error) {
 		switch field := zap.String("check", check); {

@@ -17,8 +17,8 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/proof"
 	"bankingapi/domain/subscription"
-	"bankingapi/domain/trail"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -44,15 +44,15 @@ func rebuilt(t *testing.T, m *tamperer) {
 	}
 	rows, err := m.tx.QueryContext(t.Context(), "SELECT batch_id, entries FROM trail_batches WHERE position IS NOT NULL ORDER BY position")
 	require.NoError(t, err)
-	var tree trail.Tree
-	var hashes []trail.Hash
+	var tree proof.Tree
+	var hashes []proof.Hash
 	for rows.Next() {
 		var id any
 		var encoded []byte
 		require.NoError(t, rows.Scan(&id, &encoded))
-		entries, err := trail.ParseEntries(encoded)
+		entries, err := proof.ParseEntries(encoded)
 		require.NoError(t, err)
-		b := trail.Batch{ID: operation.ID(uuid.MustParse(idOf(id))), Entries: entries}
+		b := proof.Batch{ID: operation.ID(uuid.MustParse(idOf(id))), Entries: entries}
 		hashes = append(hashes, tree.Append(b.Record())...)
 	}
 	require.NoError(t, rows.Err())
@@ -135,22 +135,50 @@ func attacks() map[int][]attack {
 			}, `trail-not-added subscription "mallory"`},
 			{"a reversal never was", func(_ *testing.T, m *tamperer) {
 				m.exec("DELETE FROM reversals WHERE operation_id = ?", m.tables["reversals"].rows[0]["operation_id"])
-			}, "reversal of operation"},
+			}, "trail-not-removed operation"},
+			{"a message never was", func(_ *testing.T, m *tamperer) {
+				row := m.tables["notifications"].rows[0]
+				m.exec("DELETE FROM notifications WHERE identity = ?", row["identity"])
+			}, "trail-not-removed notification"},
+			{"the outcome of a sale was taken away", func(_ *testing.T, m *tamperer) {
+				row := first(m, "outcomes", "reversed", equal(0))
+				m.exec("DELETE FROM outcomes WHERE number = ?", row["number"])
+			}, "trail-unchanged operation"},
+			{"the reason of an outcome was emptied", func(_ *testing.T, m *tamperer) {
+				row := first(m, "outcomes", "state", equal(8))
+				m.exec("UPDATE outcomes SET faults = '' WHERE number = ?", row["number"])
+			}, "trail-unchanged operation"},
+			{"the outcome of a reversal was taken away", func(_ *testing.T, m *tamperer) {
+				row := first(m, "outcomes", "reversed", equal(1))
+				m.exec("DELETE FROM outcomes WHERE number = ?", row["number"])
+				m.exec("UPDATE outcomes SET number = number - 1 WHERE number > ?", row["number"])
+				m.exec("UPDATE outcome_counters SET last = last - 1")
+			}, "outcome-of-end operation"},
+			{"a refused sale that nobody asked for", func(_ *testing.T, m *tamperer) {
+				row := maps.Clone(m.tables["refused_sales"].rows[0])
+				row["position"], row["customer_no"] = int64(7), int64(3)
+				m.insert(m.tables["refused_sales"], row)
+			}, "trail-unchanged operation"},
+			{"refused sales without a refusal", func(_ *testing.T, m *tamperer) {
+				row := maps.Clone(m.tables["refused_sales"].rows[0])
+				row["operation_id"] = m.other("operation_id", row["operation_id"])
+				m.insert(m.tables["refused_sales"], row)
+			}, "trail-"},
 			{"the entries go with the rows", func(_ *testing.T, m *tamperer) {
 				sale := m.removeSale()
 				if !m.ok {
 					return
 				}
 				cut := func(all []byte) []byte {
-					entries, err := trail.ParseEntries(all)
+					entries, err := proof.ParseEntries(all)
 					require.NoError(m.t, err)
-					var kept []trail.Entry
+					var kept []proof.Entry
 					for _, e := range entries {
 						if e.ID.String() != idOf(sale["operation_id"]) {
 							kept = append(kept, e)
 						}
 					}
-					return trail.AppendEntries([]byte{}, kept)
+					return proof.AppendEntries([]byte{}, kept)
 				}
 				for _, row := range m.tables["trail_batches"].rows {
 					if all, _ := row["entries"].([]byte); !bytes.Equal(cut(all), all) {
@@ -225,7 +253,7 @@ func attacks() map[int][]attack {
 func TestAttacksOnHistory(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
-		var tree trail.Tree
+		var tree proof.Tree
 		aDayInTheTrail(t, s, &tree)
 		apart(func(sql string) { execute(t, db, sql) }, "unit_quantity / 1000000 % 2 = 0")
 		m := newTamperer(t, db)
@@ -266,7 +294,7 @@ func (m *tamperer) evidence(s *store.Store) (found []string) {
 func TestRowsAreNotMadeGenuine(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
-		var tree trail.Tree
+		var tree proof.Tree
 		aDayInTheTrail(t, s, &tree)
 		_, err := db.ExecContext(t.Context(), "UPDATE trail_logs SET begun = 0")
 		require.NoError(t, err)
@@ -303,7 +331,7 @@ func TestRowsAreNotMadeGenuine(t *testing.T) {
 		adopted, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 1, adopted)
-		var again trail.Tree
+		var again proof.Tree
 		sealAll(t, s, &again)
 		_, found := trailFindings(t, s)
 		require.Contains(t, strings.Join(found, "\n"), "came into the trail long after its time")
@@ -327,7 +355,7 @@ func TestARepeatDoesNotReplaceANotification(t *testing.T) {
 
 		var encoded []byte
 		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT entries FROM trail_batches ORDER BY batch_id DESC LIMIT 1").Scan(&encoded))
-		entries, err := trail.ParseEntries(encoded)
+		entries, err := proof.ParseEntries(encoded)
 		require.NoError(t, err)
 		repeat := fmt.Sprintf("'%s'", entries[0].ID)
 		if strings.Contains(fmt.Sprintf("%T", db.Driver()), "sqlite") {
@@ -349,7 +377,7 @@ func TestARepeatAfterAClockWasAheadIsNoFinding(t *testing.T) {
 		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
 		notifyAs(t, s, ahead(), "", "the message")
-		var tree trail.Tree
+		var tree proof.Tree
 		sealAll(t, s, &tree)
 		s.Trail.Writer.Use(trailKeys, v7)
 		notify(t, s, "", "the message")
@@ -371,7 +399,7 @@ func TestAChangeAfterAClockWasAheadIsNoFinding(t *testing.T) {
 		m := subscriptions.NewManager(s.Subscriptions, rand.Reader)
 		_, _, err = m.Create(t.Context(), subscription.Subscription{Name: "partner"})
 		require.NoError(t, err)
-		var tree trail.Tree
+		var tree proof.Tree
 		sealAll(t, s, &tree)
 		s.Trail.Writer.Use(trailKeys, v7)
 		for _, state := range []subscription.State{subscription.Suspended, subscription.Active} {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"gorm.io/gorm/schema"
 
-	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/test/kit/testdb"
@@ -35,23 +34,6 @@ func ofModel[R any](table string) (columns []column) {
 		}
 	}
 	return columns
-}
-
-// A column that is in the leaf cannot be erased any more, and one that stays out is
-// proved only by the digest.
-func TestEveryColumnOfANotificationIsInTheLeafOrPersonal(t *testing.T) {
-	t.Parallel()
-	inLeaf := []string{
-		"operation_id", "position", "subscription", "app_key", "channel", "teller_name", "caller_id", "channel_session_id",
-		"channel_request_id", "external_application_code", "external_tran_code", "platform", "send_status", "send_date",
-		"received_at", "request_id", "erasure_id", "erasure_reason", "leaf",
-	}
-	var found []string
-	for _, c := range ofModel[tables.NotificationRow]("notifications") {
-		found = append(found, c.Name)
-	}
-	require.ElementsMatch(t, slices.Concat(inLeaf, storage.Personal), found,
-		"a field of the request belongs into personal (notifications.go); any other column into inLeaf of this test")
 }
 
 // without are the columns that others lacks.

@@ -18,6 +18,7 @@ import (
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -43,9 +44,6 @@ func (s *migrator) doubt() { s.state.CompareAndSwap(fitted, doubted) }
 
 // Up implements store.Schema. Replicas wait for each other.
 func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
-	if err := s.engine.Suits(ctx); err != nil {
-		return nil, s.Translate(err)
-	}
 	if err := s.mayMigrate(ctx); err != nil {
 		return nil, err
 	}
@@ -85,7 +83,7 @@ func (s *migrator) writeAct(ctx context.Context, results []*goose.MigrationResul
 	}
 	names := tables.Convert(results, func(r *goose.MigrationResult) string { return path.Base(r.Source.Path) })
 	return s.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, s.ActWrites(ctx, nil, strings.Join(names, ", "))...)
+		return session.Commit(ctx, s.ActWrites(ctx, trail.Changes{}, strings.Join(names, ", "))...)
 	})
 }
 
@@ -141,9 +139,6 @@ func (s *migrator) Require(ctx context.Context) error {
 	}
 	if err := s.engine.Check(); err != nil {
 		return err
-	}
-	if err := s.engine.Suits(ctx); err != nil {
-		return s.Translate(err)
 	}
 	version, err := s.version(ctx)
 	switch {

@@ -3,7 +3,6 @@ package storage_test
 import (
 	"bytes"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -19,8 +18,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/application/store"
-	"bankingapi/domain/idempotency"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // Whoever can write the database changes rows behind the service's back: one
@@ -35,7 +33,7 @@ func TestEveryChangeOfARowIsFound(t *testing.T) {
 		changes = n
 	}
 	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
-		var tree trail.Tree
+		var tree proof.Tree
 		aDayInTheTrail(t, s, &tree)
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
@@ -70,8 +68,6 @@ type tamperer struct {
 	// postings are those of transfers too.
 	postings []map[string]any
 
-	key []byte // messages_key
-
 	tx *sql.Tx
 	ok bool // false if the database refused the change
 	// what was changed, in SQL
@@ -96,7 +92,9 @@ var trailTables = []tampered{
 	{name: "postings", keys: []string{"operation_id", "position", "leg", "customer_no"}},
 	{name: "transfers", keys: []string{"operation_id", "position"}},
 	{name: "operations", keys: []string{"caller_id", "subscription", "operation"}},
-	{name: "notifications", keys: []string{"user_id", "digest"}},
+	{name: "notifications", keys: []string{"identity"}},
+	{name: "refused_sales", keys: []string{"operation_id", "position", "customer_no"}},
+	{name: "outcomes", keys: []string{"number"}},
 	{name: "refusals", keys: []string{"operation_id"}},
 	{name: "reversals", keys: []string{"operation_id"}},
 	{name: "prices", keys: []string{"price_id"}},
@@ -192,7 +190,7 @@ func (m *tamperer) change() (kind string) {
 		return "removal from " + table.name
 	case 3:
 		added := maps.Clone(row)
-		for _, name := range []string{"operation_id", "audit_id", "batch_id", "digest", "price_id", "name", "caller_id", "hash_index"} {
+		for _, name := range []string{"operation_id", "audit_id", "batch_id", "identity", "price_id", "name", "caller_id", "hash_index"} {
 			if value, has := row[name]; has {
 				added[name] = m.other(name, value)
 			}
@@ -322,9 +320,14 @@ func (m *tamperer) expect(table *tampered, before, after map[string]any) {
 		}
 	}
 	m.named = append(m.named, names)
-	if table.name == "notifications" { // the same message may have come with several operations
+	if table.name == "reversals" { // it may take the postings of another one
 		for _, row := range table.rows {
 			m.others = append(m.others, "operation "+idOf(row["operation_id"]))
+		}
+	}
+	if table.name == "notifications" { // the same message may have come with several operations
+		for _, row := range table.rows {
+			m.others = append(m.others, "operation "+idOf(row["operation_id"]), "notification "+idOf(row["operation_id"])+"/")
 		}
 		for _, row := range m.tables["operations"].rows {
 			m.others = append(m.others, "operation "+idOf(row["operation_id"]))
@@ -341,18 +344,23 @@ func (m *tamperer) names(table *tampered, row map[string]any) []string {
 		return []string{fmt.Sprintf("subscription %q:", row["name"])}
 	case "audits":
 		return []string{"act " + idOf(row["audit_id"]) + ":"}
-	case "reversals":
-		return []string{"reversal of operation " + idOf(row["operation_id"]) + ":"}
 	case "notifications":
 		id := idOf(row["operation_id"])
-		return []string{fmt.Sprintf("notification %s/%d:", id, row["position"]), "operation " + id + " (notified):"}
+		return []string{fmt.Sprintf("notification %s/%d:", id, row["position"]), "operation " + id + ":"}
+	case "outcomes":
+		return []string{"operation " + idOf(row["operation_id"]) + ":", "outcomes 1 to "}
 	case "trail_batches":
 		return m.batchNames(row)
 	case "trail_hashes":
 		return []string{fmt.Sprintf("hash %d of the log:", row["hash_index"]), "the log has hashes that no batch has"}
-	default: // also the operation's notifications, CallerId or import
+	default: // also the operation's CallerId or import
 		id := idOf(row["operation_id"])
-		return []string{"operation " + id + ":", "operation " + id + " (", "postings of " + id + ":"}
+		for _, reversal := range m.tables["reversals"].rows {
+			if idOf(reversal["reversal_id"]) == id { // a posting of the reversal
+				return []string{"operation " + idOf(reversal["operation_id"]) + ":", "operation " + id + ":", "postings of " + id + ":", "act " + id + ":", "posting " + id}
+			}
+		}
+		return []string{"operation " + id + ":", "postings of " + id + ":", "act " + id + ":", "posting " + id + "/"}
 	}
 }
 
@@ -365,9 +373,9 @@ func (m *tamperer) batchNames(row map[string]any) []string {
 	}
 	entries, ok := row["entries"].([]byte)
 	require.True(m.t, ok)
-	if parsed, err := trail.ParseEntries(entries); err == nil {
+	if parsed, err := proof.ParseEntries(entries); err == nil {
 		for _, e := range parsed {
-			m.others = append(m.others, e.ID.String(), fmt.Sprintf("price %d:", trail.ParsePriceID(e.ID)))
+			m.others = append(m.others, e.ID.String(), fmt.Sprintf("price %d:", proof.ParsePriceID(e.ID)))
 		}
 	}
 	for _, all := range []string{"prices", "subscriptions"} { // these have no ID
@@ -494,32 +502,15 @@ func (m *tamperer) raiseProceeds() {
 	m.move(money, 1)
 }
 
-// keyed is the digest of a notification as an entry has it: keyed, without the version.
-func (m *tamperer) keyed(digest []byte) []byte {
-	if m.key == nil {
-		var text string
-		require.NoError(m.t, m.tx.QueryRowContext(m.t.Context(), "SELECT value FROM properties WHERE name = 'messages_key'").Scan(&text))
-		key, err := hex.DecodeString(text)
-		require.NoError(m.t, err)
-		m.key = key
-	}
-	f, err := idempotency.ParseFingerprint(digest)
-	require.NoError(m.t, err)
-	keyed := idempotency.Keyer(m.key)(f)
-	return keyed.Bytes()[1:]
-}
-
 // hideNotification removes a notification and lets its entry in the trail lead to
 // another one, as if that one had come again.
 func (m *tamperer) hideNotification() {
 	rows := m.tables["notifications"].rows
 	hidden, other := pick(m, rows), pick(m, rows)
-	from, _ := hidden["digest"].([]byte)
-	to, _ := other["digest"].([]byte)
+	from, to := identityOf(hidden["identity"]), identityOf(other["identity"])
 	if m.ok = !bytes.Equal(from, to); !m.ok {
 		return
 	}
-	from, to = m.keyed(from), m.keyed(to)
 	for _, row := range m.tables["trail_batches"].rows {
 		if entries, _ := row["entries"].([]byte); bytes.Contains(entries, from) {
 			m.expect(m.tables["trail_batches"], row, nil)
@@ -528,4 +519,9 @@ func (m *tamperer) hideNotification() {
 	}
 	where, args := m.where(m.tables["notifications"], hidden)
 	m.exec("DELETE FROM notifications"+where, args...)
+}
+
+func identityOf(value any) []byte {
+	id := uuid.MustParse(idOf(value))
+	return id[:]
 }

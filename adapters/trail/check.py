@@ -140,8 +140,9 @@ def check(proof, vkey):
     return f"checkpoint of {origin} with {size} batches", verdict, leaf
 
 
-DECIMALS = {"sales.units": 6, "sales.settled_price": 8, "prices.price": 8}
-MINOR = {"sales.proceeds", "sales.control_total"}  # minor units of the currency, as stored
+DECIMALS = {"FundAmount": 6, "SettledPrice": 8, "Price": 8}
+# Minor units of the currency in the other member.
+MINOR = {"Proceeds": "ProceedsCurrencyCode", "Amount": "DestinationAccount.CurrencyCode"}
 
 
 def quoted(text):  # in one line, whatever a partner has sent
@@ -149,10 +150,10 @@ def quoted(text):  # in one line, whatever a partner has sent
         c if c.isprintable() and c not in '"\\' else "\\u{%x}" % ord(c) for c in text) + '"'
 
 
-def readable(name, value, row):
-    decimals = DECIMALS.get(name, 6 if name == "postings.quantity" and "currency_code" not in row else 0)
-    if name in MINOR or name == "postings.quantity" and not decimals:
-        return f"{quoted(value)} minor units of {quoted(row.get('currency_code', ''))}"
+def readable(name, value, group):
+    if name in MINOR:
+        return f"{quoted(value)} minor units of {quoted(group.get(MINOR[name], ''))}"
+    decimals = DECIMALS.get(name, 0)
     digits = value.lstrip("-")
     if decimals and digits.isdecimal():
         digits = digits.rjust(decimals + 1, "0")
@@ -161,29 +162,59 @@ def readable(name, value, row):
     return quoted(value)
 
 
+def groups_of(parts):  # a name with an empty value begins a group
+    name, members = "", []
+    for member in parts:
+        value = next(parts)
+        if value:
+            members.append((member, value))
+        else:
+            yield name, members
+            name, members = member, []
+    yield name, members
+
+
 def facts(leaf):
     parts = texts(leaf)
-    if next(parts) != "bankingapi leaf 1":
+    if next(parts) != "bankingapi leaf 2":
         raise ValueError("not a leaf")
     yield f"leaf: {quoted(next(parts))} {quoted(next(parts))}"
-    for table in parts:
-        row = {}
-        for column in parts:
-            if not column:
-                break
-            row[column] = next(parts)
-        for column, value in row.items():
-            name = table + "." + column
-            yield f"{name}: {readable(name.replace('refused_sales.', 'sales.'), value, row)}"
+    for name, members in groups_of(parts):
+        group = dict(members)
+        for member, value in members:
+            yield f"{name + '.' if name else ''}{member}: {readable(member, value, group)}"
+
+
+# The members of a proof, with their types. true is no number.
+MEMBERS = {"format": str, "leaf": str, "index": int, "leaves": int, "path": list, "record": str, "position": int,
+           "logPath": list, "checkpoint": str}
+
+
+def parse(line):
+    proof = json.loads(line, object_pairs_hook=once)
+    if type(proof) is not dict or set(proof) != set(MEMBERS):
+        raise ValueError("not the members of a proof")
+    for name, kind in MEMBERS.items():
+        if type(proof[name]) is not kind:
+            raise ValueError(f"{name} is of another type")
+    return proof
+
+
+def once(pairs):
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a member is there twice")
+    return dict(pairs)
 
 
 def main(file, vkey):
     verdicts = {}
     with open(file, encoding="utf-8") as lines:
         for line in lines:
-            found, verdict, leaf = check(json.loads(line), vkey)
+            found, verdict, leaf = check(parse(line), vkey)
             verdicts[verdict] = True
             print("in the " + found, *facts(leaf), sep="\n")
+    if not verdicts:
+        raise ValueError("the file has no proof")
     print(*verdicts, sep="\n")
 
 

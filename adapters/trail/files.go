@@ -13,7 +13,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	application "bankingapi/application/trail"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // LoadNotary reads the signing key from a file. If the file does not exist and create is true,
@@ -193,7 +193,7 @@ func (n *Notary) compare(c *backoffice.TrailCheck, name, content string) {
 }
 
 // Extends returns nil if the log in this state extends the newest checkpoint in the file.
-func (c *Checkpoints) Extends(state application.State, hashes trail.Hashes) error {
+func (c *Checkpoints) Extends(state application.State, hashes proof.Hashes) error {
 	newest, older, err := c.Newest()
 	if err != nil || newest == "" {
 		return err

@@ -15,7 +15,7 @@ import (
 	trailadapter "bankingapi/adapters/trail"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // fixedBank is a bank that is the same in every process of a fuzz run.
@@ -83,8 +83,8 @@ func FuzzFile(f *testing.F) {
 		if _, err := trailadapter.OpenCheckpoint(string(file), b.key); err == nil {
 			require.Contains(t, b.checkpoints, string(file), "a forgery holds")
 		}
-		if _, err := trail.Decode(file); err == nil {
-			require.Contains(t, string(file), trail.Format)
+		if _, err := proof.Decode(file); err == nil {
+			require.Contains(t, string(file), proof.Format)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func FuzzLog(f *testing.F) {
 	for i := range b.batches {
 		genuine[i] = b.batches[i].Record()
 	}
-	added := (&trail.Batch{ID: operation.ID{3}, Entries: b.batches[0].Entries}).Record()
+	added := (&proof.Batch{ID: operation.ID{3}, Entries: b.batches[0].Entries}).Record()
 	next, err := b.notary.Append(application.State{Size: size, Checkpoint: b.checkpoints[size-1]}, [][]byte{added}, b.stored)
 	require.NoError(f, err)
 	for how := range byte(6) {
@@ -191,8 +191,8 @@ func FuzzLog(f *testing.F) {
 		hashes := slices.Clone(b.hashes)
 		hashes[int(other)%len(hashes)][i] ^= change
 		signed, err := b.notary.Append(application.State{Size: size, Checkpoint: b.checkpoints[size-1]}, [][]byte{added},
-			func(indexes []int64) ([]trail.Hash, error) {
-				found := make([]trail.Hash, len(indexes))
+			func(indexes []int64) ([]proof.Hash, error) {
+				found := make([]proof.Hash, len(indexes))
 				for n, index := range indexes {
 					found[n] = hashes[index]
 				}

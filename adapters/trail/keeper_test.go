@@ -14,7 +14,7 @@ import (
 	application "bankingapi/application/trail"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // sharedLog is a log of several services.
@@ -22,14 +22,14 @@ type sharedLog struct {
 	application.Log
 	application.Origin
 	state   application.State
-	hashes  []trail.Hash
+	hashes  []proof.Hash
 	waiting int // batches that are not sealed yet
 	err     error
 }
 
 func (l *sharedLog) State(context.Context) (application.State, error) { return l.state, nil }
 
-func (l *sharedLog) IsOf(context.Context, *trail.Keys) (bool, error) { return true, nil }
+func (l *sharedLog) IsOf(context.Context, *proof.Keys) (bool, error) { return true, nil }
 
 func (l *sharedLog) Adopt(context.Context) (int64, error) { return 0, nil }
 
@@ -44,7 +44,7 @@ func (l *sharedLog) Seal(_ context.Context, _ int, mark bool, seal application.S
 	if len(records) == 0 {
 		return application.Round{}, nil
 	}
-	added, err := seal(l.state, records, func(indexes []int64) (found []trail.Hash, err error) {
+	added, err := seal(l.state, records, func(indexes []int64) (found []proof.Hash, err error) {
 		for _, at := range indexes {
 			found = append(found, l.hashes[at])
 		}
@@ -58,9 +58,9 @@ func (l *sharedLog) Seal(_ context.Context, _ int, mark bool, seal application.S
 // follower notes the states that the writer of a service follows.
 type follower struct{ sizes []int64 }
 
-func (f *follower) Use(*trail.Keys, func() operation.ID) {}
+func (f *follower) Use(*proof.Keys, func() operation.ID) {}
 
-func (f *follower) Follow(base trail.Base) { f.sizes = append(f.sizes, base.Size) }
+func (f *follower) Follow(base proof.Base) { f.sizes = append(f.sizes, base.Size) }
 
 // newKeepers returns services with one key on one log.
 func newKeepers(t *testing.T, l *sharedLog) func() (*trailadapter.Keeper, *follower) {

@@ -12,7 +12,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -20,14 +19,14 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	application "bankingapi/application/trail"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // Checkpoint is a state of the log: its size in batches, and the root of its tree.
 type Checkpoint struct {
 	// Origin names the log.
 	Origin string
-	trail.Base
+	proof.Base
 }
 
 // text returns the form that is signed (C2SP tlog-checkpoint).
@@ -92,7 +91,7 @@ func verifyingKey(signing string) (string, error) {
 func (n *Notary) VerifyingKey() string { return n.verifying }
 
 // Keys returns the keys that are used to write leaves.
-func (n *Notary) Keys() *trail.Keys { return trail.NewKeys(n.secret) }
+func (n *Notary) Keys() *proof.Keys { return proof.NewKeys(n.secret) }
 
 func (n *Notary) sign(text string) (string, error) {
 	signed, err := note.Sign(&note.Note{Text: text}, n.signer)
@@ -101,8 +100,8 @@ func (n *Notary) sign(text string) (string, error) {
 
 // Append appends records to a log in this state. It returns an error unless this notary has
 // signed the state, or if the hashes do not belong to the state.
-func (n *Notary) Append(state application.State, records [][]byte, hashes trail.Hashes) (sealed application.Sealed, err error) {
-	tree, err := trail.LoadTree(state.Size, hashes)
+func (n *Notary) Append(state application.State, records [][]byte, hashes proof.Hashes) (sealed application.Sealed, err error) {
+	tree, err := proof.LoadTree(state.Size, hashes)
 	if err != nil {
 		return sealed, err
 	}
@@ -111,30 +110,22 @@ func (n *Notary) Append(state application.State, records [][]byte, hashes trail.
 		if err != nil {
 			return sealed, fmt.Errorf("the log is not one of the key in trail.key_file: %w", err)
 		}
-		if signed != (trail.Base{Size: state.Size, Root: tree.Root()}) {
+		if signed != (proof.Base{Size: state.Size, Root: tree.Root()}) {
 			return sealed, application.Flaw("the log does not match its checkpoint: it was changed. Run `bankingapi verify`")
 		}
 	}
-	sealed.First = trail.StoredHashes(state.Size)
+	sealed.First = proof.StoredHashes(state.Size)
 	for _, record := range records {
 		sealed.Hashes = append(sealed.Hashes, tree.Append(record)...)
 	}
-	sealed.Checkpoint, err = n.sign((&Checkpoint{n.signer.Name(), trail.Base{Size: tree.Size(), Root: tree.Root()}}).text())
+	sealed.Checkpoint, err = n.sign((&Checkpoint{n.signer.Name(), proof.Base{Size: tree.Size(), Root: tree.Root()}}).text())
 	return sealed, err
 }
 
 // Open returns the content of a checkpoint that this notary has signed.
-func (n *Notary) Open(checkpoint string) (trail.Base, error) {
+func (n *Notary) Open(checkpoint string) (proof.Base, error) {
 	c, err := OpenCheckpoint(checkpoint, n.verifying)
 	return c.Base, err
-}
-
-// isOthers reports whether a checkpoint has the signature of another key. It is false for a text
-// that is no checkpoint.
-func (n *Notary) isOthers(checkpoint string) bool {
-	_, err := note.Open([]byte(checkpoint), note.VerifierList())
-	unverified, ok := errors.AsType[*note.UnverifiedNoteError](err)
-	return ok && !slices.ContainsFunc(unverified.Note.UnverifiedSigs, func(s note.Signature) bool { return s.Hash == n.signer.KeyHash() })
 }
 
 // OpenCheckpoint verifies the signature of a checkpoint and returns it.

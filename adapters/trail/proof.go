@@ -2,7 +2,6 @@ package trail
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -18,7 +17,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // ProofFormat is the first member of a proof.
@@ -35,12 +34,12 @@ type Proof struct {
 	// Path leads from the leaf to the root of the batch.
 	Index  int64        `json:"index"`
 	Leaves int64        `json:"leaves"`
-	Path   []trail.Hash `json:"path"`
+	Path   []proof.Hash `json:"path"`
 	// Record is the batch in the log, and Position its position. LogPath leads from the batch
 	// to the root of the checkpoint.
 	Record   []byte       `json:"record"`
 	Position int64        `json:"position"`
-	LogPath  []trail.Hash `json:"logPath"`
+	LogPath  []proof.Hash `json:"logPath"`
 	// Checkpoint is a signed note.
 	Checkpoint string `json:"checkpoint"`
 }
@@ -72,10 +71,10 @@ func ParseProof(file []byte) (*Proof, error) {
 
 // Check verifies a proof with the verifying key. It returns the content of the leaf and the
 // checkpoint whose log has the leaf.
-func (p *Proof) Check(verifyingKey string) (trail.Decoded, Checkpoint, error) {
+func (p *Proof) Check(verifyingKey string) (proof.Decoded, Checkpoint, error) {
 	checkpoint, err := OpenCheckpoint(p.Checkpoint, verifyingKey)
 	if err != nil {
-		return trail.Decoded{}, checkpoint, err
+		return proof.Decoded{}, checkpoint, err
 	}
 	leaf, err := p.checkBatch()
 	if err != nil {
@@ -89,12 +88,12 @@ func (p *Proof) Check(verifyingKey string) (trail.Decoded, Checkpoint, error) {
 }
 
 // checkBatch verifies that the leaf is in the batch of Record.
-func (p *Proof) checkBatch() (trail.Decoded, error) {
-	leaf, err := trail.Decode(p.Leaf)
+func (p *Proof) checkBatch() (proof.Decoded, error) {
+	leaf, err := proof.Decode(p.Leaf)
 	if err != nil {
 		return leaf, err
 	}
-	root, leaves, err := trail.ParseRecord(p.Record)
+	root, leaves, err := proof.ParseRecord(p.Record)
 	if err != nil {
 		return leaf, err
 	}
@@ -141,13 +140,13 @@ func (n *Notary) Receipt(l *application.Leaf) (p *Proof, err error) {
 }
 
 // CheckReceipt verifies a receipt with the verifying key.
-func (p *Proof) CheckReceipt(verifyingKey string) (trail.Decoded, error) {
+func (p *Proof) CheckReceipt(verifyingKey string) (proof.Decoded, error) {
 	text, name, err := open(p.Checkpoint, verifyingKey)
 	if err != nil {
-		return trail.Decoded{}, err
+		return proof.Decoded{}, err
 	}
 	if p.Position != -1 || text != receiptText(name, p.Record) {
-		return trail.Decoded{}, errors.New("the signature is of another receipt")
+		return proof.Decoded{}, errors.New("the signature is of another receipt")
 	}
 	return p.checkBatch()
 }
@@ -220,7 +219,7 @@ func checkProof(line []byte, verifyingKey string) (facts []string, verdict strin
 	if err != nil {
 		return nil, "", err
 	}
-	var leaf trail.Decoded
+	var leaf proof.Decoded
 	fact := "receipt: signed before a checkpoint; a later checkpoint must have it"
 	if p.Position < 0 {
 		leaf, err = p.CheckReceipt(verifyingKey)
@@ -236,42 +235,46 @@ func checkProof(line []byte, verifyingKey string) (facts []string, verdict strin
 		return nil, "", err
 	}
 	facts = append(facts, fact, "leaf: "+leaf.Kind+" "+leaf.ID.String())
-	for _, row := range leaf.Rows {
-		for _, f := range row.Fields {
-			facts = append(facts, fmt.Sprintf("%s.%s: %q", row.Table, f.Column, readable(&row, f)))
+	for i := range leaf.Groups {
+		g := &leaf.Groups[i]
+		for _, m := range g.Members {
+			name := strings.TrimPrefix(g.Name+"."+m.Name, ".")
+			facts = append(facts, fmt.Sprintf("%s: %q", name, readable(g, m)))
 		}
 	}
 	return facts, verdict, nil
 }
 
-// readable formats the value of a field for people. It does not change a value that the service
-// never writes.
-func readable(row *trail.Row, f trail.Field) string {
-	n, err := strconv.ParseInt(f.Value, 10, 64)
+// readable formats the value of a member for people. It does not change a value that the
+// service never writes.
+func readable(g *proof.Group, m proof.Member) string {
+	n, err := strconv.ParseInt(m.Value, 10, 64)
 	if err != nil {
-		return f.Value
+		return m.Value
 	}
-	currency, isMoney := money.ParseCurrency(row.Value("currency_code"))
-	switch strings.TrimPrefix(row.Table, "refused_") + "." + f.Column { // refused_sales like sales
-	case "postings.quantity", "sales.proceeds", "sales.control_total":
-		if isMoney {
-			return money.New(n, currency).String()
-		}
-		if row.Table == "postings" {
-			return fund.Units(n).String()
-		}
-	case "sales.units":
+	switch m.Name {
+	case "Amount":
+		return amount(n, m.Value, g.Value("DestinationAccount.CurrencyCode"))
+	case "Proceeds":
+		return amount(n, m.Value, g.Value("ProceedsCurrencyCode"))
+	case "FundAmount":
 		return fund.Units(n).String()
-	case "sales.settled_price", "prices.price":
+	case "SettledPrice", "Price":
 		return fund.UnitPrice(n).String()
-	case "operations.operation", "refusals.operation":
-		return cmp.Or(operation.Name(n).String(), f.Value) //nolint:gosec // another number has no name
-	case "sales.state", "operations.state":
+	case "State":
 		for _, state := range []operation.State{operation.Recorded, operation.Completed, operation.Failed} {
 			if int64(state) == n {
 				return state.String()
 			}
 		}
 	}
-	return f.Value
+	return m.Value
+}
+
+func amount(minor int64, text, code string) string {
+	currency, ok := money.ParseCurrency(code)
+	if !ok {
+		return text
+	}
+	return money.New(minor, currency).String()
 }

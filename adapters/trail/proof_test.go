@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,16 +14,19 @@ import (
 
 	trailadapter "bankingapi/adapters/trail"
 	application "bankingapi/application/trail"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // bank is a log with batches of 1, 2, 3 and more leaves.
 type bank struct {
 	notary      *trailadapter.Notary
 	key         string
-	hashes      []trail.Hash
-	batches     []trail.Batch
+	hashes      []proof.Hash
+	batches     []proof.Batch
 	contents    [][][]byte
 	checkpoints []string
 }
@@ -35,8 +40,8 @@ func (b *bank) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 }
 
 // stored reads hashes as a storage does.
-func (b *bank) stored(indexes []int64) ([]trail.Hash, error) {
-	found := make([]trail.Hash, len(indexes))
+func (b *bank) stored(indexes []int64) ([]proof.Hash, error) {
+	found := make([]proof.Hash, len(indexes))
 	for i, at := range indexes {
 		found[i] = b.hashes[at]
 	}
@@ -57,15 +62,13 @@ func newBankWith(t testing.TB, signing string, batches int) *bank {
 	b := &bank{notary: notary, key: notary.VerifyingKey()}
 	var state application.State
 	for i := range batches {
-		batch := trail.Batch{ID: operation.ID{1, byte(i)}}
+		batch := proof.Batch{ID: operation.ID{1, byte(i)}}
 		var contents [][]byte
 		for k := range i + 1 {
-			leaf := trail.NewLeaf(nil, trail.Decided, operation.ID{2, byte(i), byte(k)})
-			leaf.BeginRow("sales")
-			leaf.Int("units", int64(k))
-			leaf.EndRow()
-			batch.Entries = append(batch.Entries, trail.Entry{Kind: trail.Decided, ID: operation.ID{2, byte(i), byte(k)}, Leaf: leaf.Hash()})
-			contents = append(contents, leaf.Content())
+			act := &audit.Act{ID: operation.ID{2, byte(i), byte(k)}, Details: strconv.Itoa(k)}
+			l := proof.OfAct(act.ID, act, nil, nil)
+			batch.Entries = append(batch.Entries, l.Entry())
+			contents = append(contents, l.Leaf.Content())
 		}
 		added, err := notary.Append(state, [][]byte{batch.Record()}, b.stored)
 		require.NoError(t, err)
@@ -100,7 +103,7 @@ func TestEveryLeafIsProved(t *testing.T) {
 			leaf, checkpoint, err := b.prove(t, position, index).Check(b.key)
 			require.NoError(t, err)
 			require.Equal(t, entry.ID, leaf.ID)
-			require.Equal(t, "decided", leaf.Kind)
+			require.Equal(t, "act", leaf.Kind)
 			require.Equal(t, int64(9), checkpoint.Size)
 			receipt, err := b.notary.Receipt(b.leaf(position, index))
 			require.NoError(t, err)
@@ -219,15 +222,15 @@ func TestLogsShareAFileOfCheckpoints(t *testing.T) {
 // refusal is a leaf of a refused sale of 1.5 units whose caller expected 12.50 TRY.
 func (b *bank) refusal(t testing.TB) []byte {
 	t.Helper()
-	leaf := trail.NewLeaf(nil, trail.Decided, operation.ID{3})
-	leaf.BeginRow("refused_sales")
-	leaf.Int("units", 1_500_000)
-	leaf.Text("currency_code", "TRY")
-	leaf.Int("control_total", 1250)
-	leaf.Int("state", int64(operation.Failed))
-	leaf.EndRow()
-	entries := []trail.Entry{{Kind: trail.Decided, ID: operation.ID{3}, Leaf: leaf.Hash()}}
-	p, err := b.notary.Receipt(&application.Leaf{Content: leaf.Content(), Batch: trail.Batch{ID: operation.ID{4}, Entries: entries}})
+	lira, _ := money.ParseCurrency("TRY")
+	terms := fund.Terms{Units: 1_500_000, ControlTotal: 1250, Account: fund.AccountKey{Currency: lira}}
+	refused := proof.Stored{
+		Envelope: operation.Envelope{ID: operation.ID{3}}, Operation: operation.BuyFundFromCustomer, State: operation.Failed,
+		Sales: []fund.SaleEntry{{Terms: terms, State: operation.Failed}},
+	}
+	l := proof.Leaves(proof.NewKeys(nil), &refused)[0]
+	batch := proof.Batch{ID: operation.ID{4}, Entries: []proof.Entry{l.Entry()}}
+	p, err := b.notary.Receipt(&application.Leaf{Content: l.Leaf.Content(), Batch: batch})
 	require.NoError(t, err)
 	file, err := p.Marshal()
 	require.NoError(t, err)
@@ -240,8 +243,8 @@ func TestARefusedSaleIsReadable(t *testing.T) {
 	b := newBank(t, 1)
 	facts, err := trailadapter.CheckFile(b.refusal(t), b.key)
 	require.NoError(t, err)
-	for _, fact := range []string{`units: "1.5"`, `control_total: "12.50"`, `state: "failed"`} {
-		require.Contains(t, facts, "refused_sales."+fact)
+	for _, fact := range []string{`FundAmount: "1.5"`, `Amount: "12.50"`, `State: "failed"`} {
+		require.Contains(t, facts, "Sale."+fact)
 	}
 }
 
@@ -269,7 +272,7 @@ func TestTheOtherChecker(t *testing.T) {
 		require.NoError(t, err)
 		out, err := check(file, b.key)
 		require.NoError(t, err, out)
-		require.Contains(t, out, "decided")
+		require.Contains(t, out, `leaf: "act"`)
 		forged := *p
 		forged.Leaf = append([]byte(nil), p.Leaf...)
 		forged.Leaf[len(forged.Leaf)-3] ^= 1
@@ -286,6 +289,23 @@ func TestTheOtherChecker(t *testing.T) {
 	require.Error(t, err)
 	out, err := check(b.refusal(t), b.key)
 	require.NoError(t, err, out)
-	require.Contains(t, out, "refused_sales.units: \"1.5\"\n")
-	require.Contains(t, out, "refused_sales.control_total: \"1250\" minor units of \"TRY\"\n")
+	require.Contains(t, out, "Sale.FundAmount: \"1.5\"\n")
+	require.Contains(t, out, "Sale.Amount: \"1250\" minor units of \"TRY\"\n")
+
+	// Both refuse what is not exactly a proof.
+	for name, other := range map[string]string{
+		"an empty file":      "",
+		"a member more":      strings.Replace(string(file), `{"`, `{"more":1,"`, 1),
+		"a member twice":     strings.Replace(string(file), `{"`, `{"index":4,"`, 1),
+		"true is no number":  regexp.MustCompile(`"index":\d+`).ReplaceAllString(string(file), `"index":true`),
+		"a list":             "[]\n",
+		"one proof and more": string(file) + "{}\n",
+	} {
+		out, err := check([]byte(other), b.key)
+		require.Error(t, err, name)
+		require.Contains(t, out, "does not hold", name)
+		require.NotContains(t, out, "Traceback", name)
+		_, err = trailadapter.CheckFile([]byte(other), b.key)
+		require.Error(t, err, name)
+	}
 }

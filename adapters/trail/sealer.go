@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	application "bankingapi/application/trail"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // kept is a trail that is kept with a key, or the reason why no trail is kept. It seals the
@@ -54,7 +54,7 @@ func (k *kept) seal(ctx context.Context, mark bool) error {
 	}
 	for {
 		var added application.Sealed
-		round, err := k.ports.Log.Seal(ctx, atOnce, mark && !k.marked, func(state application.State, records [][]byte, hashes trail.Hashes) (application.Sealed, error) {
+		round, err := k.ports.Log.Seal(ctx, atOnce, mark && !k.marked, func(state application.State, records [][]byte, hashes proof.Hashes) (application.Sealed, error) {
 			err := k.checkpoints.Extends(state, hashes)
 			if err == nil {
 				added, err = k.notary.Append(state, records, hashes)
@@ -105,8 +105,8 @@ func (k *kept) begin(ctx context.Context) error {
 }
 
 // hashes reads stored hashes of the log.
-func (k *kept) hashes(ctx context.Context) trail.Hashes {
-	return func(indexes []int64) ([]trail.Hash, error) { return k.ports.Log.Hashes(ctx, indexes) }
+func (k *kept) hashes(ctx context.Context) proof.Hashes {
+	return func(indexes []int64) ([]proof.Hash, error) { return k.ports.Log.Hashes(ctx, indexes) }
 }
 
 // follow tells the writer the current state of the log. Other replicas seal the log too.

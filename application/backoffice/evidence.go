@@ -8,7 +8,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // Evidence reads everything that Verify checks.
@@ -37,7 +37,7 @@ type Witness struct {
 
 	// Keys are the keys with which the leaves of the trail were written. They are nil if Verify
 	// does not check the trail. A storage without a trail ignores them.
-	Keys *trail.Keys
+	Keys *proof.Keys
 	// Batch receives each batch of the log, in the order of the log.
 	Batch func(*BatchRow) error
 	// Head receives the newest state of the log, after everything else.
@@ -86,10 +86,10 @@ type BatchRow struct {
 	IsGenuine bool
 	// Base is the state of the log that its writer had seen. It is nil if an earlier version
 	// made the batch, or if batches before this batch are missing.
-	Base *trail.Base
+	Base *proof.Base
 	// Hashes are the hashes that the log stores for the record. A missing hash is zero. Hashes
 	// is nil if batches before this batch are missing.
-	Hashes []trail.Hash
+	Hashes []proof.Hash
 }
 
 // String names the batch in findings.

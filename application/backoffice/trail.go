@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // TrailCheck is what Verify needs to check the trail.
@@ -14,9 +14,9 @@ type TrailCheck struct {
 	TrailProof
 	// Keys are the keys with which the leaves were written. If Keys is nil, the trail is not
 	// compared, and Reason says why.
-	Keys *trail.Keys
+	Keys *proof.Keys
 	// Open verifies the signature of a checkpoint and returns what it says.
-	Open func(checkpoint string) (trail.Base, error)
+	Open func(checkpoint string) (proof.Base, error)
 	// Earlier are files with checkpoints, which the log must extend.
 	Earlier []Earlier
 	// IsProblem says that the trail cannot be checked. Reason says why.
@@ -29,7 +29,7 @@ type TrailCheck struct {
 type Earlier struct {
 	// Name names the file.
 	Name        string
-	Checkpoints []trail.Base
+	Checkpoints []proof.Base
 	// Problem says why no checkpoint of the file can be used. It is empty if one can be.
 	Problem string
 }
@@ -67,11 +67,11 @@ var (
 type trailRun struct {
 	*verification
 	check *TrailCheck
-	tree  trail.Tree
+	tree  proof.Tree
 	// newest are the roots at the newest sizes of the tree.
-	newest []trail.Hash
+	newest []proof.Hash
 	// roots are the roots of the log at the sizes of checkpoints.
-	roots map[int64]trail.Hash
+	roots map[int64]proof.Hash
 	// other are the stored hashes that differ.
 	other []otherHash
 }
@@ -96,10 +96,10 @@ func (c *TrailCheck) witness(v *verification, w *Witness) {
 		v.found(trailKey, c.Reason)
 		return
 	}
-	run := &trailRun{verification: v, check: c, roots: make(map[int64]trail.Hash)}
+	run := &trailRun{verification: v, check: c, roots: make(map[int64]proof.Hash)}
 	for _, file := range c.Earlier {
 		for _, c := range file.Checkpoints {
-			run.roots[c.Size] = trail.Hash{}
+			run.roots[c.Size] = proof.Hash{}
 		}
 	}
 	run.keep()
@@ -107,7 +107,7 @@ func (c *TrailCheck) witness(v *verification, w *Witness) {
 }
 
 // state describes a state of the log in words.
-func state(of trail.Base) string { return fmt.Sprintf("size %d and root %s", of.Size, of.Root) }
+func state(of proof.Base) string { return fmt.Sprintf("size %d and root %s", of.Size, of.Root) }
 
 // keep stores the root of the tree if a checkpoint has the size of the tree.
 func (r *trailRun) keep() {
@@ -125,7 +125,7 @@ func (r *trailRun) batch(b *BatchRow) error {
 		r.found(trailBatch, b.String()+": it was not made by this service")
 	}
 	if len(r.newest) < mostRoots {
-		r.newest = append(r.newest, trail.Hash{})
+		r.newest = append(r.newest, proof.Hash{})
 	}
 	r.newest[size%mostRoots] = r.tree.Root()
 	if b.Base != nil && len(r.other) == 0 && !r.has(b.Base) { // a changed batch also changes the roots
@@ -135,7 +135,7 @@ func (r *trailRun) batch(b *BatchRow) error {
 		if b.Hashes == nil || i < len(b.Hashes) && b.Hashes[i] == hash || len(r.other) == mostOther {
 			continue
 		}
-		o := otherHash{index: trail.StoredHashes(size) + int64(i)}
+		o := otherHash{index: proof.StoredHashes(size) + int64(i)}
 		if i == 0 {
 			o.batch = b.String()
 		}
@@ -147,7 +147,7 @@ func (r *trailRun) batch(b *BatchRow) error {
 }
 
 // has reports whether the log was in that state.
-func (r *trailRun) has(base *trail.Base) bool {
+func (r *trailRun) has(base *proof.Base) bool {
 	return base.Size >= 0 && base.Size <= r.tree.Size() && base.Size > r.tree.Size()-mostRoots && r.newest[base.Size%mostRoots] == base.Root
 }
 
@@ -176,7 +176,7 @@ func (r *trailRun) head(h *HeadRow) error {
 		r.proof.Trail.Reason = "Its log has not begun. The service begins it, and so does 'trail checkpoint'."
 	}
 	for _, file := range r.check.Earlier {
-		flaws, newest := 0, trail.Base{}
+		flaws, newest := 0, proof.Base{}
 		flaw := func(text string) {
 			flaws++
 			r.found(trailExtends, text)

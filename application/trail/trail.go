@@ -5,10 +5,9 @@ package trail
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // Ports are what a storage with a trail has. All are safe for concurrent use. An
@@ -27,9 +26,9 @@ var None = new(Ports)
 type Writer interface {
 	// Use makes every later transaction write the leaves of what it writes. newID makes the IDs
 	// of batches. They grow, and are larger than those of the operations in the batch.
-	Use(keys *trail.Keys, newID func() operation.ID)
+	Use(keys *proof.Keys, newID func() operation.ID)
 	// Follow gives the state of the log that the MACs of later batches name.
-	Follow(base trail.Base)
+	Follow(base proof.Base)
 }
 
 // Origin begins logs.
@@ -53,10 +52,10 @@ type Log interface {
 	// copy of the book has a log of its own after it.
 	Seal(ctx context.Context, limit int, mark bool, seal Seal) (Round, error)
 	// Hashes reads stored hashes.
-	Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error)
+	Hashes(ctx context.Context, indexes []int64) ([]proof.Hash, error)
 	// IsOf reports whether a service with these keys made one of the oldest batches, or
 	// whether there are no batches. keys may be nil: then it reports whether there are none.
-	IsOf(ctx context.Context, keys *trail.Keys) (bool, error)
+	IsOf(ctx context.Context, keys *proof.Keys) (bool, error)
 }
 
 // Round says what Log.Seal did.
@@ -73,30 +72,27 @@ type State struct {
 }
 
 // Seal appends records to a log in this state.
-type Seal func(state State, records [][]byte, hashes trail.Hashes) (Sealed, error)
+type Seal func(state State, records [][]byte, hashes proof.Hashes) (Sealed, error)
 
 // Sealed is what Seal adds: the stored hashes from First on, and the next checkpoint.
 type Sealed struct {
 	First      int64
-	Hashes     []trail.Hash
+	Hashes     []proof.Hash
 	Checkpoint string
 }
 
 // Finder finds leaves.
 type Finder interface {
-	// Leaf finds the newest leaf of an operation, or of an act, in the batches that a
-	// service with the keys of Use has made for this log. The error is ErrNotFound
-	// if there is none, and ErrErased if its content was erased.
-	Leaf(ctx context.Context, id operation.ID) (Leaf, error)
-	// Reversal finds the leaf that says that an operation was reversed, in the same
-	// batches. The error is ErrNotFound if there is none.
-	Reversal(ctx context.Context, id operation.ID) (Leaf, error)
+	// Leaves finds the leaves of an operation or an act, in the batches that a service with the
+	// keys of Use has made for this log: first the one with which the operation was answered,
+	// then those of its end and its reversal. The error is ErrNotFound if there is none.
+	Leaves(ctx context.Context, id operation.ID) ([]Leaf, error)
 }
 
 // Leaf is a leaf in its batch.
 type Leaf struct {
 	Content    []byte
-	Batch      trail.Batch
+	Batch      proof.Batch
 	Index      int
 	BatchIndex int64 // of the batch in the log; -1 if it is not sealed yet
 }
@@ -109,6 +105,3 @@ func (f Flaw) Error() string { return string(f) }
 // ErrNotFound is the error of Finder for an operation without a leaf, or with
 // rows that are not those of its leaf.
 var ErrNotFound = errors.New("the trail has no leaf of this operation")
-
-// ErrErased is the error of Finder for a notification whose personal data were erased.
-var ErrErased = fmt.Errorf("%w any more: the personal data of its messages were erased. A proof that was made before still holds, and verify checks that the leaf is in the log", ErrNotFound)

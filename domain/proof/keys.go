@@ -42,6 +42,8 @@ type Provenance struct {
 	Base Base
 	// IsAdopted says that the service took over rows that were there before.
 	IsAdopted bool
+	// ByAct says that a person ordered this. The batch has the act.
+	ByAct bool
 }
 
 // Base is a state of the log: the number of its batches, and the root of its tree.
@@ -55,6 +57,7 @@ type Base struct {
 const (
 	baseSize = 1 + 8 + sha256.Size
 	adopted  = 1
+	byAct    = 2
 )
 
 // MAC returns the message authentication code of a batch. It covers the record, which depends
@@ -63,6 +66,9 @@ func (k *Keys) MAC(record, entries []byte, p Provenance) []byte {
 	mac := make([]byte, 1, baseSize+sha256.Size)
 	if p.IsAdopted {
 		mac[0] |= adopted
+	}
+	if p.ByAct {
+		mac[0] |= byAct
 	}
 	mac = binary.BigEndian.AppendUint64(mac, uint64(p.Base.Size)) //nolint:gosec // a size is not negative
 	mac = append(mac, p.Base.Root[:]...)
@@ -76,7 +82,7 @@ func (k *Keys) OpenMAC(record, entries, mac []byte) (p Provenance, ok bool) {
 		return p, false
 	}
 	base := mac[:baseSize]
-	p.IsAdopted = base[0]&adopted != 0
+	p.IsAdopted, p.ByAct = base[0]&adopted != 0, base[0]&byAct != 0
 	p.Base.Size = int64(binary.BigEndian.Uint64(base[1:])) //nolint:gosec // MAC wrote the size
 	copy(p.Base.Root[:], base[1+8:])
 	return p, hmac.Equal(keyedHash(k.batches, nil, base, record, entries), mac[baseSize:])

@@ -25,8 +25,7 @@ func (n *Named) Entry() Entry { return Entry{Kind: n.Kind, ID: n.ID, Leaf: n.Lea
 
 // Leaves returns the leaves that a stored operation must have. A sale has one leaf as it was
 // answered, one for its end if it was recorded first, and one for its reversal. A push has one
-// leaf. The leaf of a push with erased data cannot be made again: the hash in Erased stands for
-// it. See Of.
+// leaf.
 func Leaves(keys *Keys, o *Stored) []Named {
 	if o.Operation == operation.AddPushNotificationResponse {
 		return []Named{{Push, o.ID, pushLeaf(nil, keys, o)}}
@@ -48,9 +47,6 @@ func Of(keys *Keys, o *Stored) []Entry {
 		e := l.Entry()
 		if e.Kind == Push {
 			e.Identities = o.Identities
-			if o.Erased != (Hash{}) {
-				e.Leaf = o.Erased
-			}
 		}
 		entries = append(entries, e)
 	}
@@ -238,7 +234,7 @@ func reversalLeaf(buffer []byte, o *Stored) Leaf {
 func pushLeaf(buffer []byte, keys *Keys, o *Stored) Leaf {
 	l := newLeaf(buffer, Push, o.ID)
 	l.envelope(&o.Envelope, &o.Fingerprint)
-	l.bytes("ChannelSessionIdHash", keys.text(o.Header.ChannelSessionID))
+	l.bytes("ChannelSessionIdHash", slices.Concat(keys.text(o.Header.ChannelSessionID), o.SessionHash))
 	l.number("State", int64(o.State))
 	for i := range o.Identities {
 		l.bytes("Message", o.Identities[i][:])

@@ -263,12 +263,23 @@ func TestEveryMemberOfAStoredOperationIsInALeaf(t *testing.T) {
 		"fingerprint":  func(o *proof.Stored) { o.Fingerprint = fingerprintOf("x") },
 		"state":        func(o *proof.Stored) { o.State = operation.Failed },
 		"identities":   func(o *proof.Stored) { o.Identities[0], o.Identities[1] = o.Identities[1], o.Identities[0] },
-		"erased":       func(o *proof.Stored) { o.Erased = proof.Hash{1} },
+		"erased":       func(o *proof.Stored) { o.SessionHash = []byte{1} },
 	} {
 		o := pushed()
 		alter(o)
 		require.NotEqual(t, before, proof.Of(keys, o), name)
 	}
+}
+
+// A leaf of a push is the same after its personal data was erased.
+func TestAnErasureKeepsTheLeaf(t *testing.T) {
+	t.Parallel()
+	o := pushed()
+	before := proof.Of(keys, o)
+	o.SessionHash, o.Header.ChannelSessionID = proof.SessionHash(keys, o.Header.ChannelSessionID), ""
+	require.Equal(t, before, proof.Of(keys, o))
+	o.Header.ChannelSessionID = "a text that somebody added"
+	require.NotEqual(t, before, proof.Of(keys, o))
 }
 
 // fieldsOf visits every field that is not a struct, and returns their number.

@@ -34,9 +34,9 @@ type Stored struct {
 	// Identities are the identities of all messages of the request, in its order. A storage
 	// keeps only Messages: the log has the identities of the others.
 	Identities []push.Identity
-	// Erased is the hash of the leaf that a push had before personal data was erased. It is
-	// zero otherwise.
-	Erased Hash
+	// SessionHash replaces the ChannelSessionId of a push after personal data was erased. See
+	// SessionHash. It is empty otherwise.
+	SessionHash []byte
 }
 
 // isRecordedFirst reports whether the operation was answered with Recorded.
@@ -44,3 +44,27 @@ func (o *Stored) isRecordedFirst() bool { return !o.DueOn.IsNone() }
 
 // HasEnded reports whether a recorded operation was settled or cancelled.
 func (o *Stored) HasEnded() bool { return o.isRecordedFirst() && o.State != operation.Recorded }
+
+// IdentitiesOf returns the identities of stored messages, each at its index. The identity of a
+// message that another operation has stored is not known then: it is zero. Only an adoption
+// writes such an entry.
+func IdentitiesOf(messages []push.Entry) (identities []push.Identity) {
+	for i := range messages {
+		m := &messages[i]
+		if m.Index < 0 || m.Index >= maxMessages {
+			continue // changed by hand
+		}
+		for len(identities) <= m.Index {
+			identities = append(identities, push.Identity{})
+		}
+		identities[m.Index] = m.Identity
+	}
+	return identities
+}
+
+// maxMessages exceeds the number of messages of any request.
+const maxMessages = 1 << 20
+
+// SessionHash returns the keyed hash of the ChannelSessionId that is in the leaf of a push. An
+// erasure keeps it instead of the text.
+func SessionHash(keys *Keys, channelSessionID string) []byte { return keys.text(channelSessionID) }

@@ -16,9 +16,9 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/proof"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
-	"bankingapi/domain/trail"
 )
 
 // TrailUnderTest is an implementation of the ports of package application/trail,
@@ -58,7 +58,7 @@ type trails struct {
 	subscriptions subscriptions.Repository
 }
 
-var trailKeys = trail.NewKeys([]byte("the secret of a test"))
+var trailKeys = proof.NewKeys([]byte("the secret of a test"))
 
 // record starts the trail of a book that is older.
 func (k trails) record() {
@@ -73,24 +73,27 @@ func (k trails) begin() {
 	k.trail.Writer.Use(trailKeys, func() operation.ID { return id(int(next.Add(1))) })
 }
 
-// leaf returns the leaf of an ID, which must be of one of the kinds.
-func (k trails) leaf(of operation.ID, kinds ...trail.Kind) application.Leaf {
+// leaf returns the newest leaf of an ID. There must be leaves of these kinds.
+func (k trails) leaf(of operation.ID, kinds ...proof.Kind) application.Leaf {
 	k.t.Helper()
-	found, err := k.trail.Finder.Leaf(k.t.Context(), of)
+	found, err := k.trail.Finder.Leaves(k.t.Context(), of)
 	require.NoError(k.t, err)
-	decoded, err := trail.Decode(found.Content)
-	require.NoError(k.t, err)
-	require.Equal(k.t, of, decoded.ID)
-	require.Contains(k.t, these(kinds, trail.Kind.String), decoded.Kind)
-	entry := found.Batch.Entries[found.Index]
-	require.Equal(k.t, of, entry.ID)
-	require.Equal(k.t, tlog.RecordHash(found.Content), entry.Leaf)
-	return found
+	require.Len(k.t, found, len(kinds))
+	for i := range found {
+		decoded, err := proof.Decode(found[i].Content)
+		require.NoError(k.t, err)
+		require.Equal(k.t, of, decoded.ID)
+		require.Equal(k.t, kinds[i].String(), decoded.Kind)
+		entry := found[i].Batch.Entries[found[i].Index]
+		require.Equal(k.t, of, entry.ID)
+		require.Equal(k.t, tlog.RecordHash(found[i].Content), entry.Leaf)
+	}
+	return found[len(found)-1]
 }
 
 func (k trails) noLeaf(of operation.ID) {
 	k.t.Helper()
-	_, err := k.trail.Finder.Leaf(k.t.Context(), of)
+	_, err := k.trail.Finder.Leaves(k.t.Context(), of)
 	require.ErrorIs(k.t, err, application.ErrNotFound)
 }
 
@@ -105,7 +108,7 @@ func sealed(state application.State, records [][]byte) application.Sealed {
 func (k trails) seal(limit int) (all [][]byte) {
 	k.t.Helper()
 	for {
-		round, err := k.trail.Log.Seal(k.t.Context(), limit, false, func(state application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
+		round, err := k.trail.Log.Seal(k.t.Context(), limit, false, func(state application.State, records [][]byte, _ proof.Hashes) (application.Sealed, error) {
 			require.LessOrEqual(k.t, len(records), limit)
 			all = append(all, records...)
 			return sealed(state, records), nil
@@ -124,7 +127,7 @@ func (k trails) state() application.State {
 	return state
 }
 
-func (k trails) isOf(keys *trail.Keys) bool {
+func (k trails) isOf(keys *proof.Keys) bool {
 	k.t.Helper()
 	own, err := k.trail.Log.IsOf(k.t.Context(), keys)
 	require.NoError(k.t, err)
@@ -146,11 +149,11 @@ func testLeaves(t *testing.T, k trails) {
 	k.record()
 	ctx := t.Context()
 	k.settle(3, order(11, "x", sale(1, 1, 2)), order(12, "", sale(2, 2, 1), sale(1, 1, 1)))
-	k.leaf(id(11), trail.Decided)
-	both := k.leaf(id(12), trail.Decided)
-	require.Equal(t, k.leaf(id(11), trail.Decided).Batch, both.Batch, "one commit is one batch")
+	k.leaf(id(11), proof.Sale)
+	both := k.leaf(id(12), proof.Sale)
+	require.Equal(t, k.leaf(id(11), proof.Sale).Batch, both.Batch, "one commit is one batch")
 	k.settle(3, order(13, "y", sale(9_000_000, 1, 2)))
-	require.Contains(t, string(k.leaf(id(13), trail.Decided).Content), fault.HoldingInsufficient)
+	require.Contains(t, string(k.leaf(id(13), proof.Sale).Content), fault.HoldingInsufficient)
 
 	for n, callerID := range map[int]string{14: "p", 15: ""} {
 		o := &push.Operation{
@@ -158,14 +161,14 @@ func testLeaves(t *testing.T, k trails) {
 			Notifications: []push.Notification{note("u"+callerID, "a secret text")},
 		}
 		require.NoError(t, k.Inboxes.Update(ctx, push.Keys([]*push.Operation{o}), func(b *push.Inbox) { b.Accept([]*push.Operation{o}) }))
-		require.NotContains(t, string(k.leaf(id(n), trail.Notified, trail.Answered).Content), "a secret text")
+		require.NotContains(t, string(k.leaf(id(n), proof.Push).Content), "a secret text")
 	}
 
 	k.done(k.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(9), Units: 1}), under(id(16))))
-	k.leaf(id(16), trail.Posted)
+	k.leaf(id(16), proof.Act)
 	act := audit.Act{ID: id(17), At: at(17), Who: who, Action: "subscriptions.create", Object: "shop"}
 	require.NoError(t, k.subscriptions.Create(audit.With(ctx, act), named("shop")))
-	require.Contains(t, string(k.leaf(id(17), trail.Act).Content), "subscriptions.create")
+	require.Contains(t, string(k.leaf(id(17), proof.Act).Content), "subscriptions.create")
 	k.noLeaf(id(18))
 }
 
@@ -196,7 +199,7 @@ func testFailedCommit(t *testing.T, k trails) {
 	k.FailCommit()
 	_ = settle(t.Context(), k.Books, 3, func() {}, order(11, "x", sale(1, 1, 2))) // it may be run again
 	if _, err := k.Lookups.Operation(t.Context(), id(11)); err == nil {
-		k.leaf(id(11), trail.Decided)
+		k.leaf(id(11), proof.Sale)
 		require.Len(t, k.seal(10), 1)
 	} else {
 		k.noLeaf(id(11))
@@ -209,42 +212,36 @@ func testLeavesOnce(t *testing.T, k trails) {
 	k.record()
 	k.LoseRace()
 	k.settle(3, order(11, "x", sale(1, 1, 2)))
-	k.leaf(id(11), trail.Decided)
+	k.leaf(id(11), proof.Sale)
 	require.Len(t, k.seal(10), 1)
 }
 
 func testNewestLeaf(t *testing.T, k trails) {
 	k.record()
 	k.settle(3, order(11, "x", later(9, sale(1, 1, 2))))
-	first := k.leaf(id(11), trail.Decided)
+	first := k.leaf(id(11), proof.Sale)
 	k.settle(9, listDue(t.Context(), t, k.Books, 9, nil, 10)...)
-	second := k.leaf(id(11), trail.Settled)
+	second := k.leaf(id(11), proof.Sale, proof.End)
 	require.NotEqual(t, first.Batch.ID, second.Batch.ID)
-	k.leaf(id(5), trail.Settled) // it was recorded before the trail began
+	k.leaf(id(5), proof.End) // it was recorded before the trail began
 }
 
 func testReversal(t *testing.T, k trails) {
 	k.record()
 	k.settle(3, order(11, "x", sale(1, 1, 2)))
-	_, err := k.trail.Finder.Reversal(t.Context(), id(11))
-	require.ErrorIs(t, err, application.ErrNotFound)
+	k.leaf(id(11), proof.Sale)
 	k.done(k.corrector(3).Reverse(k.by(), id(11)))
-	k.leaf(id(11), trail.Decided)
-	found, err := k.trail.Finder.Reversal(t.Context(), id(11))
-	require.NoError(t, err)
-	decoded, err := trail.Decode(found.Content)
-	require.NoError(t, err)
-	require.Equal(t, trail.Reversed.String(), decoded.Kind)
-	require.Equal(t, id(11), decoded.ID)
+	found := k.leaf(id(11), proof.Sale, proof.End)
+	require.Contains(t, string(found.Content), "Reversal")
 }
 
 func testSeal(t *testing.T, k trails) {
 	k.record()
 	require.Equal(t, application.State{}, k.state())
-	var batches []trail.Batch
+	var batches []proof.Batch
 	for n := range 5 {
 		k.settle(3, order(11+n, "", sale(1, 1, 2)))
-		found := k.leaf(id(11+n), trail.Decided)
+		found := k.leaf(id(11+n), proof.Sale)
 		require.EqualValues(t, -1, found.BatchIndex, "it is not sealed yet")
 		batches = append(batches, found.Batch)
 	}
@@ -252,16 +249,16 @@ func testSeal(t *testing.T, k trails) {
 	require.Len(t, records, 5)
 	for n := range batches {
 		require.Equal(t, batches[n].Record(), records[n])
-		require.EqualValues(t, n, k.leaf(id(11+n), trail.Decided).BatchIndex)
+		require.EqualValues(t, n, k.leaf(id(11+n), proof.Sale).BatchIndex)
 	}
 	require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, k.state())
 
 	k.settle(3, order(16, "", sale(1, 1, 2)))
-	round, err := k.trail.Log.Seal(t.Context(), 2, false, func(state application.State, records [][]byte, hashes trail.Hashes) (application.Sealed, error) {
+	round, err := k.trail.Log.Seal(t.Context(), 2, false, func(state application.State, records [][]byte, hashes proof.Hashes) (application.Sealed, error) {
 		require.Equal(t, application.State{Size: 5, Checkpoint: "5"}, state)
 		stored, err := hashes([]int64{3, 0, 3})
 		require.NoError(t, err)
-		require.Equal(t, []trail.Hash{tlog.RecordHash(batches[3].Record()), tlog.RecordHash(batches[0].Record()), tlog.RecordHash(batches[3].Record())}, stored)
+		require.Equal(t, []proof.Hash{tlog.RecordHash(batches[3].Record()), tlog.RecordHash(batches[0].Record()), tlog.RecordHash(batches[3].Record())}, stored)
 		return sealed(state, records), nil
 	})
 	require.NoError(t, err)
@@ -284,18 +281,18 @@ func testSealFails(t *testing.T, k trails) {
 	k.record()
 	k.settle(3, order(11, "", sale(1, 1, 2)))
 	refused := errors.New("the log was changed")
-	_, err := k.trail.Log.Seal(t.Context(), 2, false, func(application.State, [][]byte, trail.Hashes) (application.Sealed, error) {
+	_, err := k.trail.Log.Seal(t.Context(), 2, false, func(application.State, [][]byte, proof.Hashes) (application.Sealed, error) {
 		return application.Sealed{}, refused
 	})
 	require.ErrorIs(t, err, refused)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = k.trail.Log.Seal(ctx, 2, false, func(state application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
+	_, err = k.trail.Log.Seal(ctx, 2, false, func(state application.State, records [][]byte, _ proof.Hashes) (application.Sealed, error) {
 		cancel()
 		return sealed(state, records), nil
 	})
 	fails(t, fault.Unavailable, err)
 	require.Equal(t, application.State{}, k.state())
-	require.EqualValues(t, -1, k.leaf(id(11), trail.Decided).BatchIndex)
+	require.EqualValues(t, -1, k.leaf(id(11), proof.Sale).BatchIndex)
 	require.Len(t, k.seal(2), 1)
 }
 
@@ -309,7 +306,7 @@ func testSealRace(t *testing.T, k trails) {
 		var round application.Round
 		for round.Sealed = 1; round.Sealed > 0 && err == nil; {
 			var state application.State
-			round, err = k.trail.Log.Seal(t.Context(), 2, false, func(s application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
+			round, err = k.trail.Log.Seal(t.Context(), 2, false, func(s application.State, records [][]byte, _ proof.Hashes) (application.Sealed, error) {
 				state = s
 				return sealed(s, records), nil
 			})
@@ -327,7 +324,7 @@ func testSealRace(t *testing.T, k trails) {
 }
 
 func testIsOf(t *testing.T, k trails) {
-	others := trail.NewKeys([]byte("another secret"))
+	others := proof.NewKeys([]byte("another secret"))
 	k.record()
 	require.True(t, k.isOf(nil))
 	require.True(t, k.isOf(others), "the log is empty")
@@ -353,16 +350,20 @@ func testAdopt(t *testing.T, k trails) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, adopted, int64(10), "7 operations, a price, an import of holdings and a subscription")
 	for n := 1; n <= 7; n++ {
-		k.leaf(id(n), trail.Decided, trail.Settled)
+		kinds := []proof.Kind{proof.Sale}
+		if n > 5 { // it was recorded first, and has ended
+			kinds = append(kinds, proof.End)
+		}
+		k.leaf(id(n), kinds...)
 	}
-	k.leaf(id(0x100), trail.Posted)
+	k.leaf(id(0x100), proof.Act)
 	sealed := len(k.seal(10))
 	again, err := k.trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, again)
 	require.Empty(t, k.seal(10))
 	require.EqualValues(t, sealed, k.state().Size)
-	k.leaf(id(11), trail.Decided)
+	k.leaf(id(11), proof.Sale)
 }
 
 func testClear(t *testing.T, k trails) {
@@ -379,19 +380,19 @@ func testClear(t *testing.T, k trails) {
 	adopted, err := k.trail.Origin.Adopt(t.Context())
 	require.NoError(t, err)
 	require.Positive(t, adopted)
-	k.leaf(id(11), trail.Decided)
+	k.leaf(id(11), proof.Sale)
 }
 
 func testMark(t *testing.T, k trails) {
 	k.record()
 	k.settle(3, order(11, "", sale(1, 1, 2)))
-	var tree trail.Tree
+	var tree proof.Tree
 	for size := range int64(2) {
-		round, err := k.trail.Log.Seal(t.Context(), 10, true, func(state application.State, records [][]byte, _ trail.Hashes) (application.Sealed, error) {
-			_, leaves, err := trail.ParseRecord(records[0])
+		round, err := k.trail.Log.Seal(t.Context(), 10, true, func(state application.State, records [][]byte, _ proof.Hashes) (application.Sealed, error) {
+			_, leaves, err := proof.ParseRecord(records[0])
 			require.NoError(t, err)
 			require.Zero(t, leaves)
-			s := application.Sealed{First: trail.StoredHashes(state.Size), Checkpoint: "signed"}
+			s := application.Sealed{First: proof.StoredHashes(state.Size), Checkpoint: "signed"}
 			for _, r := range records {
 				s.Hashes = append(s.Hashes, tree.Append(r)...)
 			}
@@ -402,7 +403,7 @@ func testMark(t *testing.T, k trails) {
 		require.Empty(t, k.seal(10))
 	}
 	require.EqualValues(t, 3, k.state().Size)
-	require.EqualValues(t, 1, k.leaf(id(11), trail.Decided).BatchIndex)
+	require.EqualValues(t, 1, k.leaf(id(11), proof.Sale).BatchIndex)
 }
 
 func testTrailUnreachable(t *testing.T, k trails) {
@@ -414,7 +415,7 @@ func testTrailUnreachable(t *testing.T, k trails) {
 		_, seal := k.trail.Log.Seal(ctx, 10, false, nil)
 		_, hashes := k.trail.Log.Hashes(ctx, []int64{0})
 		_, isOf := k.trail.Log.IsOf(ctx, trailKeys)
-		_, leaf := k.trail.Finder.Leaf(ctx, id(11))
+		_, leaf := k.trail.Finder.Leaves(ctx, id(11))
 		_, adopt := k.trail.Origin.Adopt(ctx)
 		return []error{state, seal, hashes, isOf, leaf, adopt, k.trail.Origin.Clear(ctx)}
 	})

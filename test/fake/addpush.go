@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"bankingapi/domain/idempotency"
+	"bankingapi/domain/proof"
 	"bankingapi/domain/push"
-	"bankingapi/domain/trail"
 )
 
 // Inboxes implements the port addpush.Inboxes on a Store.
@@ -17,12 +17,6 @@ type Inboxes struct {
 
 // Inboxes returns the port. strike may be nil.
 func (s *Store) Inboxes(strike Strike) *Inboxes { return &Inboxes{s, strike} }
-
-// delivery is the identity of a notification. The digest includes the subscription.
-type delivery struct {
-	userID string
-	digest idempotency.Fingerprint
-}
 
 // Update implements addpush.Inboxes.
 func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept func(*push.Inbox)) error {
@@ -36,17 +30,14 @@ func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept 
 		func() error { accept(inbox); return nil },
 		func() error {
 			for _, n := range inbox.ToStore() {
-				identity := delivery{n.Notification.Values().UserID, n.Digest}
-				if !s.delivered[identity] {
-					s.delivered[identity] = true
+				if !s.delivered[n.Identity] {
+					s.delivered[n.Identity] = true
 					s.notifications = append(s.notifications, pushEntry(n))
 				}
-				s.leaf(trail.Notified, n.Operation.ID, "notifications", n.Index, n.Digest)
 			}
 			s.register(&inbox.Register)
-			for _, known := range inbox.Register.NewRecords() {
-				s.leaf(trail.Answered, known.Outcome.ID, "operations", *known)
-			}
+			accepted := inbox.Accepted()
+			s.prove(func(keys *proof.Keys) []proof.Entry { return proof.OfInbox(keys, accepted) })
 			return nil
 		})
 }
@@ -69,6 +60,7 @@ func pushEntry(n push.Stored) push.Entry {
 	e := push.Entry{
 		Envelope: n.Operation.Envelope,
 		Index:    n.Index,
+		Identity: n.Identity,
 		Values:   *n.Notification.Values(),
 	}
 	e.Values.TranData = slices.Clone(e.Values.TranData)

@@ -16,7 +16,6 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
 )
 
 // Backoffice returns the ports of package backoffice. strike may be nil. now is
@@ -84,9 +83,9 @@ func importLines[T any](ctx context.Context, at office, imported *backoffice.Imp
 				return nil
 			}
 			for _, p := range s.prices[len(prices):] {
-				s.leaf(trail.Priced, trail.PriceID(p.ID), "prices", p)
+				s.provePrice(p)
 			}
-			s.posted(len(postings))
+			s.posted(ctx, len(postings))
 			at.store.audit(ctx, imported.String())
 			return nil
 		})
@@ -152,7 +151,7 @@ func (i imports) WithdrawPrice(ctx context.Context, id int64, today day.Day) err
 		func() error {
 			p := s.prices[at]
 			s.prices[at] = withdrawn
-			s.leaf(trail.Priced, trail.PriceID(id), "prices", withdrawn)
+			s.provePrice(withdrawn)
 			s.audit(ctx, fmt.Sprintf("%s %q: %s %s from %s", p.Fund.IMKBCode, p.Fund.HolderCorporationName, p.PerUnit, p.Currency.Code(), p.ValidFrom))
 			return nil
 		})

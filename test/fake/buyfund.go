@@ -9,10 +9,11 @@ import (
 	"slices"
 
 	"bankingapi/application/buyfund"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // Books implements the port buyfund.Books on a Store.
@@ -238,7 +239,8 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 		e.Number = int64(len(s.ended)) + 1
 		s.ended = append(s.ended, e)
 	}
-	s.bookLeaves(&changes)
+	s.prove(func(*proof.Keys) []proof.Entry { return proof.OfBook(&changes, &book.Register) })
+	s.posted(ctx, len(s.postings)-len(changes.Postings))
 	changed := len(changes.Holdings)+len(changes.Accounts)+len(changes.Sales)+len(changes.Settled)+len(changes.Postings)+len(changes.Refusals) > 0 ||
 		len(book.Register.NewRecords())+len(book.Register.ChangedRecords()) > 0
 	s.register(&book.Register)
@@ -248,37 +250,34 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	return nil
 }
 
-// bookLeaves adds the leaves of a settled book.
-func (s *Store) bookLeaves(changes *fund.Changes) {
-	for i, sale := range slices.Concat(changes.Sales, changes.Settled) {
-		kind := trail.Decided
-		if i >= len(changes.Sales) {
-			kind = trail.Settled
+// posted proves the postings of a correction or an import from first on, unless the act of ctx
+// has their ID.
+func (s *Store) posted(ctx context.Context, first int) {
+	for i := range s.postings[first:] {
+		p := &s.postings[first+i]
+		if act, ok := audit.From(ctx); isAdjustment(p) && (!ok || act.ID != p.OperationID) {
+			id := p.OperationID
+			s.prove(func(keys *proof.Keys) []proof.Entry {
+				return entriesOf(proof.OfAct(id, nil, s.adjusted(keys, id), nil))
+			})
+			return
 		}
-		if sale.Index == 0 {
-			s.leaf(kind, sale.ID, "operation", s.sales[sale.ID])
-		}
 	}
-	for _, r := range changes.Refusals {
-		s.leaf(trail.Decided, r.ID, "refusals", r)
-	}
-	for _, r := range changes.Reversals {
-		s.leaf(trail.Reversed, r.OperationID, "reversals", r)
-	}
-	s.posted(len(s.postings) - len(changes.Postings))
 }
 
-// posted adds the leaf of the postings from first on that are of no sale.
-func (s *Store) posted(first int) {
-	var values []any
-	for i := range s.postings[first:] {
-		if p := &s.postings[first+i]; p.Kind != fund.SalePosting {
-			values = append(values, *p)
+func isAdjustment(p *fund.PostingEntry) bool {
+	return p.Kind != fund.SalePosting && p.Kind != fund.ReversalPosting
+}
+
+// adjusted is the sum of the postings of an import or a correction.
+func (s *Store) adjusted(keys *proof.Keys, id operation.ID) *proof.Sum {
+	sum := proof.NewSum(keys)
+	for i := range s.postings {
+		if p := &s.postings[i]; p.OperationID == id && isAdjustment(p) {
+			sum.Adjustment(p)
 		}
 	}
-	if len(values) > 0 {
-		s.leaf(trail.Posted, s.postings[len(s.postings)-1].OperationID, "postings", values...)
-	}
+	return sum
 }
 
 // PutPrices adds prices.

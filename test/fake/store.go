@@ -21,9 +21,9 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/proof"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
-	"bankingapi/domain/trail"
 )
 
 // Store holds the data of all ports. Like SQLite it has one writer: a transaction sees all
@@ -41,7 +41,7 @@ type Store struct {
 	postings      []fund.PostingEntry
 	operations    map[idempotency.Key]idempotency.Record
 	notifications []push.Entry
-	delivered     map[delivery]bool // identities of notifications
+	delivered     map[push.Identity]bool
 	subscriptions map[string]subscription.Subscription
 	refusals      []operation.Decision
 	refusedSales  map[operation.ID][]fund.SaleEntry
@@ -62,7 +62,7 @@ func NewStore() *Store {
 		sales:         make(map[operation.ID][]fund.SaleEntry),
 		recorded:      make(map[operation.ID]bool),
 		operations:    make(map[idempotency.Key]idempotency.Record),
-		delivered:     make(map[delivery]bool),
+		delivered:     make(map[push.Identity]bool),
 		subscriptions: make(map[string]subscription.Subscription),
 		reversals:     make(map[operation.ID]fund.Reversal),
 		refusedSales:  make(map[operation.ID][]fund.SaleEntry),
@@ -201,6 +201,8 @@ func (s *Store) audit(ctx context.Context, more ...string) {
 		}
 		act.Details = strings.Join(more, "; ")
 		s.acts = append(s.acts, act)
-		s.leaf(trail.Act, act.ID, "acts", act)
+		s.prove(func(keys *proof.Keys) []proof.Entry {
+			return entriesOf(proof.OfAct(act.ID, &act, s.adjusted(keys, act.ID), nil))
+		})
 	}
 }

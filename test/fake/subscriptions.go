@@ -8,7 +8,6 @@ import (
 
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/subscription"
-	"bankingapi/domain/trail"
 )
 
 // Subscriptions implements the port subscriptions.Repository on a Store.
@@ -46,7 +45,7 @@ func (b *Subscriptions) Create(ctx context.Context, created *subscription.Subscr
 		},
 		func() error {
 			s.subscriptions[created.Name] = *copySubscription(*created)
-			s.leaf(trail.Changed, trail.NameID(created.Name), "subscriptions", *created)
+			s.proveSubscription(created.Name)
 			s.audit(ctx)
 			return nil
 		})
@@ -71,7 +70,7 @@ func (b *Subscriptions) Change(ctx context.Context, name string, change func(*su
 		},
 		func() error {
 			s.subscriptions[name] = *copySubscription(*changed)
-			s.leaf(trail.Changed, trail.NameID(name), "subscriptions", *changed)
+			s.proveSubscription(name)
 			s.audit(ctx)
 			return nil
 		})

@@ -3,16 +3,15 @@ package fake
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	application "bankingapi/application/trail"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
-// Trail implements the ports of package application/trail on a Store. A leaf has
-// the values of this store as text.
+// Trail implements the ports of package application/trail on a Store.
 type Trail struct {
 	store  *Store
 	strike Strike
@@ -27,75 +26,84 @@ func (s *Store) Trail(strike Strike) application.Ports {
 
 // trailLog is the trail of a Store.
 type trailLog struct {
-	keys   *trail.Keys // nil before Use
+	keys   *proof.Keys // nil before Use
 	newID  func() operation.ID
 	begun  bool
-	base   trail.Base
+	base   proof.Base
 	open   pending // of the transaction that runs
 	older  pending // what was written before Use
 	sealed int
 	all    []sealedBatch
 	state  application.State
-	hashes map[int64]trail.Hash
+	hashes map[int64]proof.Hash
 }
 
-type pending struct {
-	entries  []trail.Entry
-	contents [][]byte
-}
+// pending are functions that make the entries of a transaction.
+type pending []func(*proof.Keys) []proof.Entry
 
 type sealedBatch struct {
-	trail.Batch
-	contents [][]byte
-	mac      []byte
+	proof.Batch
+	mac []byte
 }
 
-// leaf adds a leaf to the transaction that runs.
-func (s *Store) leaf(kind trail.Kind, id operation.ID, table string, values ...any) {
-	if s.trail == nil {
-		return
+// prove adds entries to the transaction that runs.
+func (s *Store) prove(entries func(*proof.Keys) []proof.Entry) {
+	if s.trail != nil {
+		s.trail.open = append(s.trail.open, entries)
 	}
-	l := trail.NewLeaf(nil, kind, id)
-	for _, value := range values {
-		l.BeginRow(table)
-		l.Text("value", fmt.Sprintf("%+v", value))
-		l.EndRow()
-	}
-	p := &s.trail.open
-	p.entries = append(p.entries, trail.Entry{Kind: kind, ID: id, Leaf: l.Hash()})
-	p.contents = append(p.contents, l.Content())
 }
 
-// commit makes a batch of the leaves of a transaction.
+func entriesOf(l proof.Named) []proof.Entry { return []proof.Entry{l.Entry()} }
+
+func (s *Store) provePrice(p fund.Price) {
+	s.prove(func(*proof.Keys) []proof.Entry { return entriesOf(proof.OfPrice(&p)) })
+}
+
+func (s *Store) proveSubscription(name string) {
+	changed := s.subscriptions[name]
+	s.prove(func(*proof.Keys) []proof.Entry { return entriesOf(proof.OfSubscription(&changed)) })
+}
+
+// commit makes a batch of the entries of a transaction.
 func (l *trailLog) commit(done bool) {
 	if l == nil {
 		return
 	}
 	p := l.open
-	l.open = pending{}
+	l.open = nil
 	switch {
-	case !done || len(p.entries) == 0:
+	case !done:
 	case l.keys == nil:
-		l.older.entries, l.older.contents = append(l.older.entries, p.entries...), append(l.older.contents, p.contents...)
+		l.older = append(l.older, p...)
 	default:
 		l.add(p)
 	}
 }
 
-func (l *trailLog) add(p pending) {
-	b := trail.Batch{ID: l.newID(), Entries: p.entries}
-	l.all = append(l.all, sealedBatch{b, p.contents, l.keys.MAC(b.Record(), trail.AppendEntries(nil, b.Entries), trail.Provenance{Base: l.base})})
+// add adds a batch and returns the number of its entries. It adds no batch without entries.
+func (l *trailLog) add(p pending) int64 {
+	b := proof.Batch{}
+	for _, entries := range p {
+		b.Entries = append(b.Entries, entries(l.keys)...)
+	}
+	if len(b.Entries) == 0 {
+		return 0
+	}
+	b.ID = l.newID()
+	mac := l.keys.MAC(b.Record(), proof.AppendEntries(nil, b.Entries), proof.Provenance{Base: l.base})
+	l.all = append(l.all, sealedBatch{b, mac})
+	return int64(len(b.Entries))
 }
 
 // Use implements Writer.
-func (t Trail) Use(keys *trail.Keys, newID func() operation.ID) {
+func (t Trail) Use(keys *proof.Keys, newID func() operation.ID) {
 	t.store.mu.Lock()
 	defer t.store.mu.Unlock()
 	t.store.trail.keys, t.store.trail.newID = keys, newID
 }
 
 // Follow implements Writer.
-func (t Trail) Follow(base trail.Base) {
+func (t Trail) Follow(base proof.Base) {
 	t.store.mu.Lock()
 	defer t.store.mu.Unlock()
 	t.store.trail.base = base
@@ -105,9 +113,10 @@ func (t Trail) Follow(base trail.Base) {
 func (t Trail) Clear(ctx context.Context) error {
 	return t.change(ctx, func(l *trailLog) {
 		for i := range l.all {
-			l.older.entries, l.older.contents = append(l.older.entries, l.all[i].Entries...), append(l.older.contents, l.all[i].contents...)
+			entries := l.all[i].Entries
+			l.older = append(l.older, func(*proof.Keys) []proof.Entry { return entries })
 		}
-		l.begun, l.base, l.sealed, l.all, l.state, l.hashes = false, trail.Base{}, 0, nil, application.State{}, nil
+		l.begun, l.base, l.sealed, l.all, l.state, l.hashes = false, proof.Base{}, 0, nil, application.State{}, nil
 	})
 }
 
@@ -125,10 +134,8 @@ func (t Trail) Adopt(ctx context.Context) (leaves int64, err error) {
 			return
 		}
 		l.begun = true
-		if leaves = int64(len(l.older.entries)); leaves > 0 {
-			l.add(l.older)
-			l.older = pending{}
-		}
+		leaves = l.add(l.older)
+		l.older = nil
 	})
 	return leaves, err
 }
@@ -161,7 +168,7 @@ func (t Trail) Seal(ctx context.Context, limit int, mark bool, seal application.
 			if len(records) == 0 {
 				return nil
 			}
-			added, err = seal(state, records, func(indexes []int64) ([]trail.Hash, error) { return t.Hashes(ctx, indexes) })
+			added, err = seal(state, records, func(indexes []int64) ([]proof.Hash, error) { return t.Hashes(ctx, indexes) })
 			return err
 		},
 		func() error {
@@ -174,7 +181,7 @@ func (t Trail) Seal(ctx context.Context, limit int, mark bool, seal application.
 			l.sealed += len(records)
 			l.state = application.State{Size: state.Size + int64(len(records)), Checkpoint: added.Checkpoint}
 			if l.hashes == nil {
-				l.hashes = make(map[int64]trail.Hash)
+				l.hashes = make(map[int64]proof.Hash)
 			}
 			for i, hash := range added.Hashes {
 				l.hashes[added.First+int64(i)] = hash
@@ -189,7 +196,7 @@ func (t Trail) Seal(ctx context.Context, limit int, mark bool, seal application.
 }
 
 // Hashes implements Log.
-func (t Trail) Hashes(ctx context.Context, indexes []int64) (found []trail.Hash, err error) {
+func (t Trail) Hashes(ctx context.Context, indexes []int64) (found []proof.Hash, err error) {
 	missing := false
 	err = t.store.read(ctx, t.strike, func() {
 		for _, index := range indexes {
@@ -205,47 +212,107 @@ func (t Trail) Hashes(ctx context.Context, indexes []int64) (found []trail.Hash,
 }
 
 // IsOf implements Log.
-func (t Trail) IsOf(ctx context.Context, keys *trail.Keys) (own bool, err error) {
+func (t Trail) IsOf(ctx context.Context, keys *proof.Keys) (own bool, err error) {
 	err = t.store.read(ctx, t.strike, func() {
 		all := t.store.trail.all
 		own = len(all) == 0
 		for i := range all {
 			b := &all[i]
 			if keys != nil && !own {
-				_, own = keys.OpenMAC(b.Record(), trail.AppendEntries(nil, b.Entries), b.mac)
+				_, own = keys.OpenMAC(b.Record(), proof.AppendEntries(nil, b.Entries), b.mac)
 			}
 		}
 	})
 	return own, err
 }
 
-// Leaf implements Finder.
-func (t Trail) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
-	return t.find(ctx, id, func(kind trail.Kind) bool { return kind != trail.Reversed })
-}
-
-// Reversal implements Finder.
-func (t Trail) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
-	return t.find(ctx, id, func(kind trail.Kind) bool { return kind == trail.Reversed })
-}
-
-func (t Trail) find(ctx context.Context, id operation.ID, wanted func(trail.Kind) bool) (found application.Leaf, err error) {
+// Leaves implements Finder.
+func (t Trail) Leaves(ctx context.Context, id operation.ID) (found []application.Leaf, err error) {
 	err = t.store.read(ctx, t.strike, func() {
 		l := t.store.trail
-		for place := range l.all {
-			b := &l.all[place]
-			for i := range b.Entries {
-				if b.Entries[i].ID == id && wanted(b.Entries[i].Kind) {
-					found = application.Leaf{Content: b.contents[i], Batch: b.Batch, Index: i, BatchIndex: int64(place)}
-				}
-			}
-			if place >= l.sealed && found.Batch.ID == b.ID {
-				found.BatchIndex = -1
+		if l.keys == nil {
+			return
+		}
+		stored := t.store.stored(id)
+		var leaves []proof.Named
+		if stored != nil {
+			leaves = proof.Leaves(l.keys, stored)
+		} else {
+			leaves = []proof.Named{t.store.actLeaf(l.keys, id)}
+		}
+		for i := range leaves {
+			if leaf := l.find(&leaves[i], stored); leaf != nil {
+				found = append(found, *leaf)
 			}
 		}
 	})
-	if err == nil && found.Content == nil {
+	if err == nil && len(found) == 0 {
 		err = application.ErrNotFound
 	}
 	return found, err
+}
+
+// find looks for a leaf in the batches. The entry of a push has the identities of all its
+// messages.
+func (l *trailLog) find(wanted *proof.Named, stored *proof.Stored) *application.Leaf {
+	for place := range l.all {
+		b := &l.all[place]
+		for i := range b.Entries {
+			e := &b.Entries[i]
+			if e.Kind != wanted.Kind || e.ID != wanted.ID {
+				continue
+			}
+			if e.Kind == proof.Push {
+				stored.Identities = e.Identities
+				wanted = &proof.Leaves(l.keys, stored)[0]
+			}
+			if wanted.Leaf.Hash() != e.Leaf {
+				continue
+			}
+			found := &application.Leaf{Content: wanted.Leaf.Content(), Batch: b.Batch, Index: i, BatchIndex: int64(place)}
+			if place >= l.sealed {
+				found.BatchIndex = -1
+			}
+			return found
+		}
+	}
+	return nil
+}
+
+// actLeaf is the leaf of an act, or of postings without an act.
+func (s *Store) actLeaf(keys *proof.Keys, id operation.ID) proof.Named {
+	for i := range s.acts {
+		if s.acts[i].ID == id {
+			return proof.OfAct(id, &s.acts[i], s.adjusted(keys, id), nil)
+		}
+	}
+	return proof.OfAct(id, nil, s.adjusted(keys, id), nil)
+}
+
+// stored is everything that is stored of an operation, or nil.
+func (s *Store) stored(id operation.ID) *proof.Stored {
+	o, exists := s.operation(id)
+	decision, isDecided := o.Decision()
+	if !exists || !isDecided {
+		return nil
+	}
+	stored := &proof.Stored{
+		Envelope: decision.Envelope, Operation: decision.Operation, State: decision.State, Faults: decision.Faults,
+		Sales: append(o.Sales, o.RefusedSales...), Messages: o.Notifications, Reversal: o.Reversal,
+	}
+	if o.Record != nil {
+		stored.Fingerprint = o.Record.Fingerprint
+	}
+	if len(o.Sales) > 0 {
+		stored.EndedAt = o.Sales[0].SettledAt
+	}
+	if s.recorded[id] {
+		stored.DueOn = o.Sales[0].Terms.SelectedDay
+	}
+	for _, e := range s.ended {
+		if e.OperationID == id && !e.Reversed {
+			stored.DueOn, stored.Faults = o.Sales[0].Terms.SelectedDay, e.Faults
+		}
+	}
+	return stored
 }

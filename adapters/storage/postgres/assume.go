@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
@@ -33,7 +32,7 @@ import (
 func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 	w := &ways{
 		Books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),
-		price: assertPrices(d.Prices.Table), inboxes: i, noneErased: assertNoneErased(d.Notifications.Table),
+		price: assertPrices(d.Prices.Table), inboxes: i,
 	}
 	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
 }
@@ -108,7 +107,7 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 }
 
 // assumeNew is the optimistic way of a batch of notifications. It assumes that no CallerId is
-// known and, until this assertion fails, that no message of the book was erased.
+// known.
 type assumeNew struct {
 	*ways
 	callers int // the number of CallerIds in the batch
@@ -124,19 +123,11 @@ func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox
 	if len(inbox.ToStore()) == 0 || len(inbox.Register.NewRecords()) != w.callers {
 		return write.ErrOtherWay
 	}
-	erased := w.erased.Load()
-	writes, err := w.inboxes.Writes(inbox, erased)
+	writes, err := w.inboxes.Writes(inbox)
 	if err != nil {
 		return err
 	}
-	if !erased {
-		writes = append(writes, w.noneErased)
-	}
 	err = s.Commit(ctx, writes...)
-	if err != nil && strings.Contains(err.Error(), noneErasedName) { // all assertions have the same code: only the text names the failed one
-		w.erased.Store(true)
-		return err
-	}
 	w.notifications.note(err == nil)
 	return err
 }
@@ -161,16 +152,4 @@ func addTo[R any](t *batch.Table[R], quantity, assertion string) *batch.Statemen
 		return fmt.Sprintf("WITH moved AS (UPDATE %[1]s t SET %[2]s = t.%[2]s + k.%[2]s FROM %[3]s WHERE %[4]s RETURNING 1) SELECT %[5]s FROM moved",
 			t.Name, quantity, f.rows(t.Columns), matching(t.Columns), assert(assertion, f))
 	}))
-}
-
-const noneErasedName = "none_is_erased"
-
-// assertNoneErased fails if a message of the book was erased. It is a separate statement after
-// the insert: an erasure that runs at the same moment makes the insert wait, and the insert
-// still sees the book as it was before the erasure.
-func assertNoneErased(t *batch.Table[tables.NotificationRow]) batch.Request {
-	return batch.Request{
-		Name: "assert no erased " + t.Name,
-		SQL:  "SELECT " + failing(noneErasedName, "user_id") + " FROM " + t.Name + " WHERE user_id = '' LIMIT 1",
-	}
 }

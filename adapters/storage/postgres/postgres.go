@@ -19,8 +19,6 @@
 //	                             that an earlier batch has read
 //	bankingapi_holding_exists    a holding does not exist
 //	bankingapi_account_exists    an account does not exist
-//	bankingapi_none_is_erased    a message of the book was erased. This error
-//	                             occurs once per process
 //	bankingapi_row_is_written    the database ignored a row that a batch updates,
 //	                             and the batch fails
 //	bankingapi_own_session       another client uses the same server connection,
@@ -87,7 +85,6 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = strings.TrimSpace("bankingapi " + o.TablePrefix)
 	}
-	config.RuntimeParams["client_encoding"] = "UTF8" // also if the URL, the database or the role has another one
 	settings, pool := newSettings(o.StatementTimeout), new(batch.Pool)
 	engine := use(pool, settings)
 	limit := cmp.Or(max(o.MaxConnections, 0), maxConnections)
@@ -154,7 +151,6 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 			Dialect: goose.DialectPostgres, Files: migrations, Options: lockOptions, Attempts: 1,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
-		Suits:  func(ctx context.Context) error { return suits(ctx, db) },
 		Ways:   newWays,
 		Engine: tables.Engine{Check: func() error { return nil }, Find: lookup, LeaveRoom: leaveRoom, Align: align},
 		Probe: func(ctx context.Context, requests []batch.Request) error {

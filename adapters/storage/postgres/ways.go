@@ -4,7 +4,6 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
-	"sync/atomic"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
@@ -24,8 +23,6 @@ type ways struct {
 
 	inboxes       *write.Inboxes
 	notifications attempts
-	noneErased    batch.Request // asserts that no message was erased
-	erased        atomic.Bool   // the assertion has failed once, and would always fail again
 
 	mu      sync.Mutex
 	current map[fund.PriceDay]fund.Price // the last prices that were read

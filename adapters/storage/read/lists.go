@@ -266,7 +266,7 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
 	table := r.Database.Notifications.Name
 	read := func(since operation.ID) iter.Seq2[push.Entry, error] {
-		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "operation_id", "user_id, digest").ofOperation(table).
+		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "operation_id", "user_id, identity").ofOperation(table).
 			withValue(table, "push_id", q.PushID).
 			where("user_id = ?", q.UserID).
 			where("external_application_code = ?", q.Application).

@@ -3,7 +3,6 @@ package read
 import (
 	"bytes"
 	"cmp"
-	"database/sql"
 	"maps"
 	"slices"
 
@@ -25,20 +24,26 @@ type StoredOperation struct {
 	Refusal *tables.RefusalRow   // nil unless the operation was refused at once
 	Asked   []tables.SaleRow
 	// Twice: there is another refusal. A table with its primary key cannot have that.
-	Twice        bool
-	Sales        []tables.SaleRow
-	Units, Money []tables.PostingRow // postings of its sales
-	Reversal     *tables.ReversalRow // nil unless the operation was reversed
-	reversed     []tables.PostingRow // postings of its reversal
-	prices       map[int64]fund.Price
-	// Notifications and Others (postings that belong to no sale) are only read for a single ID.
+	Twice         bool
+	Sales         []tables.SaleRow
+	Units, Money  []tables.PostingRow // postings of its sales
+	Reversal      *tables.ReversalRow // nil unless the operation was reversed
+	reversed      []tables.PostingRow // postings of its reversal
+	prices        map[int64]fund.Price
 	Notifications []tables.NotificationRow
-	Others        []tables.PostingRow
+	outcome       *tables.OutcomeRow // of its end, unless that is a reversal
+	// Others (postings that belong to no sale) are only read for a single ID.
+	Others []tables.PostingRow
 }
 
-// IsDecided reports whether the operation has more than a reversal. Then it has a leaf.
+// IsDecided reports whether the operation has leaves.
 func (o *StoredOperation) IsDecided() bool {
-	return o.Refusal != nil || len(o.Sales)+len(o.Units)+len(o.Money) > 0
+	return o.Refusal != nil || len(o.Sales)+len(o.Units)+len(o.Money)+len(o.Asked)+len(o.Notifications) > 0 || o.Reversal != nil
+}
+
+// IsPush reports whether nothing but messages is stored of the operation.
+func (o *StoredOperation) IsPush() bool {
+	return len(o.Notifications) > 0 && o.Refusal == nil && o.Reversal == nil && len(o.Sales)+len(o.Units)+len(o.Money)+len(o.Asked) == 0
 }
 
 // Operation converts the rows to an operation. It reuses the memory of result.
@@ -101,7 +106,7 @@ func EachRange(d *tables.Database, tx *gorm.DB, read func(Range) error) error {
 	var r Range
 	for {
 		r.Until = nil
-		for _, table := range []string{d.Sales.Name, d.Refusals.Name} {
+		for _, table := range []string{d.Sales.Name, d.Refusals.Name, d.Notifications.Name} {
 			var ids []batch.UUID
 			query := Range{after: r.after}.Narrow(d, tx.Table(table+" AS t"))
 			if err := query.Offset(rangeSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
@@ -176,18 +181,17 @@ func Operations(d *tables.Database, tx *gorm.DB, idRange Range, visit func(*Stor
 			o := operationOf(r.OperationID)
 			o.Reversal, reversed[r.ReversalID] = &r, o
 		}),
+		reading(rows().Order("t.position"), d.Notifications.Table, func(r tables.NotificationRow) {
+			o := operationOf(r.OperationID)
+			o.Notifications = append(o.Notifications, r)
+		}),
+		reading(rows().Where("t.reversed = 0"), d.Outcomes.Table, func(r tables.OutcomeRow) {
+			operationOf(r.OperationID).outcome = &r
+		}),
+		records(d.Notifications.Name, "t.operation = 1"),
 		records(d.Sales.Name, "s.position = 0 AND t.operation = 2"),
 		records(d.Refusals.Name, "t.operation = s.operation"),
 	)
-	if err == nil && idRange.Only != nil {
-		err = tables.InTurn(
-			reading(rows().Order("t.position"), d.Notifications.Table, func(r tables.NotificationRow) {
-				o := operationOf(r.OperationID)
-				o.Notifications = append(o.Notifications, r)
-			}),
-			records(d.Notifications.Name, "t.operation = 1"),
-		)
-	}
 	if err == nil && len(reversed) > 0 {
 		ids := tables.Convert(slices.Collect(maps.Keys(reversed)), func(id batch.UUID) any { return d.Dialect.Bind(id) })
 		err = reading(tx.Where("t.operation_id IN ?", ids).Order("t.position, t.leg, t.customer_no"), d.Postings.Table, func(r tables.PostingRow) {
@@ -238,27 +242,4 @@ func reading[R any](tx *gorm.DB, t *batch.Table[R], visit func(R)) func() error 
 			return nil
 		})
 	}
-}
-
-// AsRecorded returns the decision as it was before its settlement.
-func (o *StoredOperation) AsRecorded() *StoredOperation {
-	first := &StoredOperation{ID: o.ID, Sales: make([]tables.SaleRow, len(o.Sales))}
-	if o.Record != nil {
-		record := *o.Record
-		record.State, record.Faults = int64(operation.Recorded), ""
-		first.Record = &record
-	}
-	for i, sale := range o.Sales {
-		sale.State, sale.Refusal, sale.SettledAt = int64(operation.Recorded), "", batch.Instant{}
-		sale.SettledPriceID, sale.SettledPrice, sale.Proceeds = sql.NullInt64{}, sql.NullInt64{}, sql.NullInt64{}
-		first.Sales[i] = sale
-	}
-	return first
-}
-
-// WithoutPostings returns the decision without its postings, and the postings.
-func (o *StoredOperation) WithoutPostings() (*StoredOperation, []tables.PostingRow) {
-	decision := *o
-	decision.Units, decision.Money = nil, nil
-	return &decision, slices.Concat(o.Units, o.Money)
 }

@@ -19,6 +19,14 @@ type AuditRow struct {
 	Details    string        `gorm:"not null;default:''"`
 }
 
+// NewAuditRow returns the row of an act.
+func NewAuditRow(a *audit.Act) AuditRow {
+	return AuditRow{
+		AuditID: batch.UUID(a.ID), At: batch.Instant{Time: a.At}, Actor: a.Actor, SystemUser: a.SystemUser,
+		Origin: a.Origin, Action: a.Action, Object: a.Object, Reason: a.Reason, Details: a.Details,
+	}
+}
+
 // Act converts the row.
 func (r *AuditRow) Act() (audit.Act, error) {
 	return audit.Act{

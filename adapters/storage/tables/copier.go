@@ -2,15 +2,16 @@ package tables
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"reflect"
+	"strconv"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
 )
 
 type copier[R any] struct{ *batch.Table[R] }
@@ -56,7 +57,7 @@ func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, sourc
 	var (
 		rows []R
 		size int
-		leaf trail.Leaf
+		text rowText
 	)
 	write := func() error {
 		if len(rows) == 0 || ctx.Err() != nil {
@@ -69,8 +70,8 @@ func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, sourc
 	}
 	err = Each(source, c.Table, func(row *R) error {
 		rows = append(rows, *row)
-		leaf = c.leaf(leaf, row)
-		if size += len(leaf.Memory()); len(rows) < copiedRows && size < copiedBytes {
+		text = c.encode(text, row)
+		if size += len(text); len(rows) < copiedRows && size < copiedBytes {
 			return nil
 		}
 		return write()
@@ -81,18 +82,18 @@ func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, sourc
 	return write()
 }
 
-// leaf encodes all columns of a row. It reuses the memory of the previous leaf.
-func (c copier[R]) leaf(previous trail.Leaf, row *R) trail.Leaf {
-	l := trail.NewLeaf(previous.Memory(), 0, operation.ID{})
-	Encode(&l, c.Name, c.Table, row)
-	return l
+// encode encodes all columns of a row. It reuses the memory of the previous row.
+func (c copier[R]) encode(previous rowText, row *R) rowText {
+	text := previous[:0]
+	batch.Encode(c.Table, row, &text)
+	return text
 }
 
 func (c copier[R]) Sum(tx *gorm.DB, done func(int64)) (sum tableSum, err error) {
-	var leaf trail.Leaf
+	var text rowText
 	err = Each(tx, c.Table, func(row *R) error {
-		leaf = c.leaf(leaf, row)
-		hash := leaf.Hash()
+		text = c.encode(text, row)
+		hash := sha256.Sum256(text)
 		for i := range sum.hashes {
 			sum.hashes[i] += binary.BigEndian.Uint64(hash[8*i:])
 		}
@@ -101,4 +102,27 @@ func (c copier[R]) Sum(tx *gorm.DB, done func(int64)) (sum tableSum, err error) 
 		return nil
 	})
 	return sum, err
+}
+
+// rowText encodes a row to compare it with its copy: the name and the value of each column,
+// each after its length.
+type rowText []byte
+
+// Text implements batch.Encoder.
+func (t *rowText) Text(column, value string) {
+	for _, part := range [...]string{column, value} {
+		*t = binary.AppendUvarint(*t, uint64(len(part)))
+		*t = append(*t, part...)
+	}
+}
+
+// Int implements batch.Encoder.
+func (t *rowText) Int(column string, value int64) { t.Text(column, strconv.FormatInt(value, 10)) }
+
+// Bytes implements batch.Encoder.
+func (t *rowText) Bytes(column string, value []byte) { t.Text(column, string(value)) }
+
+// Time implements batch.Encoder.
+func (t *rowText) Time(column string, value time.Time) {
+	t.Text(column, value.UTC().Format(time.RFC3339Nano))
 }

@@ -76,15 +76,9 @@ type Database struct {
 	// the currency. It finds the price of an earlier day.
 	FindCurrentPrice, FindEarlierPrice *batch.Query[PriceRow]
 	// ReadHolding and ReadAccount are Holdings.Find and Accounts.Find without locks.
-	ReadHolding *batch.Query[HoldingRow]
-	ReadAccount *batch.Query[AccountRow]
-
-	UseSubscription    *batch.Statement[SubscriptionRow]
-	RemoveNotification *batch.Statement[NotificationRow]
-	FindErased         *batch.Query[NotificationRow] // any erased notification
-	// RemoveErased removes added notifications that had been stored before and are erased now.
-	// It must run after Add, because Add waits for an erasure that runs at the same moment.
-	RemoveErased *batch.Statement[IdentityRow]
+	ReadHolding     *batch.Query[HoldingRow]
+	ReadAccount     *batch.Query[AccountRow]
+	UseSubscription *batch.Statement[SubscriptionRow]
 
 	// TableNames are the names of the tables with the book and its records. Relied has an entry
 	// for each table, also for the tables of the mark, the properties and the trail.
@@ -97,8 +91,6 @@ type Statements[R any] struct {
 	*batch.Table[R]
 	Find     *batch.Query[R]
 	Add, Put *batch.Statement[R]
-	// Leaves describes the leaves of the rows, unless the rows are in the leaf of an operation.
-	Leaves *leafKind[R]
 }
 
 // Transaction returns the transaction of a host that uses database/sql or gorm. On SQLite the
@@ -129,9 +121,6 @@ func (d *Database) Query(ctx context.Context) *gorm.DB {
 // race. The error has a kind of package fault.
 func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) error {
 	return d.Retry(ctx, func() error {
-		if err := d.MayWrite(ctx); err != nil {
-			return err
-		}
 		isDone := false
 		err := d.Writes.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			err := InTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.Check)

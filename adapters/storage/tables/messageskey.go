@@ -37,13 +37,13 @@ func (d *Database) MakeKey(ctx context.Context) error {
 	return d.ReadKey(ctx)
 }
 
-// ReadKey reads the key. It makes a key if the book has no key and no erased messages.
+// ReadKey reads the key. It makes a key if the book has no key and no message.
 func (d *Database) ReadKey(ctx context.Context) error {
 	text, err := d.Property(ctx, KeyProperty)
 	if err == nil && text == "" { // a book that was made by hand
-		var erased []string
-		err = d.Translate(d.Reads.WithContext(ctx).Table(d.Notifications.Name).Where("user_id = ''").Limit(1).Pluck("user_id", &erased).Error)
-		if err == nil && len(erased) == 0 {
+		var stored []int64
+		err = d.Translate(d.Reads.WithContext(ctx).Table(d.Notifications.Name).Limit(1).Pluck("position", &stored).Error)
+		if err == nil && len(stored) == 0 {
 			return d.MakeKey(ctx)
 		}
 	}
@@ -53,7 +53,7 @@ func (d *Database) ReadKey(ctx context.Context) error {
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) == 0 {
 		return fault.New(fault.Unavailable, "The table "+d.Properties.Name+" has no valid "+KeyProperty+
-			", by which erased messages are known again. Restore this row from a backup.")
+			", by which stored messages are known again. Restore this row from a backup.")
 	}
 	d.secret.Store(&key)
 	return nil

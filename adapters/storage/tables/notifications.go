@@ -6,22 +6,21 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/day"
-	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
-	"bankingapi/domain/trail"
 )
 
 // NotificationRow is a row of the table notifications.
 type NotificationRow struct {
-	UserID                  string        `gorm:"primaryKey"`
-	Digest                  []byte        `gorm:"primaryKey"`
+	Identity                batch.UUID    `gorm:"primaryKey"` // see push.Identity
+	UserID                  string        `gorm:"not null"`
 	OperationID             batch.UUID    `gorm:"not null"`
 	Position                int64         `gorm:"not null"` // the index in Parameters
 	Subscription            string        `gorm:"not null"`
@@ -39,44 +38,45 @@ type NotificationRow struct {
 	TranData                string        `gorm:"not null"` // JSON, as it came on the wire
 	ReceivedAt              batch.Instant `gorm:"not null"`
 	RequestID               string        `gorm:"not null;default:''"`
-	// The other columns are empty unless the personal data was erased. Leaf is the hash of the
-	// leaf that the row had before.
+	// The other columns are empty unless the personal data was erased. SessionHash replaces the
+	// ChannelSessionId (proof.SessionHash).
 	ErasureID     batch.UUID `gorm:"not null;default:'00000000-0000-0000-0000-000000000000'"`
 	ErasureReason string     `gorm:"not null;default:''"`
-	Leaf          []byte     `gorm:"not null;default:''"`
+	SessionHash   []byte     `gorm:"not null;default:''"`
 }
 
-// Personal has the columns that are not in a notification's leaf of the trail, because they can
-// be erased. The digest covers them. Every other column is in the leaf.
-var Personal = []string{"user_id", "digest", "push_id", "push_interaction_id", "subject", "content", "deep_link_url", "tran_data"}
-
-// IdentityRow is the key of a notification, and the digest that it has after an erasure.
-type IdentityRow struct {
-	UserID string `gorm:"primaryKey"`
-	Digest []byte `gorm:"primaryKey"`
-	Erased []byte `gorm:"not null"`
+// erasable are the columns that an erasure changes.
+var erasable = []string{
+	"user_id", "subject", "content", "deep_link_url", "tran_data", "channel_session_id", "erasure_id", "erasure_reason", "session_hash",
 }
 
-// ErasedDigests returns a function that converts the digest of a notification to its digest
-// after an erasure. key is the key of the book. The function is not safe for concurrent use.
-func ErasedDigests(key []byte) func(digest []byte) []byte {
-	keyed := idempotency.Keyer(key)
-	return func(digest []byte) []byte {
-		f, err := idempotency.ParseFingerprint(digest)
-		if err != nil {
-			return digest // verify reports it
-		}
-		f = keyed(f)
-		return f.Bytes()
+// personal returns the personal texts of the row.
+func (r *NotificationRow) personal() []*string {
+	return []*string{&r.UserID, &r.Subject, &r.Content, &r.DeepLinkURL, &r.TranData, &r.Header.ChannelSessionID}
+}
+
+// Erase empties the personal texts.
+func (r *NotificationRow) Erase() {
+	for _, text := range r.personal() {
+		*text = ""
 	}
+	r.TranData = "[]"
+}
+
+// Blank returns the row with a dash for each byte of its personal texts.
+func (r NotificationRow) Blank() NotificationRow {
+	r.SessionHash = []byte{} // nil would be NULL
+	for _, text := range r.personal() {
+		*text = strings.Repeat("-", len(*text))
+	}
+	return r
 }
 
 // NotificationRows returns the rows of notifications in the same order on all replicas. So two
 // replicas that store the same records wait for each other, and do not deadlock.
 func NotificationRows(stored []push.Stored) ([]NotificationRow, error) {
 	slices.SortStableFunc(stored, func(a, b push.Stored) int {
-		return cmp.Or(cmp.Compare(a.Notification.Values().UserID, b.Notification.Values().UserID),
-			bytes.Compare(a.Digest.Bytes(), b.Digest.Bytes()))
+		return bytes.Compare(a.Identity[:], b.Identity[:])
 	})
 	rows := make([]NotificationRow, len(stored))
 	for i := range stored {
@@ -92,8 +92,8 @@ func newNotificationRow(s *push.Stored) (NotificationRow, error) {
 	o, r := s.Operation, s.Notification.Values()
 	tranData, err := formatTranData(r.TranData)
 	return NotificationRow{
+		Identity:                batch.UUID(s.Identity),
 		UserID:                  r.UserID,
-		Digest:                  s.Digest.Bytes(),
 		OperationID:             batch.UUID(o.ID),
 		Position:                int64(s.Index),
 		Subscription:            o.Subscription,
@@ -119,6 +119,7 @@ func (r *NotificationRow) Entry() (n push.Entry, err error) {
 	n = push.Entry{
 		Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
 		Index:    int(r.Position),
+		Identity: push.Identity(r.Identity),
 		Values: push.Values{
 			ExternalApplicationCode: r.ExternalApplicationCode,
 			ExternalTranCode:        r.ExternalTranCode,
@@ -132,6 +133,9 @@ func (r *NotificationRow) Entry() (n push.Entry, err error) {
 			DeepLinkURL:             r.DeepLinkURL,
 			Sent:                    r.SendStatus != 0,
 		},
+	}
+	if n.Values.Platform = push.Platform(r.Platform); int64(n.Values.Platform) != r.Platform || r.SendStatus != Flag(r.SendStatus != 0) { //nolint:gosec // checked here
+		return n, fmt.Errorf("notification of operation %s: a number is out of its range", r.OperationID)
 	}
 	if id := operation.ID(r.ErasureID); id != (operation.ID{}) {
 		n.Erasure = &push.Erasure{ID: id, Reason: r.ErasureReason}
@@ -165,10 +169,4 @@ func formatTranData(items []push.TranDataItem) (string, error) {
 		text, separator = append(text, '}'), ","
 	}
 	return string(append(text, ']')), nil
-}
-
-// ShortDigest returns the digest of a notification without its version.
-func ShortDigest(digest []byte) (short trail.Hash) {
-	copy(short[:], digest[max(0, len(digest)-len(short)):])
-	return short
 }

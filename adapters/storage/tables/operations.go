@@ -31,7 +31,7 @@ func OperationKey(k idempotency.Key) OperationRow {
 func newOperationRow(r *idempotency.Record) OperationRow {
 	row := OperationKey(r.Key)
 	row.OperationID, row.Fingerprint = batch.UUID(r.Outcome.ID), r.Fingerprint.Bytes()
-	row.State, row.Faults = int64(r.Outcome.State), formatFaults(r.Outcome.Faults)
+	row.State, row.Faults = int64(r.Outcome.State), FormatFaults(r.Outcome.Faults)
 	return row
 }
 
@@ -63,9 +63,9 @@ func OperationRows(records []*idempotency.Record) []OperationRow {
 	return Convert(sorted, newOperationRow)
 }
 
-// formatFaults writes each fault as a line with its code, its pointer and, if any, the value
+// FormatFaults writes each fault as a line with its code, its pointer and, if any, the value
 // that its detail names. The sentence of a code is part of the program, not of the record.
-func formatFaults(faults []fault.Fault) string {
+func FormatFaults(faults []fault.Fault) string {
 	if len(faults) == 0 {
 		return ""
 	}
@@ -75,6 +75,9 @@ func formatFaults(faults []fault.Fault) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// IsFaults reports whether text is a stored form of faults, as FormatFaults writes it.
+func IsFaults(text string) bool { return FormatFaults(ParseFaults(text)) == text }
 
 // ParseFaults reads the stored form of faults.
 func ParseFaults(text string) []fault.Fault {

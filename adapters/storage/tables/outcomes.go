@@ -29,7 +29,7 @@ type OutcomeCounterRow struct {
 func NewOutcomeRow(e *fund.Ended, number int64) OutcomeRow {
 	return OutcomeRow{
 		Number: number, OperationID: batch.UUID(e.OperationID), Subscription: e.Subscription, CallerID: e.CallerID,
-		State: int64(e.State), Faults: formatFaults(e.Faults), Reversed: Flag(e.Reversed), EndedAt: batch.Instant{Time: e.At},
+		State: int64(e.State), Faults: FormatFaults(e.Faults), Reversed: Flag(e.Reversed), EndedAt: batch.Instant{Time: e.At},
 	}
 }
 

@@ -77,6 +77,14 @@ func PostingRows(postings []fund.Posting, postedAt time.Time) (units, money []Po
 	return legs[0], legs[1]
 }
 
+// IsShaped reports whether the row has only columns of its leg, as the service writes it.
+func (r *PostingRow) IsShaped() bool {
+	if r.Leg == UnitLeg {
+		return r.BranchCode == 0 && r.AccountSuffix == 0 && r.CurrencyCode == ""
+	}
+	return r.Leg == MoneyLeg && r.IMKBCode == "" && r.HolderCorporationName == ""
+}
+
 // Entry converts the row.
 func (r *PostingRow) Entry() (p fund.PostingEntry, err error) {
 	if p.Kind = fund.PostingKind(r.Kind); int64(p.Kind) != r.Kind { //nolint:gosec // checked here

@@ -6,6 +6,6 @@ type PropertyRow struct {
 	Value string `gorm:"not null"`
 }
 
-// KeyProperty is the name of the key for the records of erased messages. With this key a person
+// KeyProperty is the name of the key for the identities of messages. With this key a person
 // can test guesses of a text. So it is in no export, and in no other table.
 const KeyProperty = "messages_key"

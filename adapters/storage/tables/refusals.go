@@ -26,7 +26,7 @@ func NewRefusalRow(r operation.Decision) RefusalRow {
 		Header:       headerColumns(r.Header),
 		RequestID:    r.Header.RequestID,
 		State:        int64(r.State),
-		Faults:       formatFaults(r.Faults),
+		Faults:       FormatFaults(r.Faults),
 		ReceivedAt:   batch.Instant{Time: r.ReceivedAt},
 	}
 }

@@ -1,23 +1,18 @@
 // Package tables has the tables of a book. Each file is a table. It has the row, which is a
 // gorm model and the only declaration of its columns, and the conversions from and to the
-// domain. tables.go has the statements of all tables, and the leaves of their rows.
+// domain. tables.go has the statements of all tables.
 //
 // Database has the tables and the transactions on them.
 package tables
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
-	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/domain/fund"
-	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
 )
 
 // NewDatabase returns a database with all tables and statements.
@@ -29,12 +24,6 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	columns := batch.Names(subscriptions.Columns)
 	subscriptions.Find, subscriptions.Add = subscriptions.Table.Find(batch.ForUpdate, "", columns...), subscriptions.Insert().Racing()
 	subscriptions.Put, d.UseSubscription = subscriptions.Update(columns[1:]...), subscriptions.Update(neverLogged...)
-	subscriptions.Leaves = &leafKind[SubscriptionRow]{
-		kind: trail.Changed, table: subscriptions.Table, row: "subscriptions", skip: neverLogged,
-		ID:     func(r *SubscriptionRow) operation.ID { return trail.NameID(r.Name) },
-		nameOf: func(id operation.ID) string { return "subscription " + strconv.Quote(id.String()) },
-		name:   func(r *SubscriptionRow) string { return "subscription " + strconv.Quote(r.Name) },
-	}
 
 	prices := open(d, &d.Prices, "prices", "SELECT", "price > 0")
 	columns = []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
@@ -47,11 +36,6 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	d.FindCurrentPrice = prices.Lookup("find current "+prices.Name, newest)
 	newest.Where = append(newest.Where[:2:2], condition("valid_from", "<"), condition("currency_code", "="))
 	d.FindEarlierPrice = prices.Lookup("find earlier "+prices.Name, newest)
-	prices.Leaves = &leafKind[PriceRow]{
-		kind: trail.Priced, table: prices.Table, row: "prices",
-		ID:     func(r *PriceRow) operation.ID { return trail.PriceID(r.PriceID) },
-		nameOf: func(id operation.ID) string { return "price " + strconv.FormatInt(trail.ParsePriceID(id), 10) },
-	}
 
 	holdings := open(d, &d.Holdings, "holdings", "SELECT INSERT UPDATE", "units >= 0")
 	holdings.Find, holdings.Put, holdings.Add = holdings.Table.Find(batch.ForUpdate, "", "units"), holdings.Upsert("units"), holdings.Insert().Racing()
@@ -70,64 +54,23 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	sales.Put = sales.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at")
 	d.ListedSales = newTable[ListedSaleRow](d, "sales")
 
-	postings := open(d, &d.Postings, "postings", "INSERT")
-	postings.Leaves = &leafKind[PostingRow]{ // postings that belong to no sale
-		kind: trail.Posted, isSum: true, table: postings.Table, row: "postings", nameOf: nameAfter("postings of"),
-		ID: func(r *PostingRow) operation.ID { return operation.ID(r.OperationID) },
-		rows: func(tx *gorm.DB) *gorm.DB {
-			return tx.Where("t.kind <> ?", int64(fund.SalePosting)).Order("t.operation_id")
-		},
-	}
+	open(d, &d.Postings, "postings", "INSERT")
 	d.AllPostings = newTable[PostingRow](d, "postings")
 	d.AllPostings.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", prefix)
 
 	open(d, &d.Transfers, "transfers", "INSERT")
 
-	notifications := open(d, &d.Notifications, "notifications", "SELECT INSERT DELETE")
+	notifications := open(d, &d.Notifications, "notifications", "SELECT INSERT")
 	notifications.Find, notifications.Add = notifications.Table.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
-	d.RemoveNotification = notifications.Delete("")
-	notifications.Put = notifications.Update("subject", "content", "deep_link_url", "tran_data", "channel_session_id")
-	users := notifications.Select("user_id")
-	d.FindErased = notifications.Lookup("find erased "+notifications.Name, batch.Lookup{
-		Select: users, Where: []batch.Condition{{Column: users[0], Operator: "="}},
-	})
-	notifications.Leaves = &leafKind[NotificationRow]{ // the rows that one act has erased
-		kind: trail.Erased, isSum: true, table: notifications.Table, row: "notifications", nameOf: nameAfter("erasure"),
-		ID:   func(r *NotificationRow) operation.ID { return operation.ID(r.ErasureID) },
-		rows: func(tx *gorm.DB) *gorm.DB { return tx.Where("t.user_id = ''").Order("t.erasure_id") },
-	}
-	identities := newTable[IdentityRow](d, "notifications")
-	// The database evaluates the first condition once, and few books have erased messages.
-	// LIMIT makes the planner use one index lookup for each message.
-	erasedRows := identities.Name + " WHERE user_id = ''"
-	d.RemoveErased = identities.Delete("EXISTS (SELECT 1 FROM "+erasedRows+") AND (SELECT true FROM "+erasedRows+" AND digest = {erased} LIMIT 1)", "erased")
+	notifications.Put = notifications.Update(erasable...)
 
 	open(d, &d.Refusals, "refusals", "INSERT")
 	open(d, &d.RefusedSales, "refused_sales", "INSERT")
 
-	// The CallerIds whose operations have no sales: operations with notifications, and refusals
-	// of versions that stored nothing else.
-	operations.Leaves = &leafKind[OperationRow]{
-		kind: trail.Answered, table: operations.Table, row: "operations", nameOf: nameAfter("CallerId of operation"),
-		ID: func(r *OperationRow) operation.ID { return operation.ID(r.OperationID) },
-		rows: func(tx *gorm.DB) *gorm.DB {
-			const sameCaller = " o WHERE t.operation = 2 AND o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
-			return tx.Where("NOT EXISTS (SELECT 1 FROM " + d.Sales.Name + sameCaller).Where("NOT EXISTS (SELECT 1 FROM " + d.Refusals.Name + sameCaller)
-		},
-	}
-
 	reversals := open(d, &d.Reversals, "reversals", "SELECT")
 	reversals.Find, reversals.Add = reversals.Table.Find(batch.NoLock, "", "reversal_id"), reversals.Insert().Racing()
-	reversals.Leaves = &leafKind[ReversalRow]{
-		kind: trail.Reversed, table: reversals.Table, row: "reversals", nameOf: nameAfter("reversal of operation"),
-		ID: func(r *ReversalRow) operation.ID { return operation.ID(r.OperationID) },
-	}
 
-	audits := open(d, &d.Audits, "audits", "")
-	audits.Leaves = &leafKind[AuditRow]{
-		kind: trail.Act, table: audits.Table, row: "audits", nameOf: nameAfter("act"),
-		ID: func(r *AuditRow) operation.ID { return operation.ID(r.AuditID) },
-	}
+	open(d, &d.Audits, "audits", "")
 
 	calendars := open(d, &d.Calendars, "calendars", "SELECT", "calendar_id = 1")
 	calendars.Find, calendars.Put = calendars.Table.Find(batch.ForUpdate, "", "closed_days"), calendars.Update("closed_days")

@@ -6,14 +6,14 @@ import (
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // TrailBatchRow is a row of the table trail_batches: the leaves of one commit.
 type TrailBatchRow struct {
 	BatchID batch.UUID `gorm:"primaryKey"`
 	Entries []byte     `gorm:"not null"`
-	// MAC authenticates the service that made the batch (trail.Keys).
+	// MAC authenticates the service that made the batch (proof.Keys).
 	MAC []byte `gorm:"column:seal;not null"`
 	// Position is the index in the log. It is NULL until the batch is sealed.
 	Position sql.NullInt64
@@ -35,15 +35,15 @@ type TrailHashRow struct {
 }
 
 // IsElsewhere reports whether a batch without leaves has another position than it was made for.
-func (r *TrailBatchRow) IsElsewhere(p *trail.Provenance) bool {
-	return p.IsBound && len(r.Entries) == 0 && (!r.Position.Valid || r.Position.Int64 != p.Base.Size)
+func (r *TrailBatchRow) IsElsewhere(p *proof.Provenance) bool {
+	return len(r.Entries) == 0 && (!r.Position.Valid || r.Position.Int64 != p.Base.Size)
 }
 
 // Batch decodes the entries.
-func (r *TrailBatchRow) Batch() (trail.Batch, error) {
-	entries, err := trail.ParseEntries(r.Entries)
+func (r *TrailBatchRow) Batch() (proof.Batch, error) {
+	entries, err := proof.ParseEntries(r.Entries)
 	if err != nil {
-		return trail.Batch{}, fmt.Errorf("batch %s of the trail: %w", r.BatchID, err)
+		return proof.Batch{}, fmt.Errorf("batch %s of the trail: %w", r.BatchID, err)
 	}
-	return trail.Batch{ID: operation.ID(r.BatchID), Entries: entries}, nil
+	return proof.Batch{ID: operation.ID(r.BatchID), Entries: entries}, nil
 }

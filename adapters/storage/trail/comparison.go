@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -15,75 +13,49 @@ import (
 	"bankingapi/adapters/storage/read"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/backoffice"
+	compare "bankingapi/application/proof"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
+	"bankingapi/domain/push"
 )
 
-// comparison compares rows with leaves. A row waits for its leaf, and a leaf for its row.
-// Operations and batches are read almost in the order of time, so few of them wait. The rows of
-// the other kinds are all read before the leaves.
+// comparison reads operations and batches side by side for compare.Comparison.
 type comparison struct {
 	logComparison
-	pending map[leafKey]*pending
-	batch   *batch.UUID // the last batch that was read
-	ended   bool
-	// isLogOnly compares the batches with the log, but no leaves.
-	isLogOnly bool
-	begun     time.Time // time of the first batch
-	// compared counts rows.
-	compared map[trail.Kind]int64
+	*compare.Comparison
 }
 
-// pending is a row, or the leaves with its key, or both.
-type pending struct {
-	name     string         // StoredLeaf.Name; empty without a row
-	row      trail.Hash     // the leaf of the row
-	recorded *[2]trail.Hash // StoredLeaf.Recorded
-	leaf     trail.Hash     // the last leaf that was read
-	// hasLeaf: a leaf was read. isMatched: it equals the row's leaf. isLate: for postings only.
-	hasLeaf, isMatched, isLate bool
-	// first is the place of the first leaf, firstMatch of the first leaf that equals the row's leaf.
-	// Of subscriptions and prices, which change, first is the place of the newest leaf.
-	first, firstMatch place
+// flaws are the flaws of the comparison in the words of verify.
+var flaws = map[compare.Flaw]backoffice.Flaw{
+	compare.Changed: backoffice.Changed, compare.Added: backoffice.Added, compare.Removed: backoffice.Removed,
+	compare.Late: backoffice.Late, compare.OtherTexts: backoffice.OtherTexts,
 }
 
-// place is the position of a batch in the log, and its time. The log has almost the order in
-// which the batches were written: a clock that is ahead makes IDs that are out of order. The
-// time orders batches that are sealed together.
-type place struct {
-	position int64
-	time     time.Time
-}
-
-// openPosition is the position of a batch that is not sealed yet.
-const openPosition = math.MaxInt64
-
-// note keeps the earlier place of p and other.
-func (p *place) note(other place) {
-	if p.time.IsZero() || other.position < p.position {
-		*p = other
-	}
-}
-
-// isLongAfter reports whether a batch was written long after another one.
-func (p *place) isLongAfter(other place) bool {
-	return (p.position > other.position || p.position == openPosition) && p.time.Sub(other.time) > longestLate
+func newLogComparison(d Writer, tx *gorm.DB, w *backoffice.Witness) logComparison {
+	return logComparison{Writer: d, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)}
 }
 
 func newComparison(d Writer, tx *gorm.DB, w *backoffice.Witness) *comparison {
-	return &comparison{
-		logComparison: logComparison{Writer: d, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)},
-		pending:       make(map[leafKey]*pending), compared: make(map[trail.Kind]int64),
-	}
+	c := &comparison{logComparison: newLogComparison(d, tx, w)}
+	c.Comparison = compare.NewComparison(w.Keys, push.NewIdentifier(d.MessagesKey()), func(flaw compare.Flaw, name string) {
+		c.report(flaws[flaw], name)
+	})
+	c.entries = c.Batch
+	return c
 }
 
-// compareLog compares the log, and all rows except the kinds with many rows. It calls seen for
-// each operation.
-func (c *comparison) compareLog(head *backoffice.HeadRow, seen func(*read.StoredOperation) error) error {
+// compareAll compares the log and everything that has leaves. It calls seen for each operation.
+func (c *comparison) compareAll(head *backoffice.HeadRow, seen func(*read.StoredOperation) error) error {
 	err := tables.InTurn(
-		func() error { return c.eachRow(false, c.row) },
+		func() error { return c.eachOther(c.tx, c.w.Keys, c.Row) },
 		c.sameCallers,
-		func() error { return c.compareDecisions(head, seen) },
+		func() error { return c.compareOperations(seen) },
+		func() error { return c.readBatches(nil) },
+		c.repeats,
+		c.findElsewhere,
+		func() error { return c.Suspects(c.placeOf) },
 		c.leftover,
 		func() error { return c.gaps(head.Size) },
 		c.compareOpen,
@@ -92,27 +64,126 @@ func (c *comparison) compareLog(head *backoffice.HeadRow, seen func(*read.Stored
 		return err
 	}
 	n := &head.Compared
-	n.Prices, n.Subscriptions, n.Acts = c.compared[trail.Priced], c.compared[trail.Changed], c.compared[trail.Act]
+	n.Prices, n.Subscriptions, n.Acts = c.Compared[proof.Price], c.Compared[proof.Subscription], c.Compared[proof.Act]
+	n.Messages, n.Refusals = c.Messages, c.Refusals
 	head.Unsealed = int64(len(c.opened))
 	var other []int64
-	err = c.tx.Table(c.TrailHashes.Name).Where("hash_index < 0 OR hash_index >= ?", trail.StoredHashes(max(head.Size, 0))).Limit(1).Pluck("hash_index", &other).Error
+	err = c.tx.Table(c.TrailHashes.Name).Where("hash_index < 0 OR hash_index >= ?", proof.StoredHashes(max(head.Size, 0))).Limit(1).Pluck("hash_index", &other).Error
 	head.HasOtherHashes = len(other) > 0
 	return err
 }
 
-// eachRow reads the rows of the kinds with many rows, or of all other kinds.
-func (c *comparison) eachRow(many bool, visit func(tables.StoredLeaf)) error {
-	for _, kind := range c.kinds() {
-		if isOfMany(kind.Kind) != many {
-			continue
+// eachOther reads the leaves of prices, subscriptions and acts.
+func (d Writer) eachOther(tx *gorm.DB, keys *proof.Keys, visit func(proof.Entry, string)) error {
+	return tables.InTurn(
+		func() error {
+			return tables.Each(tx, d.Prices.Table, func(row *tables.PriceRow) error {
+				name := fmt.Sprintf("price %d", row.PriceID)
+				price, err := row.ToPrice()
+				if err != nil {
+					visit(unreadable(proof.Price, proof.PriceID(row.PriceID)), name)
+					return nil
+				}
+				l := proof.OfPrice(&price)
+				visit(l.Entry(), name)
+				return nil
+			})
+		},
+		func() error {
+			return tables.Each(tx, d.Subscriptions.Table, func(row *tables.SubscriptionRow) error {
+				name := fmt.Sprintf("subscription %q", row.Name)
+				s, err := row.Subscription()
+				if err != nil {
+					visit(unreadable(proof.Subscription, proof.NameID(row.Name)), name)
+					return nil
+				}
+				l := proof.OfSubscription(s)
+				visit(l.Entry(), name)
+				return nil
+			})
+		},
+		func() error { return d.eachAct(tx, keys, visit) },
+	)
+}
+
+// unreadable is the entry of a row with values that the service never writes. No leaf is equal.
+func unreadable(kind proof.Kind, id operation.ID) proof.Entry { return proof.Entry{Kind: kind, ID: id} }
+
+// sums has the sums of the rows of each act.
+type sums map[operation.ID]*proof.Sum
+
+func (s sums) of(keys *proof.Keys, id operation.ID) *proof.Sum {
+	if s[id] == nil {
+		s[id] = proof.NewSum(keys)
+	}
+	return s[id]
+}
+
+// eachAct reads the leaves of acts, and of postings without an act.
+func (d Writer) eachAct(tx *gorm.DB, keys *proof.Keys, visit func(proof.Entry, string)) error {
+	return d.eachActOf(tx, keys, nil, func(l *proof.Named, name string) {
+		e := l.Entry()
+		if l.Kind == 0 {
+			e = unreadable(proof.Act, l.ID)
 		}
-		err := kind.Each(c.tx, c.w.Keys, func(s tables.StoredLeaf) error {
-			visit(s)
-			return nil
-		})
-		if err != nil {
-			return err
+		visit(e, name)
+	})
+}
+
+// eachActOf reads the leaves of acts with everything that they have changed. only selects one
+// ID. A leaf of the kind 0 has rows with values that the service never writes.
+func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, visit func(*proof.Named, string)) error {
+	rows := func(column string) *gorm.DB {
+		if only == nil {
+			return tx
 		}
+		return tx.Where("t."+column+" = ?", d.Dialect.Bind(batch.UUID(*only)))
+	}
+	adjusted, erased, broken := make(sums), make(sums), make(map[operation.ID]bool)
+	postings := rows("operation_id").Where("t.kind NOT IN (?, ?)", int64(fund.SalePosting), int64(fund.ReversalPosting))
+	err := tables.Each(postings, d.Postings.Table, func(row *tables.PostingRow) error {
+		posting, err := row.Entry()
+		id := operation.ID(row.OperationID)
+		broken[id] = broken[id] || err != nil || !row.IsShaped()
+		adjusted.of(keys, id).Adjustment(&posting)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	messages := rows("erasure_id").Where("t.user_id = '' OR t.erasure_id <> ?", d.Dialect.Bind(batch.UUID{}))
+	err = tables.Each(messages, d.Notifications.Table, func(row *tables.NotificationRow) error {
+		message, err := row.Entry()
+		id := operation.ID(row.ErasureID)
+		broken[id] = broken[id] || err != nil
+		erased.of(keys, id).Erased(&message)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	leaf := func(id operation.ID, act *audit.Act, name string) {
+		l := proof.OfAct(id, act, adjusted[id], erased[id])
+		if broken[id] {
+			l.Kind = 0
+		}
+		visit(&l, name)
+		delete(adjusted, id)
+		delete(erased, id)
+	}
+	err = tables.Each(rows("audit_id"), d.Audits.Table, func(row *tables.AuditRow) error {
+		act, err := row.Act()
+		leaf(act.ID, &act, "act "+act.ID.String())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for id := range adjusted {
+		leaf(id, nil, "postings of "+id.String())
+	}
+	for id := range erased {
+		leaf(id, nil, "erasure "+id.String())
 	}
 	return nil
 }
@@ -126,120 +197,117 @@ func (c *comparison) sameCallers() error {
 	for _, caller := range callers {
 		c.report(backoffice.Added, fmt.Sprintf("second record of CallerId %q", caller))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	const of = " o WHERE o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
+	without := c.tx.Where("t.operation <> 1").Where("NOT EXISTS (SELECT 1 FROM " + c.Sales.Name + of).Where("NOT EXISTS (SELECT 1 FROM " + c.Database.Refusals.Name + of)
+	return tables.Each(without, c.Operations.Table, func(row *tables.OperationRow) error {
+		c.report(backoffice.Added, "operation "+row.OperationID.String())
+		return nil
+	})
 }
 
-// compareDecisions reads decisions and batches side by side.
-func (c *comparison) compareDecisions(head *backoffice.HeadRow, seen func(*read.StoredOperation) error) error {
+// compareOperations reads operations and batches side by side.
+func (c *comparison) compareOperations(seen func(*read.StoredOperation) error) error {
 	return read.EachRange(c.Database, c.tx, func(ids read.Range) error {
-		err := read.Operations(c.Database, c.tx, ids, func(stored *read.StoredOperation) error {
-			if err := seen(stored); err != nil || !stored.IsDecided() {
+		err := read.Operations(c.Database, c.tx, ids, func(rows *read.StoredOperation) error {
+			if err := seen(rows); err != nil || !rows.IsDecided() {
 				return err
 			}
-			if stored.Refusal != nil {
-				head.Compared.Refusals++
-			}
-			c.row(c.storedDecisionLeaf(stored))
+			stored, contradicts := rows.Stored()
+			c.Operation(&stored, contradicts)
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		return c.readBatches(ids.Until)
+		if err := c.readBatches(ids.Until); err != nil {
+			return err
+		}
+		return c.findElsewhere()
 	})
 }
 
-// row compares a row with its leaf, if the leaf was read before.
-func (c *comparison) row(s tables.StoredLeaf) {
-	c.compared[s.Kind]++
-	if s.HasOtherTexts {
-		c.report(backoffice.OtherTexts, s.Name)
-	}
-	p := c.pendingFor(keyOf(&s.Entry))
-	if p.name != "" { // a table can have a row twice only if it has lost its primary key
-		c.report(backoffice.Added, s.Name)
-		return
-	}
-	p.name, p.row, p.recorded = s.Name, s.Leaf, s.Recorded
-	c.decide(keyOf(&s.Entry), p)
-}
-
-func (c *comparison) pendingFor(key leafKey) *pending {
-	p := c.pending[key]
-	if p == nil {
-		p = new(pending)
-		c.pending[key] = p
-	}
-	return p
-}
-
-// leaf compares a leaf with its row.
-func (c *comparison) leaf(row *tables.TrailBatchRow, e *trail.Entry, isLate bool) {
-	at := place{openPosition, operation.ID(row.BatchID).Time()}
-	if row.Position.Valid {
-		at.position = row.Position.Int64
-	}
-	key := keyOf(e)
-	isDecision := e.Kind == trail.Decided || e.Kind == trail.Settled
-	p := c.pending[key]
-	if p == nil && isOfMany(e.Kind) || isDecision && p != nil && p.name != "" && p.hasLeaf {
-		c.report(backoffice.Removed, c.name(e.Kind, e.ID))
-		return
-	}
-	p = c.pendingFor(key)
-	p.leaf, p.hasLeaf, p.isLate = e.Leaf, true, p.isLate || isLate
-	switch isMatched := p.name != "" && p.row == e.Leaf; {
-	case isDecision:
-		c.decide(key, p)
-	case e.Kind == trail.Changed || e.Kind == trail.Priced: // the newest leaf counts
-		if at.position >= p.first.position {
-			p.first, p.isMatched = at, isMatched
+// repeats compares the CallerIds of pushes of which nothing else is stored.
+func (c *comparison) repeats() error {
+	repeats := c.Repeats()
+	without := c.tx.Where("t.operation = 1 AND NOT EXISTS (SELECT 1 FROM " + c.Notifications.Name + " n WHERE n.operation_id = t.operation_id)")
+	return tables.Each(without, c.Operations.Table, func(row *tables.OperationRow) error {
+		if !repeats[operation.ID(row.OperationID)] {
+			c.report(backoffice.Added, "operation "+row.OperationID.String())
 		}
-	default:
-		if p.first.note(at); isMatched {
-			p.isMatched = true
-			p.firstMatch.note(at)
-		}
-	}
-}
-
-// decide removes a decision from pending when its row and its leaf match. A sale that was
-// recorded first has another leaf after its settlement.
-func (c *comparison) decide(key leafKey, p *pending) {
-	switch {
-	case p.name == "" || !p.hasLeaf:
-	case p.leaf == p.row:
-		delete(c.pending, key)
-	case p.recorded != nil && p.leaf == p.recorded[0]:
-		delete(c.pending, key)
-		key.kind = trail.Settled
-		settled := c.pendingFor(key)
-		settled.name, settled.row = p.name, p.recorded[1]
-		c.decide(key, settled)
-	}
-}
-
-// isMisplaced reports whether the postings of a decision are in a separate leaf. Versions with
-// a schema up to 9 wrote such leaves if one commit had due sales and new sales.
-func (c *comparison) isMisplaced(key leafKey, p *pending) (misplaced bool, err error) {
-	apart := c.pending[leafKey{kind: trail.Posted, id: key.id}]
-	if apart == nil || apart.name != "" {
-		return false, nil
-	}
-	id := batch.UUID(key.id)
-	err = read.Operations(c.Database, c.tx, read.Range{Only: &id}, func(stored *read.StoredOperation) error {
-		decided, postings := stored.WithoutPostings()
-		l, posted := c.DecisionLeaf(nil, key.kind, decided), c.Postings.Leaves.SumOf(c.w.Keys, key.id, postings)
-		misplaced = len(postings) > 0 && l.Hash() == p.leaf && posted.Hash() == apart.leaf
 		return nil
 	})
-	apart.isMatched, apart.isLate = misplaced, apart.isLate && !misplaced // a due sale is older than its postings
-	return misplaced, err
+}
+
+// findElsewhere looks up the messages that other operations have stored.
+func (c *comparison) findElsewhere() error {
+	stored := make(map[push.Identity]compare.Stored)
+	for part := range slices.Chunk(c.Elsewhere(), tables.Chunk) {
+		ids := tables.Convert(part, func(id push.Identity) any { return c.Dialect.Bind(batch.UUID(id)) })
+		err := tables.Each(c.tx.Where("t.identity IN ?", ids), c.Notifications.Table, func(row *tables.NotificationRow) error {
+			stored[push.Identity(row.Identity)] = compare.Stored{Operation: operation.ID(row.OperationID), Index: int(row.Position)}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	c.Found(stored)
+	return nil
+}
+
+// placeOf returns the place of the entry of a push. It is open if there is none.
+func (c *comparison) placeOf(id operation.ID) (compare.Place, error) {
+	after := batch.UUID(id)
+	for row, err := range c.batches(c.tx, &after) {
+		if err != nil {
+			return compare.Place{}, err
+		}
+		if !bytes.Contains(row.Entries, id[:]) {
+			continue
+		}
+		b, err := row.Batch()
+		isOf := func(e proof.Entry) bool { return e.Kind == proof.Push && e.ID == id }
+		if err != nil || !slices.ContainsFunc(b.Entries, isOf) {
+			continue
+		}
+		return placeOfBatch(row), nil
+	}
+	return compare.Place{Position: compare.Open, Batch: id}, nil
+}
+
+func placeOfBatch(row *tables.TrailBatchRow) compare.Place {
+	at := compare.Place{Position: compare.Open, Batch: operation.ID(row.BatchID)}
+	if row.Position.Valid {
+		at.Position = row.Position.Int64
+	}
+	return at
+}
+
+// leftover reports what still waits. A leaf of a subscription has only the hash of its name, but
+// acts contain the name.
+func (c *comparison) leftover() error {
+	var objects []string
+	isRead := false
+	c.End(func(id operation.ID) string {
+		if !isRead {
+			isRead = true
+			_ = c.tx.Table(c.Audits.Name).Distinct().Pluck("object", &objects).Error // without the acts, the hash is reported
+		}
+		at := slices.IndexFunc(objects, func(object string) bool { return proof.NameID(object) == id })
+		if at < 0 {
+			return ""
+		}
+		return objects[at]
+	})
+	return nil
 }
 
 // readBatches reads the next batches, up to the first batch that is later than the operation.
 // If until is nil, it reads all batches.
-func (c *comparison) readBatches(until *batch.UUID) error {
+func (c *logComparison) readBatches(until *batch.UUID) error {
 	for !c.ended && (until == nil || c.batch == nil || bytes.Compare(c.batch[:], until[:]) <= 0) {
 		page, err := c.batchPage(c.tx, c.batch)
 		for i := range page {
@@ -257,158 +325,17 @@ func (c *comparison) readBatches(until *batch.UUID) error {
 	return nil
 }
 
-func (c *comparison) readBatch(row *tables.TrailBatchRow) {
-	id := operation.ID(row.BatchID)
+func (c *logComparison) readBatch(row *tables.TrailBatchRow) {
 	b, err := row.Batch()
 	if err != nil {
-		c.changedBatch(id)
+		c.changedBatch(operation.ID(row.BatchID))
 		return
 	}
 	provenance := c.note(row, b.Record())
-	if c.isLogOnly {
+	if c.entries == nil {
 		return
 	}
-	for i := range b.Entries {
-		e := &b.Entries[i]
-		isLate := c.isLate(id, e, provenance)
-		if isLate && e.Kind != trail.Posted {
-			c.report(backoffice.Late, c.name(e.Kind, e.ID))
-			isLate = false
-		}
-		if !isOfMany(e.Kind) {
-			c.leaf(row, e, isLate)
-		}
-	}
-}
-
-// A leaf is written together with its rows. Only when the trail begins, older rows get leaves.
-// longestLate is the maximum duration of an import, or of the beginning of the trail.
-const longestLate = 24 * time.Hour
-
-// isLate reports whether a leaf was written long after its rows. A person who resets the state
-// of the log can make the service adopt rows that the service did not write. The MACs of
-// earlier versions do not mark adopted batches.
-func (c *comparison) isLate(batchID operation.ID, e *trail.Entry, provenance trail.Provenance) bool {
-	written := batchID.Time()
-	if c.begun.IsZero() {
-		c.begun = written
-	}
-	switch e.Kind {
-	case trail.Settled, trail.Priced, trail.Changed, trail.Reversed: // their IDs do not contain the time
-		return false
-	default:
-	}
-	return (provenance.IsAdopted || !provenance.IsBound) && isTimed(batchID) && isTimed(e.ID) && written.Sub(e.ID.Time()) > longestLate && written.Sub(c.begun) > longestLate
-}
-
-// isTimed reports whether an ID contains a time, that is, whether it is a UUID of version 7.
-func isTimed(id operation.ID) bool { return id[6]>>4 == 7 }
-
-// leftover reports the rows and leaves that are still pending at the end.
-func (c *comparison) leftover() error {
-	for key, p := range c.pending {
-		if key.kind != trail.Decided && key.kind != trail.Settled || p.name == "" || !p.hasLeaf {
-			continue
-		}
-		if misplaced, err := c.isMisplaced(key, p); err != nil {
-			return err
-		} else if misplaced {
-			delete(c.pending, key)
-		}
-	}
-	for key, p := range c.pending {
-		if p.isLate {
-			c.report(backoffice.Late, c.name(key.kind, key.id))
-		}
-		flaw, name := backoffice.Changed, p.name
-		switch {
-		case p.isMatched && !p.firstMatch.isLongAfter(p.first):
-			continue
-		case p.name == "":
-			if first := c.pending[leafKey{kind: trail.Decided, id: key.id}]; key.kind == trail.Settled && first != nil && first.name != "" {
-				continue // its decision leaf is missing or different
-			}
-			flaw, name = backoffice.Removed, c.name(key.kind, key.id)
-		case !p.hasLeaf || isOfMany(key.kind): // leaves with its key come from repeated requests
-			flaw = backoffice.Added
-		}
-		c.report(flaw, name)
-	}
-	return nil
-}
-
-// name returns the name of a leaf that has no rows.
-func (c *comparison) name(kind trail.Kind, id operation.ID) string {
-	if kind == trail.Changed { // the leaf has only the hash of the name, but acts contain the name
-		var objects []string
-		_ = c.tx.Table(c.Audits.Name).Distinct().Pluck("object", &objects).Error // without the acts, the hash is reported
-		if i := slices.IndexFunc(objects, func(object string) bool { return trail.NameID(object) == id }); i >= 0 {
-			return fmt.Sprintf("subscription %q", objects[i])
-		}
-	}
-	for _, k := range c.kinds() {
-		if k.Kind == kind && k.NameOf != nil {
-			return k.NameOf(id)
-		}
-	}
-	return fmt.Sprintf("operation %s (%s)", id, kind)
-}
-
-// partSize bounds how many notifications and answers are compared at once. Their order is
-// unrelated to the order of the batches.
-const partSize = 1_000_000
-
-// compareOthers compares the kinds with many rows, in parts, and counts the messages.
-func (c *comparison) compareOthers(messages *int64) error {
-	var rows int64
-	for _, table := range []string{c.Notifications.Name, c.Operations.Name} {
-		var count int64
-		if err := c.tx.Table(table).Count(&count).Error; err != nil {
-			return err
-		}
-		rows += count
-	}
-	parts := min(1+rows/partSize, 256)
-	for part := range parts {
-		err := c.comparePart(func(e *trail.Entry) bool {
-			key := keyOf(e)
-			return isOfMany(e.Kind) && int64(key.id[15]^key.digest[31])%parts == part
-		})
-		if err != nil {
-			return err
-		}
-		clear(c.pending)
-	}
-	*messages = c.compared[trail.Notified]
-	return nil
-}
-
-func (c *comparison) comparePart(isInPart func(*trail.Entry) bool) error {
-	err := c.eachRow(true, func(s tables.StoredLeaf) {
-		if isInPart(&s.Entry) {
-			c.row(s)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	err = tables.Each(c.tx, c.TrailBatches, func(row *tables.TrailBatchRow) error {
-		b, err := row.Batch()
-		if err != nil {
-			return nil //nolint:nilerr // readBatch has found it
-		}
-		for i := range b.Entries {
-			e := &b.Entries[i]
-			if e.Digest = c.entryDigest(row, e); isInPart(e) {
-				c.leaf(row, e, false)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return c.leftover()
+	c.entries(&b, placeOfBatch(row), &provenance)
 }
 
 // logComparison compares the batches with the log.
@@ -420,6 +347,10 @@ type logComparison struct {
 	next   int64
 	early  map[int64]*backoffice.BatchRow
 	opened []*backoffice.BatchRow
+	batch  *batch.UUID // the last batch that was read
+	ended  bool        // all batches were read
+	// entries receives the entries of each batch. It may be nil.
+	entries func(*proof.Batch, compare.Place, *proof.Provenance)
 	// isMissing is true if a batch is missing in the log.
 	isMissing bool
 }
@@ -432,14 +363,14 @@ func (c *logComparison) changedBatch(id operation.ID) {
 }
 
 // note stores the record until its turn in the log. It returns the provenance from the MAC.
-func (c *logComparison) note(row *tables.TrailBatchRow, record []byte) trail.Provenance {
+func (c *logComparison) note(row *tables.TrailBatchRow, record []byte) proof.Provenance {
 	provenance, ok := c.w.Keys.OpenMAC(record, row.Entries, row.MAC)
 	r := &backoffice.BatchRow{ID: operation.ID(row.BatchID), Record: record, IsGenuine: ok}
-	if ok && provenance.IsBound {
+	if ok {
 		r.Base = &provenance.Base
 	}
 	if ok && row.IsElsewhere(&provenance) {
-		r.Base = &trail.Base{Size: -1} // no log has this size
+		r.Base = &proof.Base{Size: -1} // no log has this size
 	}
 	switch position := row.Position.Int64; {
 	case !row.Position.Valid:
@@ -485,13 +416,13 @@ func (c *logComparison) records() error {
 		ready = append(ready, r)
 		c.next++
 	}
-	first := trail.StoredHashes(size)
-	hashes := make([]trail.Hash, trail.StoredHashes(c.next)-first)
+	first := proof.StoredHashes(size)
+	hashes := make([]proof.Hash, proof.StoredHashes(c.next)-first)
 	if len(ready) > 0 && !c.isMissing {
 		query := c.tx.Where("t.hash_index >= ? AND t.hash_index < ?", first, first+int64(len(hashes)))
 		err := tables.Each(query, c.TrailHashes, func(row *tables.TrailHashRow) error {
-			if len(row.Hash) == len(trail.Hash{}) {
-				hashes[row.HashIndex-first] = trail.Hash(row.Hash)
+			if len(row.Hash) == len(proof.Hash{}) {
+				hashes[row.HashIndex-first] = proof.Hash(row.Hash)
 			}
 			return nil
 		})
@@ -500,9 +431,9 @@ func (c *logComparison) records() error {
 		}
 	}
 	for _, r := range ready {
-		offset := trail.StoredHashes(size) - first
+		offset := proof.StoredHashes(size) - first
 		size++
-		if r.Hashes = hashes[offset : trail.StoredHashes(size)-first]; c.isMissing {
+		if r.Hashes = hashes[offset : proof.StoredHashes(size)-first]; c.isMissing {
 			r.Base, r.Hashes = nil, nil
 		}
 		if err := c.w.Batch(r); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -57,11 +56,8 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 		if err != nil {
 			return err
 		}
-		if head.HasBegun { // the longest part first
-			parts[0] = func(tx *gorm.DB) error { return newComparison(e.Writer, tx, &w).compareLog(&head, seen) }
-			parts = slices.Insert(parts, 1, func(tx *gorm.DB) error {
-				return newComparison(e.Writer, tx, &w).compareOthers(&head.Compared.Messages)
-			})
+		if head.HasBegun {
+			parts[0] = func(tx *gorm.DB) error { return newComparison(e.Writer, tx, &w).compareAll(&head, seen) }
 		}
 		if err := inParallel(ctx, cancel, transactions, parts); err != nil {
 			return err
@@ -92,6 +88,9 @@ func (e evidence) trail(tx *gorm.DB) (backoffice.HeadRow, error) {
 func operationSeen(w *backoffice.Witness) func(*read.StoredOperation) error {
 	var o backoffice.Operation
 	return func(rows *read.StoredOperation) error {
+		if rows.IsPush() {
+			return nil
+		}
 		if err := rows.Operation(&o); err != nil {
 			return w.Found(backoffice.Unreadable(err).Of("operation " + rows.ID.String()))
 		}
@@ -237,12 +236,13 @@ func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 	if err == nil && (totals.Newest != totals.Last || totals.Count != totals.Last) {
 		err = w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(totals.Last, totals.Newest))))
 	}
-	if err != nil || totals.Count == 0 {
+	if err != nil {
 		return err
 	}
 	untrue := tx.Joins("LEFT JOIN " + e.Sales.Name + " s ON s.operation_id = t.operation_id AND s.position = 0").
 		Joins("LEFT JOIN " + e.Reversals.Name + " r ON r.operation_id = t.operation_id").
 		Where("s.state IS NULL OR s.subscription <> t.subscription OR s.caller_id <> t.caller_id" +
+			" OR t.state = 2 AND t.faults <> '' OR t.reversed NOT IN (0, 1)" +
 			" OR t.reversed = 0 AND (s.state <> t.state OR s.settled_at IS NULL OR s.settled_at <> t.ended_at)" +
 			" OR t.reversed <> 0 AND (t.state <> 2 OR r.reversed_at IS NULL OR r.reversed_at <> t.ended_at)")
 	err = tables.Each(untrue, t.Table, func(row *tables.OutcomeRow) error {
@@ -251,9 +251,16 @@ func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 	if err != nil {
 		return err
 	}
+	reversed := tx.Where("NOT EXISTS (SELECT 1 FROM " + t.Name + " o WHERE o.operation_id = t.operation_id AND o.reversed <> 0)")
+	err = tables.Each(reversed, e.Reversals.Table, func(row *tables.ReversalRow) error {
+		return w.Found(backoffice.EndWithout.Of("operation " + row.OperationID.String()))
+	})
+	if err != nil {
+		return err
+	}
 	without := tx.Joins("LEFT JOIN "+t.Name+" o ON o.operation_id = t.operation_id AND o.reversed = 0").
 		Where("o.number IS NULL AND t.position = 0 AND t.state IN (2, 8) AND t.selected_date > t.received_at AND t.settled_at > ?",
-			e.Dialect.Bind(totals.Since.Add(longestLate)))
+			e.Dialect.Bind(totals.Since.Add(24*time.Hour)))
 	return tables.Each(without, e.Sales.Table, func(row *tables.SaleRow) error {
 		if row.SettledAt.Sub(row.ReceivedAt.Time) <= longestRequest {
 			return nil

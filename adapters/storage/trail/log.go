@@ -17,17 +17,17 @@ import (
 	"bankingapi/application/backoffice"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
-// trailLog implements the ports of package application/trail.
+// trailLog implements the ports of package application/proof.
 type trailLog struct{ Writer }
 
-func (t trailLog) Use(keys *trail.Keys, newID func() operation.ID) {
+func (t trailLog) Use(keys *proof.Keys, newID func() operation.ID) {
 	t.maker.Store(&batchMaker{keys: keys, newID: newID})
 }
 
-func (t trailLog) Follow(base trail.Base) { t.base.Store(&base) }
+func (t trailLog) Follow(base proof.Base) { t.base.Store(&base) }
 
 func (t trailLog) Clear(ctx context.Context) error { return t.Change(ctx, t.ClearLog) }
 
@@ -54,7 +54,7 @@ func (t trailLog) State(ctx context.Context) (application.State, error) {
 }
 
 // IsOf checks only the oldest batches: it has little time. With another key none is genuine.
-func (t trailLog) IsOf(ctx context.Context, keys *trail.Keys) (isOf bool, err error) {
+func (t trailLog) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err error) {
 	err = t.Snapshot(ctx, func(tx *gorm.DB) error {
 		page, err := t.batchPage(tx, nil)
 		isOf = len(page) == 0 || keys != nil && slices.ContainsFunc(page, func(row tables.TrailBatchRow) bool {
@@ -117,13 +117,13 @@ func (t trailLog) mayMend() bool {
 // service compares them with the newest checkpoint before it signs the next one.
 func (t trailLog) mend(ctx context.Context) error {
 	var lost []tables.TrailHashRow
-	var tree trail.Tree
+	var tree proof.Tree
 	err := t.Snapshot(ctx, func(tx *gorm.DB) error {
-		c := newComparison(t.Writer, tx, &backoffice.Witness{
+		c := newLogComparison(t.Writer, tx, &backoffice.Witness{
 			Keys:  t.Keys(),
 			Found: func(backoffice.Finding) error { return nil }, // verify reports findings
 			Batch: func(b *backoffice.BatchRow) error {
-				next := trail.StoredHashes(tree.Size())
+				next := proof.StoredHashes(tree.Size())
 				for i, hash := range tree.Append(b.Record) {
 					if b.Hashes[i] != hash {
 						lost = append(lost, tables.TrailHashRow{HashIndex: next + int64(i), Hash: hash[:]})
@@ -132,7 +132,6 @@ func (t trailLog) mend(ctx context.Context) error {
 				return nil
 			},
 		})
-		c.isLogOnly = true
 		return c.readBatches(nil)
 	})
 	for part := range slices.Chunk(lost, tables.Chunk) {
@@ -145,13 +144,13 @@ func (t trailLog) mend(ctx context.Context) error {
 
 // withMark puts a batch without leaves before the rows. Its base is the log before it.
 func (t trailLog) withMark(ctx context.Context, tx *gorm.DB, size int64, rows []tables.TrailBatchRow, records [][]byte) ([]tables.TrailBatchRow, [][]byte, error) {
-	tree, err := trail.LoadTree(size, t.hashesIn(tx))
+	tree, err := proof.LoadTree(size, t.hashesIn(tx))
 	if err != nil {
 		return nil, nil, err
 	}
 	maker := t.maker.Load()
-	b := trail.Batch{ID: maker.newID()}
-	mac := maker.keys.MAC(b.Record(), nil, trail.Provenance{Base: trail.Base{Size: size, Root: tree.Root()}})
+	b := proof.Batch{ID: maker.newID()}
+	mac := maker.keys.MAC(b.Record(), nil, proof.Provenance{Base: proof.Base{Size: size, Root: tree.Root()}})
 	mark := []tables.TrailBatchRow{{BatchID: batch.UUID(b.ID), Entries: []byte{}, MAC: mac}}
 	err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request(mark))
 	return append(mark, rows...), append([][]byte{b.Record()}, records...), err
@@ -190,13 +189,13 @@ func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchR
 
 // genuine decodes a batch. It returns false unless a service with these keys made the batch for
 // this log.
-func (t trailLog) genuine(tx *gorm.DB, keys *trail.Keys, row *tables.TrailBatchRow, known roots) (b trail.Batch, isGenuine bool, err error) {
+func (t trailLog) genuine(tx *gorm.DB, keys *proof.Keys, row *tables.TrailBatchRow, known roots) (b proof.Batch, isGenuine bool, err error) {
 	if b, err = row.Batch(); err != nil {
 		return b, false, nil //nolint:nilerr // verify reports it
 	}
 	provenance, ok := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
-	if !ok || !provenance.IsBound || row.IsElsewhere(&provenance) {
-		return b, ok && !row.IsElsewhere(&provenance), nil
+	if !ok || row.IsElsewhere(&provenance) {
+		return b, false, nil
 	}
 	isGenuine, err = t.has(tx, provenance.Base, known)
 	return b, isGenuine, err
@@ -215,7 +214,7 @@ func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogR
 		t.hash.Request(hashes), t.place.Request(rows), t.advance.Request([]tables.TrailLogRow{*head}))...)
 }
 
-func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]trail.Hash, error) {
+func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]proof.Hash, error) {
 	hashes, err := t.hashesIn(t.Reads.WithContext(ctx))(indexes)
 	return hashes, t.Translate(err)
 }
@@ -230,7 +229,7 @@ func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 	if head.Size > 0 || head.Checkpoint != "" {
 		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the table trail_logs")
 	}
-	var entries []trail.Entry
+	var entries []proof.Entry
 	err = t.Snapshot(ctx, func(tx *gorm.DB) (err error) {
 		entries, err = t.adopt(tx, maker.keys)
 		return err
@@ -244,7 +243,7 @@ func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 		err := begins.Error
 		for part := range slices.Chunk(entries[:adopted], tables.Chunk) {
 			if err == nil {
-				err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request([]tables.TrailBatchRow{t.row(maker, part, true)}))
+				err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request([]tables.TrailBatchRow{t.row(maker, part, proof.Provenance{IsAdopted: true})}))
 			}
 		}
 		return err
@@ -252,147 +251,167 @@ func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 	return adopted, err
 }
 
-// adopt returns the entries of all rows that have no entry yet.
-func (t trailLog) adopt(tx *gorm.DB, keys *trail.Keys) (entries []trail.Entry, err error) {
-	known := make(map[leafKey]bool)
+// adopt returns the entries of everything that has no entry yet.
+func (t trailLog) adopt(tx *gorm.DB, keys *proof.Keys) (entries []proof.Entry, err error) {
+	type key struct {
+		kind proof.Kind
+		id   operation.ID
+		leaf proof.Hash
+	}
+	known := make(map[key]bool)
+	keyOf := func(e *proof.Entry) key {
+		if e.Kind == proof.Push { // the log has the identities of all its messages
+			return key{kind: e.Kind, id: e.ID}
+		}
+		return key{e.Kind, e.ID, e.Leaf}
+	}
 	err = tables.Each(tx, t.TrailBatches, func(row *tables.TrailBatchRow) error {
 		b, err := row.Batch()
 		for i := range b.Entries {
-			known[leafKey{b.Entries[i].Kind, b.Entries[i].ID, t.entryDigest(row, &b.Entries[i])}] = true
+			known[keyOf(&b.Entries[i])] = true
 		}
 		return err
 	})
-	add := func(s tables.StoredLeaf) error { //nolint:unparam // as the readers want it
-		if !known[leafKey{s.Kind, s.ID, s.Digest}] {
-			entries = append(entries, s.Entry)
-		}
-		return nil
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = read.EachRange(t.Database, tx, func(ids read.Range) error {
-			return read.Operations(t.Database, tx, ids, func(stored *read.StoredOperation) error {
-				if !stored.IsDecided() {
-					return nil
-				}
-				return add(t.storedDecisionLeaf(stored))
-			})
-		})
-	}
-	for _, kind := range t.kinds() {
-		if err == nil {
-			err = kind.Each(tx, keys, add)
+	add := func(e proof.Entry, _ string) {
+		if !known[keyOf(&e)] {
+			entries = append(entries, e)
 		}
 	}
-	return entries, err
-}
-
-func (t trailLog) Leaf(ctx context.Context, id operation.ID) (application.Leaf, error) {
-	erased := false
-	leaf, err := t.find(ctx, id, func(tx *gorm.DB, keys *trail.Keys) (leaves []trail.Leaf, after batch.UUID, err error) {
-		leaves, erased, err = t.contents(tx, batch.UUID(id), keys)
-		return leaves, batch.UUID(id), err
-	})
-	if errors.Is(err, application.ErrNotFound) && erased {
-		err = application.ErrErased
-	}
-	return leaf, err
-}
-
-func (t trailLog) Reversal(ctx context.Context, id operation.ID) (application.Leaf, error) {
-	return t.find(ctx, id, func(tx *gorm.DB, _ *trail.Keys) (leaves []trail.Leaf, reversalID batch.UUID, err error) {
-		only := batch.UUID(id)
-		err = read.Operations(t.Database, tx, read.Range{Only: &only}, func(o *read.StoredOperation) error {
-			if o.Reversal != nil {
-				leaves, reversalID = append(leaves, t.Reversals.Leaves.Leaf(nil, o.Reversal)), o.Reversal.ReversalID
+	err = read.EachRange(t.Database, tx, func(ids read.Range) error {
+		return read.Operations(t.Database, tx, ids, func(rows *read.StoredOperation) error {
+			if !rows.IsDecided() {
+				return nil
+			}
+			stored, _ := rows.Stored()
+			for _, e := range proof.Of(keys, &stored) {
+				add(e, "")
 			}
 			return nil
 		})
-		return leaves, reversalID, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	err = t.eachOther(tx, keys, add)
+	return entries, err
 }
 
-// find looks for one of the leaves that readLeaves returns, in batches newer than an ID.
-func (t trailLog) find(ctx context.Context, id operation.ID, readLeaves func(*gorm.DB, *trail.Keys) ([]trail.Leaf, batch.UUID, error)) (leaf application.Leaf, err error) {
+// Leaves finds the leaves of an operation or an act.
+func (t trailLog) Leaves(ctx context.Context, id operation.ID) (found []application.Leaf, err error) {
 	maker := t.maker.Load()
 	if maker == nil {
-		return leaf, application.ErrNotFound
+		return nil, application.ErrNotFound
 	}
 	err = t.Snapshot(ctx, func(tx *gorm.DB) error {
-		contents, after, err := readLeaves(tx, maker.keys)
-		if err != nil || len(contents) == 0 {
+		stored, err := t.stored(tx, id)
+		if err != nil {
 			return err
 		}
-		leaf, err = t.inBatch(tx, id, after, contents, maker.keys)
+		found, err = t.inBatches(tx, maker.keys, id, stored)
 		return err
 	})
-	if err == nil && leaf.Content == nil {
+	if err == nil && len(found) == 0 {
 		err = application.ErrNotFound
 	}
-	return leaf, err
+	return found, err
 }
 
-// contents returns the leaves that the rows of an ID may have. erased is true if messages of
-// the operation were erased.
-func (t trailLog) contents(tx *gorm.DB, id batch.UUID, keys *trail.Keys) (leaves []trail.Leaf, erased bool, err error) {
-	add := func(l trail.Leaf) { leaves = append(leaves, l) }
-	ids := read.Range{Only: &id}
-	err = read.Operations(t.Database, tx, ids, func(stored *read.StoredOperation) error {
-		misplaced, _ := stored.WithoutPostings() // see comparison.isMisplaced
-		for _, stored := range []*read.StoredOperation{stored, misplaced} {
-			add(t.DecisionLeaf(nil, trail.Decided, stored))
-			add(t.DecisionLeaf(nil, trail.Settled, stored))
-		}
-		add(t.Postings.Leaves.SumOf(keys, operation.ID(id), stored.Others))
-		for i := range stored.Notifications {
-			add(t.NotificationLeaf(nil, keys, &stored.Notifications[i]))
-			erased = erased || stored.Notifications[i].UserID == ""
+// stored returns the operation with this ID, or nil.
+func (t trailLog) stored(tx *gorm.DB, id operation.ID) (stored *proof.Stored, err error) {
+	only := batch.UUID(id)
+	err = read.Operations(t.Database, tx, read.Range{Only: &only}, func(rows *read.StoredOperation) error {
+		if rows.IsDecided() {
+			o, _ := rows.Stored()
+			stored = &o
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, false, err
-	}
-	answered, err := tables.RowsOf(ids.Narrow(t.Database, tx), t.Operations.Table)
-	for i := range answered {
-		add(t.Operations.Leaves.Leaf(nil, &answered[i]))
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	acts, err := tables.RowsOf(tx.Where("t.audit_id = ?", t.Dialect.Bind(id)), t.Audits.Table)
-	for i := range acts {
-		add(t.Audits.Leaves.Leaf(nil, &acts[i]))
-	}
-	return leaves, erased, err
+	return stored, err
 }
 
-// inBatch finds the batch that has one of the leaves. A batch gets its ID after its entries get
-// theirs, and IDs grow with time.
-func (t trailLog) inBatch(tx *gorm.DB, id operation.ID, after batch.UUID, leaves []trail.Leaf, keys *trail.Keys) (leaf application.Leaf, err error) {
-	byHash := make(map[trail.Hash]*trail.Leaf, len(leaves))
-	for i := range leaves {
-		byHash[leaves[i].Hash()] = &leaves[i]
+// wanted are the leaves of an ID that are looked for.
+type wanted struct {
+	leaves []proof.Named
+	after  batch.UUID // a batch with them has a larger ID
+}
+
+// inBatches finds the leaves of an operation or an act in genuine batches. A batch gets its ID
+// after its entries get theirs, and IDs grow with time.
+func (t trailLog) inBatches(tx *gorm.DB, keys *proof.Keys, id operation.ID, stored *proof.Stored) (found []application.Leaf, err error) {
+	var first []proof.Named
+	var reversal wanted
+	switch {
+	case stored == nil:
+		if first, err = t.actLeaf(tx, keys, id); err != nil {
+			return nil, err
+		}
+	case stored.Reversal != nil:
+		first = proof.Leaves(keys, stored)
+		last := len(first) - 1
+		reversal = wanted{first[last:], batch.UUID(stored.Reversal.ID)}
+		first = first[:last]
+	default:
+		first = proof.Leaves(keys, stored)
 	}
+	for _, w := range []wanted{{first, batch.UUID(id)}, reversal} {
+		for i := range w.leaves {
+			leaf, err := t.inBatch(tx, keys, stored, &w.leaves[i], w.after)
+			if err != nil {
+				return nil, err
+			}
+			if leaf != nil {
+				found = append(found, *leaf)
+			}
+		}
+	}
+	return found, nil
+}
+
+// actLeaf returns the leaf of an act, or of postings without an act.
+func (t trailLog) actLeaf(tx *gorm.DB, keys *proof.Keys, id operation.ID) (leaves []proof.Named, err error) {
+	err = t.eachActOf(tx, keys, &id, func(l *proof.Named, _ string) { leaves = append(leaves, *l) })
+	return leaves, err
+}
+
+// inBatch finds the batch that has the leaf, or nil. The entry of a push has the identities of
+// all its messages: then the leaf is made with them.
+func (t trailLog) inBatch(tx *gorm.DB, keys *proof.Keys, stored *proof.Stored, l *proof.Named, after batch.UUID) (*application.Leaf, error) {
 	known := t.knownRoots()
 	for row, err := range t.batches(tx, &after) {
 		if err != nil {
-			return leaf, err
+			return nil, err
 		}
-		if !bytes.Contains(row.Entries, id[:]) {
+		if !bytes.Contains(row.Entries, l.ID[:]) {
 			continue
 		}
 		b, isGenuine, err := t.genuine(tx, keys, row, known)
 		if err != nil {
-			return leaf, err
+			return nil, err
 		}
-		index := slices.IndexFunc(b.Entries, func(e trail.Entry) bool { return isGenuine && e.ID == id && byHash[e.Leaf] != nil })
-		if index >= 0 {
-			leaf = application.Leaf{Content: byHash[b.Entries[index].Leaf].Content(), Batch: b, Index: index, BatchIndex: -1}
+		if !isGenuine {
+			continue
+		}
+		for i := range b.Entries {
+			e := &b.Entries[i]
+			if e.Kind != l.Kind || e.ID != l.ID {
+				continue
+			}
+			if l.Kind == proof.Push {
+				stored.Identities = e.Identities
+				l = &proof.Leaves(keys, stored)[0]
+			}
+			if l.Leaf.Hash() != e.Leaf {
+				continue
+			}
+			leaf := &application.Leaf{Content: l.Leaf.Content(), Batch: b, Index: i, BatchIndex: -1}
 			if row.Position.Valid {
 				leaf.BatchIndex = row.Position.Int64
 			}
 			return leaf, nil
 		}
 	}
-	return leaf, nil
+	return nil, nil //nolint:nilnil // there is none
 }

@@ -11,7 +11,7 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
-	domain "bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // acts implements backoffice.Audit and backoffice.Withdrawing.
@@ -19,7 +19,7 @@ type acts struct{ trail.Writer }
 
 func (a acts) Keep(ctx context.Context, act audit.Act) error {
 	ctx = audit.With(ctx, act)
-	return a.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, a.ActWrites(ctx, nil)...) })
+	return a.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, a.ActWrites(ctx, trail.Changes{})...) })
 }
 
 func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error {
@@ -39,6 +39,8 @@ func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error 
 		row := tables.NewPriceRow(withdrawn)
 		writes := []batch.Request{a.Prices.Put.Request([]tables.PriceRow{row})}
 		details := fmt.Sprintf("%s %q: %s %s from %s", price.Fund.IMKBCode, price.Fund.HolderCorporationName, price.PerUnit, price.Currency.Code(), price.ValidFrom)
-		return session.Commit(ctx, append(writes, a.ActWrites(ctx, []domain.Entry{a.Prices.Leaves.Entry(&row)}, details)...)...)
+		l := proof.OfPrice(&withdrawn)
+		acts := a.ActWrites(ctx, trail.Changes{Entries: []proof.Entry{l.Entry()}}, details)
+		return session.Commit(ctx, append(writes, acts...)...)
 	})
 }

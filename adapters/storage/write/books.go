@@ -65,9 +65,24 @@ func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 	}
 	writes = append(writes, outcomes...)
 	if len(writes) > 0 { // an act that changed nothing is not recorded
-		writes = append(writes, w.db.ActWrites(ctx, nil)...)
+		writes = append(writes, w.db.ActWrites(ctx, w.adjusted(&c))...)
 	}
 	return s.Commit(ctx, writes...)
+}
+
+// adjusted returns the sum of the postings of a correction.
+func (b *Books) adjusted(c *fund.Changes) (changes trail.Changes) {
+	for i := range c.Postings {
+		p := &c.Postings[i]
+		if p.Kind != fund.AdjustmentPosting {
+			continue
+		}
+		if changes.Adjusted == nil {
+			changes.ID, changes.Adjusted = p.OperationID, b.db.NewSum()
+		}
+		changes.Adjusted.Adjustment(&fund.PostingEntry{Posting: *p, PostedAt: c.PostedAt})
+	}
+	return changes
 }
 
 // load looks up everything in the lock set, in the order of locking.
@@ -213,19 +228,16 @@ func (b *Books) Changes(book *fund.Book, c *fund.Changes) []batch.Request {
 // Records returns the requests that write the operations, sales, postings and refusals of a
 // settled book, and their entries in the trail: all changes except holdings and accounts.
 func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
-	var rows trail.BookRows
-	rows.Added, rows.Answered = tables.OperationRows(book.Register.NewRecords()), tables.OperationRows(book.Register.ChangedRecords())
-	rows.Sold, rows.Settled = tables.Convert(c.Sales, tables.NewSaleRow), tables.Convert(c.Settled, tables.NewSaleRow)
-	rows.Units, rows.Money = tables.PostingRows(c.Postings, c.PostedAt)
-	joined, units, money := tables.TransferRows(rows.Units, rows.Money)
-	rows.Refused, rows.Reversed = tables.Convert(c.Refusals, tables.NewRefusalRow), tables.Convert(c.Reversals, tables.NewReversalRow)
-	rows.RefusedSales = tables.Convert(c.RefusedSales, tables.NewSaleRow)
+	units, money := tables.PostingRows(c.Postings, c.PostedAt)
+	joined, units, money := tables.TransferRows(units, money)
 	return []batch.Request{
-		b.db.Operations.Add.Request(rows.Added), b.db.Operations.Put.Request(rows.Answered),
-		b.db.Sales.Add.Request(rows.Sold), b.db.Sales.Put.Request(rows.Settled),
+		b.db.Operations.Add.Request(tables.OperationRows(book.Register.NewRecords())),
+		b.db.Operations.Put.Request(tables.OperationRows(book.Register.ChangedRecords())),
+		b.db.Sales.Add.Request(tables.Convert(c.Sales, tables.NewSaleRow)), b.db.Sales.Put.Request(tables.Convert(c.Settled, tables.NewSaleRow)),
 		b.db.Transfers.Add.Request(joined), b.db.Postings.Add.Request(units), b.db.Postings.Add.Request(money),
-		b.db.Refusals.Add.Request(rows.Refused), b.db.RefusedSales.Add.Request(rows.RefusedSales), b.db.Reversals.Add.Request(rows.Reversed),
-		b.db.BookEntryWrite(&rows),
+		b.db.Refusals.Add.Request(tables.Convert(c.Refusals, tables.NewRefusalRow)), b.db.RefusedSales.Add.Request(tables.Convert(c.RefusedSales, tables.NewSaleRow)),
+		b.db.Reversals.Add.Request(tables.Convert(c.Reversals, tables.NewReversalRow)),
+		b.db.BookEntryWrite(c, &book.Register),
 	}
 }
 

@@ -48,7 +48,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 		}
 		imported.Removed = int64(len(before))
 		o.TellProgress(imported.Lines())
-		return i.commit(ctx, session, o, imported, write.Request([]tables.CalendarRow{{CalendarID: tables.TheRow, ClosedDays: text.String()}}))
+		return i.commit(ctx, session, o, imported, nil, write.Request([]tables.CalendarRow{{CalendarID: tables.TheRow, ClosedDays: text.String()}}))
 	})
 	return imported, err
 }

@@ -3,7 +3,6 @@ package write
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -17,7 +16,7 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
-	domain "bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // erasing implements backoffice.Erasing.
@@ -70,55 +69,42 @@ func (e erasing) SetErasedBefore(ctx context.Context, before day.Day) error {
 // erasedProperty is the day before which all messages were erased.
 const erasedProperty = "messages_erased_before"
 
-// write empties the rows. They get new keys, so the empty rows are added and the old ones
-// removed. Then SQLite gives the new rows the next rowids, which lookups rely on.
+// write empties the rows. Their identities stay.
 func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.NotificationRow) error {
 	trailKeys := e.Writer.Keys()
 	if trailKeys == nil {
 		log, err := e.LogRow(tx)
-		if err == nil && log.Begun != 0 {
-			err = fault.New(fault.Unavailable, "This book has a trail. To erase messages, set trail.key_file to its key, or begin another log with 'bankingapi trail rekey'.")
-		}
 		if err != nil {
 			return err
 		}
-	}
-	session, exists, erased := e.Dialect.Within(tx.Statement.ConnPool), make(map[int]bool), tables.ErasedDigests(e.MessagesKey())
-	keys := tables.Convert(rows, func(row tables.NotificationRow) tables.NotificationRow {
-		return tables.NotificationRow{Digest: erased(row.Digest)}
-	})
-	err := session.Exchange(ctx, e.Notifications.Find.Request(keys, func(key int, _ *tables.NotificationRow) error {
-		exists[key] = true // version 11 stored an erased message again
-		return nil
-	}))
-	if err != nil {
-		return err
+		if log.Begun != 0 {
+			return fault.New(fault.Unavailable, "This book has a trail. To erase messages, set trail.key_file to its key, or begin another log with 'bankingapi trail rekey'.")
+		}
 	}
 	act, _ := audit.From(ctx)
-	var emptied []tables.NotificationRow
-	for i, row := range rows {
-		if exists[i] {
+	erased := e.NewSum()
+	var overwritten, emptied []tables.NotificationRow
+	for i := range rows {
+		// SQLite may leave parts of a text in the file, unless it was overwritten before.
+		overwritten = append(overwritten, rows[i].Blank())
+		row := rows[i]
+		row.SessionHash = []byte{} // nil would be NULL
+		if trailKeys != nil && row.Header.ChannelSessionID != "" {
+			row.SessionHash = proof.SessionHash(trailKeys, row.Header.ChannelSessionID)
+		}
+		row.ErasureID, row.ErasureReason = batch.UUID(act.ID), act.Reason
+		row.Erase()
+		emptied = append(emptied, row)
+		if erased == nil {
 			continue
 		}
-		if trailKeys != nil {
-			l := e.NotificationLeaf(nil, trailKeys, &row)
-			hash := l.Hash()
-			row.Leaf = hash[:]
+		entry, err := row.Entry()
+		if err != nil {
+			return err
 		}
-		row.Digest, row.ErasureID, row.ErasureReason = keys[i].Digest, batch.UUID(act.ID), act.Reason
-		row.UserID, row.Subject, row.Content, row.DeepLinkURL, row.TranData, row.Header.ChannelSessionID = "", "", "", "", "[]", ""
-		emptied = append(emptied, row)
+		erased.Erased(&entry)
 	}
-	var entries []domain.Entry
-	if trailKeys != nil && len(emptied) > 0 {
-		entries = append(entries, tables.EntryOf(domain.Erased, act.ID, e.Notifications.Leaves.SumOf(trailKeys, act.ID, emptied)))
-	}
-	// SQLite may leave parts of a removed row in the file, unless it was overwritten before.
-	blank := func(text string) string { return strings.Repeat("-", len(text)) }
-	overwritten := tables.Convert(rows, func(r tables.NotificationRow) tables.NotificationRow {
-		r.Subject, r.Content, r.DeepLinkURL, r.TranData, r.Header.ChannelSessionID = blank(r.Subject), blank(r.Content), blank(r.DeepLinkURL), blank(r.TranData), blank(r.Header.ChannelSessionID)
-		return r
-	})
-	writes := batch.NonEmpty(e.Notifications.Put.Request(overwritten), e.Notifications.Add.Request(emptied), e.RemoveNotification.Request(rows))
-	return session.Exchange(ctx, append(writes, e.ActWrites(ctx, entries, fmt.Sprintf("messages: %d", len(rows)))...)...)
+	writes := batch.NonEmpty(e.Notifications.Put.Request(overwritten), e.Notifications.Put.Request(emptied))
+	acts := e.ActWrites(ctx, trail.Changes{Erased: erased}, fmt.Sprintf("messages: %d", len(rows)))
+	return e.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, append(writes, acts...)...)
 }

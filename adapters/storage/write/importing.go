@@ -14,7 +14,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
-	domain "bankingapi/domain/trail"
+	"bankingapi/domain/proof"
 )
 
 // imports implements backoffice.Imports.
@@ -47,10 +47,11 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			}
 			imported.New += int64(len(part) - len(existing))
 			imported.Unchanged += int64(len(existing))
-			var entries []domain.Entry
+			var entries []proof.Entry
 			for k := range rows {
 				if !existing[k] && i.Keys() != nil {
-					entries = append(entries, i.Database.Prices.Leaves.Entry(&rows[k]))
+					l := proof.OfPrice(&part[k].value)
+					entries = append(entries, l.Entry())
 				}
 			}
 			return session.Exchange(ctx, batch.NonEmpty(i.Request(entries...))...)
@@ -61,7 +62,7 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 		if err != nil {
 			return err
 		}
-		return i.commit(ctx, session, o, imported)
+		return i.commit(ctx, session, o, imported, nil)
 	})
 	return imported, err
 }
@@ -75,11 +76,12 @@ func (i imports) transact(ctx context.Context, o backoffice.ImportOptions, work 
 }
 
 // commit ends an import and writes the act. After a dry run, everything is rolled back.
-func (i imports) commit(ctx context.Context, session batch.Session, o backoffice.ImportOptions, imported backoffice.Imported, posted ...batch.Request) error {
+func (i imports) commit(ctx context.Context, session batch.Session, o backoffice.ImportOptions, imported backoffice.Imported, adjusted *proof.Sum, last ...batch.Request) error {
 	if o.DryRun {
 		return nil
 	}
-	return session.Commit(ctx, append(i.ActWrites(ctx, nil, imported.String()), posted...)...)
+	acts := i.ActWrites(ctx, trail.Changes{ID: o.ID, Adjusted: adjusted}, imported.String())
+	return session.Commit(ctx, append(acts, last...)...)
 }
 
 func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holding], o backoffice.ImportOptions) (backoffice.Imported, error) {
@@ -145,7 +147,7 @@ func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.
 		if err := i.checkSoldSince(ctx, session, o, p.leg, strings.Join(p.Keys, ", ")); err != nil {
 			return err
 		}
-		return i.commit(ctx, session, o, imported, append(last, i.ImportEntryWrite(o.ID, a.sum)...)...)
+		return i.commit(ctx, session, o, imported, a.sum, last...)
 	}
 	if err = i.transact(ctx, o, transaction); errors.Is(err, errNoRoom) {
 		hasRoom = false
@@ -189,7 +191,7 @@ type attempt[T, R any] struct {
 	// time. If another import adds positions meanwhile, this attempt loses the race and is
 	// retried.
 	isEmpty bool
-	sum     *domain.Sum // sum of the postings
+	sum     *proof.Sum // sum of the postings
 }
 
 // write reads and locks the existing positions and writes the differences. If two imports add
@@ -232,10 +234,8 @@ func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbere
 		return nil
 	}
 	summed := tables.Aside(func() error { // runs while the database writes the rows
-		for _, rows := range [][]tables.PostingRow{units, money} {
-			for k := range rows {
-				a.imports.Postings.Leaves.Add(a.sum, &rows[k])
-			}
+		for k := range postings {
+			a.sum.Adjustment(&fund.PostingEntry{Posting: postings[k], PostedAt: now})
 		}
 		return nil
 	})

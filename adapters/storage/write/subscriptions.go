@@ -10,8 +10,8 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/proof"
 	"bankingapi/domain/subscription"
-	domain "bankingapi/domain/trail"
 )
 
 // subscribers implements subscriptions.Repository.
@@ -100,6 +100,11 @@ func later(a batch.Instant, b time.Time) batch.Instant {
 
 // commit writes a row, and the act that ctx carries.
 func (s subscribers) commit(ctx context.Context, session batch.Session, write *batch.Statement[tables.SubscriptionRow], row tables.SubscriptionRow) error {
-	acts := s.ActWrites(ctx, []domain.Entry{s.Subscriptions.Leaves.Entry(&row)})
+	changed, err := row.Subscription()
+	if err != nil {
+		return err
+	}
+	l := proof.OfSubscription(changed)
+	acts := s.ActWrites(ctx, trail.Changes{Entries: []proof.Entry{l.Entry()}})
 	return session.Commit(ctx, append(acts, write.Request([]tables.SubscriptionRow{row}))...)
 }

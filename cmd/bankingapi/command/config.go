@@ -2,18 +2,16 @@ package command
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"bankingapi/bootstrap"
-	"bankingapi/domain/fault"
 )
 
 func config(c *call) error {
 	if c.is("check") {
 		c.PrintErrf("The settings are valid.\n")
-		return inspect(c)
+		warnOfRisks(c)
+		return nil
 	}
 	var list []object
 	for _, s := range c.loaded.Settings.All() {
@@ -22,23 +20,18 @@ func config(c *call) error {
 	return c.write("config", list)
 }
 
-// inspect prints what a service with these settings would warn of. The error says why the service
-// would not be ready. If the database does not answer within 5 seconds, the settings are still
-// valid.
-func inspect(c *call) error {
+// warnOfRisks prints what may lose data. If the database does not respond within 5 seconds, the
+// settings are still valid.
+func warnOfRisks(c *call) {
 	ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
 	defer cancel()
-	found, err := bootstrap.Inspect(ctx, c.settings, c.options)
+	risks, err := bootstrap.Risks(ctx, c.settings, c.options)
 	if err != nil {
-		c.PrintErrf("Warning: the database does not answer: %v\n", fault.Explain(err))
+		c.PrintErrf("Warning: the database cannot be asked for its settings: %v\n", err)
 	}
-	for _, sentence := range found.Warnings {
-		c.PrintErrf("Warning: %s\n", sentence)
+	for _, r := range risks {
+		c.PrintErrf("Warning: %s\n", r)
 	}
-	if len(found.Blockers) > 0 {
-		return fmt.Errorf("the service would not be ready: %s", strings.Join(found.Blockers, " "))
-	}
-	return nil
 }
 
 func printOpenAPI(c *call) error {

@@ -93,7 +93,7 @@ func TestImports(t *testing.T) {
 			"the domain imports the standard library and the domain, and the trail the pure functions of a Merkle tree",
 			"its rules are to be read and tested without any technology",
 			func(from, to string) bool {
-				merkle := (within(from, "domain/trail") || within(from, "domain/proof")) && to == "golang.org/x/mod/sumdb/tlog"
+				merkle := within(from, "domain/proof") && to == "golang.org/x/mod/sumdb/tlog"
 				return within(from, "domain") && !standard(to) && !within(to, "domain") && !merkle
 			},
 		},

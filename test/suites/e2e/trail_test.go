@@ -83,20 +83,20 @@ func TestReceiptsAndProofs(t *testing.T) {
 		sold, receipt := s.postFor(t, buyFund, key, sale("sold", 1001, "10", ""), "1")
 		require.Equal(t, completed, sold.body)
 		id := sold.header.Get("Operation-Id")
-		holds(receipt, "leaf: decided "+id, `sales.customer_no: "1001"`, `sales.proceeds: "12.50"`, `sales.state: "completed"`, `operations.caller_id: "sold"`, `operations.operation: "BuyFundFromCustomer"`, "\nThe receipt holds: bank.example/log signed it.\n")
-		holds("Receipt: "+receipt+"\r\n", "leaf: decided "+id)
+		holds(receipt, "leaf: sale "+id, `Sale.CustomerNo: "1001"`, `Sale.Proceeds: "12.50"`, `State: "completed"`, `CallerId: "sold"`, "\nThe receipt holds: bank.example/log signed it.\n")
+		holds("Receipt: "+receipt+"\r\n", "leaf: sale "+id)
 
 		again, receipt := s.postFor(t, buyFund, key, sale("sold", 1001, "10", ""), "1")
 		require.Equal(t, "true", again.header.Get("Idempotent-Replayed"))
-		holds(receipt, "leaf: decided "+id)
+		holds(receipt, "leaf: sale "+id)
 		refused, receipt := s.postFor(t, buyFund, key, sale("refused", 1001, "99999", ""), "1")
 		require.Contains(t, refused.body, "holding-insufficient")
-		holds(receipt, "leaf: decided "+refused.header.Get("Operation-Id"), "holding-insufficient")
+		holds(receipt, "leaf: sale "+refused.header.Get("Operation-Id"), "holding-insufficient")
 		push, receipt := s.postFor(t, addPush, key, `{"Header":{"CallerId":"push"},"Parameters":[`+validPush+`]}`, "1")
 		require.Equal(t, completed, push.body)
-		holds(receipt, "leaf: answered "+push.header.Get("Operation-Id"))
+		holds(receipt, "leaf: push "+push.header.Get("Operation-Id"))
 		_, receipt = s.postFor(t, addPush, key, `{"Header":{},"Parameters":[`+strings.Replace(validPush, "{", `{"Content":"another one",`, 1)+`]}`, "1")
-		holds(receipt, "leaf: notified")
+		holds(receipt, "leaf: push ")
 		require.NotContains(t, receipt, "another one")
 
 		for _, want := range []string{"", "0", "yes"} {
@@ -109,7 +109,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 		require.Empty(t, receipt)
 
 		proof := b.Must(t, "trail", "prove", "--operation", id)
-		holds(proof, "log: bank.example/log, batch ", "leaf: decided "+id, `sales.units: "10"`, `postings.quantity: "-10"`, `sales.settled_price: "1.25"`, "\nThe proof holds: the checkpoint of bank.example/log with the size ")
+		holds(proof, "log: bank.example/log, batch ", "leaf: sale "+id, `Sale.FundAmount: "10"`, `Sale.SettledPrice: "1.25"`, "\nThe proof holds: the checkpoint of bank.example/log with the size ")
 		require.Equal(t, leafOf(proof), leafOf(b.Must(t, "trail", "prove", "--subscription", "shop", "--caller-id", "sold")))
 		require.Equal(t, 1, b.Run(t, "trail", "prove", "--subscription", "shop", "--caller-id", "nothing").Status)
 		require.Equal(t, 1, b.Run(t, "trail", "prove", "--operation", "01935c3e-6d0e-7cc3-8d5e-3f0b8f6f2c11").Status)
@@ -118,7 +118,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(proof), 0o600))
 			out, err := exec.Command(python, "../../../adapters/trail/check.py", file, verifying).CombinedOutput()
 			require.NoError(t, err, string(out))
-			for _, want := range []string{id, `sales.units: "10"`, `sales.proceeds: "1250" minor units of "TRY"`, "\nThe proof holds: the checkpoint of bank.example/log with the size "} {
+			for _, want := range []string{id, `Sale.FundAmount: "10"`, `Sale.Proceeds: "1250" minor units of "TRY"`, "\nThe proof holds: the checkpoint of bank.example/log with the size "} {
 				require.Contains(t, string(out), want)
 			}
 			out, err = exec.Command(python, "../../../adapters/trail/check.py", file, other).CombinedOutput()
@@ -126,7 +126,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 		}
 		require.Equal(t, verifying+"\n", b.Must(t, "trail", "key"))
 		b.Must(t, "sales", "reverse", id, "--reason", "a mistake")
-		holds(b.Must(t, "trail", "prove", "--operation", id), "leaf: decided "+id, "leaf: reversed "+id, `reversals.reversed_at: "20`)
+		holds(b.Must(t, "trail", "prove", "--operation", id), "leaf: sale "+id, "leaf: end "+id, `ReversedAt: "20`)
 		b.Verify(t)
 	})
 }
@@ -136,7 +136,7 @@ func TestProofsQuoteWhatAPartnerSends(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
 		s, key, verifying := trailHouse(t, b)
-		sold := s.post(t, buyFund, key, sale(`x\nsales.units: \"999\"\u2028\u202e`, 1001, "10", ""))
+		sold := s.post(t, buyFund, key, sale(`x\nSale.FundAmount: \"999\"\u2028\u202e`, 1001, "10", ""))
 		require.Equal(t, completed, sold.body)
 		file := filepath.Join(t.TempDir(), "proof.json")
 		require.NoError(t, os.WriteFile(file, []byte(b.Must(t, "trail", "prove", "--operation", sold.header.Get("Operation-Id"))), 0o600))
@@ -147,8 +147,8 @@ func TestProofsQuoteWhatAPartnerSends(t *testing.T) {
 			texts = append(texts, string(out))
 		}
 		for _, text := range texts {
-			require.Contains(t, text, "\nsales.units: \"10\"\n")
-			require.NotContains(t, text, "\nsales.units: \"999\"")
+			require.Contains(t, text, "\nSale.FundAmount: \"10\"\n")
+			require.NotContains(t, text, "\nSale.FundAmount: \"999\"")
 			require.NotContains(t, text, "\u2028")
 			require.NotContains(t, text, "\u202e")
 		}
@@ -189,7 +189,7 @@ func TestHistoryIsNotChangedUnnoticed(t *testing.T) {
 		b.execute(t, "UPDATE accounts SET balance = balance - 1250 WHERE customer_no = 1001")
 		got := b.Run(t, "verify")
 		require.Equal(t, 1, got.Status)
-		require.Equal(t, "operation "+ids[1]+" (decided): is in the trail, but its rows are not there\n", got.Out)
+		require.Equal(t, "operation "+ids[1]+": is in the trail, but its rows are not there\n", got.Out)
 
 		b.execute(t, "DELETE FROM trail_batches")
 		b.execute(t, "DELETE FROM trail_hashes")
@@ -282,7 +282,7 @@ func TestABookWithAnotherKey(t *testing.T) {
 		for text, key := range proofs {
 			got := b.RunWith(t, text, "trail", "check", "-", "--key", key)
 			require.Zero(t, got.Status, got.Err)
-			require.Contains(t, got.Out, "leaf: decided "+sold.header.Get("Operation-Id"))
+			require.Contains(t, got.Out, "leaf: sale "+sold.header.Get("Operation-Id"))
 		}
 	})
 }

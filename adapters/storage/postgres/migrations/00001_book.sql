@@ -236,11 +236,13 @@ CREATE TABLE {{prefix}}reversals (
     PRIMARY KEY (operation_id)
 );
 
--- An erased notification has an empty user_id, and a keyed digest (properties, messages_key).
+-- identity is a keyed hash of the message (properties, messages_key). It never changes: an
+-- erased notification has an empty user_id and the same identity. session_hash replaces its
+-- channel_session_id.
 -- erasure_id is the act in audits. leaf is the hash of its leaf in the trail.
 CREATE TABLE {{prefix}}notifications (
+    identity                  uuid        NOT NULL,
     user_id                   text COLLATE "C" NOT NULL,
-    digest                    bytea       NOT NULL,
     operation_id              uuid        NOT NULL,
     position                  bigint      NOT NULL,
     subscription              text        NOT NULL,
@@ -265,8 +267,8 @@ CREATE TABLE {{prefix}}notifications (
     request_id                text        NOT NULL DEFAULT '',
     erasure_id                uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
     erasure_reason            text        NOT NULL DEFAULT '',
-    leaf                      bytea       NOT NULL DEFAULT '',
-    PRIMARY KEY (user_id, digest)
+    session_hash              bytea       NOT NULL DEFAULT '',
+    PRIMARY KEY (identity)
 );
 CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
 
@@ -377,6 +379,9 @@ BEGIN
     CREATE INDEX {{prefix}}sales_request ON {{prefix}}sales USING brin
         (request_id text_bloom_ops (false_positive_rate = 0.001), operation_id)
         WITH (autosummarize = on, pages_per_range = 32) WHERE request_id <> '';
+    CREATE INDEX {{prefix}}notifications_user ON {{prefix}}notifications USING brin
+        (user_id text_bloom_ops (false_positive_rate = 0.001), operation_id)
+        WITH (pages_per_range = 64, autosummarize = on);
     CREATE INDEX {{prefix}}notifications_push ON {{prefix}}notifications USING brin
         (push_id text_bloom_ops (false_positive_rate = 0.001), operation_id)
         WITH (autosummarize = on, pages_per_range = 64);

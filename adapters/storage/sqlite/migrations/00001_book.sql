@@ -228,11 +228,13 @@ CREATE TABLE {{prefix}}reversals (
     PRIMARY KEY (operation_id)
 ) STRICT;
 
--- An erased notification has an empty user_id, and a keyed digest (properties, messages_key).
+-- identity is a keyed hash of the message (properties, messages_key). It never changes: an
+-- erased notification has an empty user_id and the same identity. session_hash replaces its
+-- channel_session_id.
 -- erasure_id is the act in audits. leaf is the hash of its leaf in the trail.
 CREATE TABLE {{prefix}}notifications (
+    identity                  BLOB NOT NULL,
     user_id                   TEXT NOT NULL,
-    digest                    BLOB NOT NULL,
     operation_id              BLOB NOT NULL,
     position                  INTEGER NOT NULL,
     subscription              TEXT NOT NULL,
@@ -257,8 +259,8 @@ CREATE TABLE {{prefix}}notifications (
     request_id                TEXT NOT NULL DEFAULT '',
     erasure_id                BLOB NOT NULL DEFAULT x'00000000000000000000000000000000',
     erasure_reason            TEXT NOT NULL DEFAULT '',
-    leaf                      BLOB NOT NULL DEFAULT x'',
-    PRIMARY KEY (user_id, digest)
+    session_hash              BLOB NOT NULL DEFAULT x'',
+    PRIMARY KEY (identity)
 ) STRICT;
 CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
 
