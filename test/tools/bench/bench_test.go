@@ -199,6 +199,25 @@ func TestReplicasOfTheService(t *testing.T) {
 	require.Contains(t, report.String(), "Postgres synchronous_standby_names: standby")
 }
 
+// TestNeighboursOfTheService checks that every neighbour is there, and that what they and the
+// victim sent is stored.
+func TestNeighboursOfTheService(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out what takes seconds")
+	}
+	t.Parallel()
+	binary := service.Build(t, "bankingapi/cmd/bankingapi")
+	s, err := parse([]string{"-engine=sqlite", "-work=neighbours", "-seconds=1", "-rounds=1", "-only=service", "-wait=0s"}, io.Discard)
+	require.NoError(t, err)
+	var report, progress bytes.Buffer
+	require.NoError(t, measureWith(t, s, t.TempDir(), binary, &report, &progress), progress.String())
+	for _, beside := range neighbours {
+		require.Contains(t, report.String(), "| sqlite | "+beside.title+" | "+beside.victim.title+" |")
+	}
+	require.Regexp(t, `\| 22[0-9]{2} of 22[0-9]{2} \|`, report.String(), "all waited")
+	require.Contains(t, report.String(), "sqlite, neighbours: ")
+}
+
 // TestBenchMissesNoRow gives the service a row that was not acknowledged.
 func TestBenchMissesNoRow(t *testing.T) {
 	t.Setenv(playsService, "1")

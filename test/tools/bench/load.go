@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"runtime"
 	"slices"
 	"strconv"
@@ -42,6 +43,7 @@ type load struct {
 	work        work
 	connections int
 	length      time.Duration
+	waits       bool // a connection waits for a second after a 503, as Retry-After asks for
 }
 
 // A tally counts responses.
@@ -92,12 +94,10 @@ func (l load) run(ctx context.Context) (*tally, error) {
 		}
 	}()
 	for i := range l.connections {
-		c := &client{load: l, address: l.addresses[i%len(l.addresses)], buffer: make([]byte, 8<<10), tally: newTally()}
-		if err := c.dial(ctx); err != nil {
+		c, err := l.client(ctx, i)
+		if err != nil {
 			return nil, err
 		}
-		seed := uint64(time.Now().UnixNano())
-		c.request = l.work.request(c.address, l.key, rand.New(rand.NewPCG(seed, uint64(i))), &idSource{now: time.Now, connection: uint64(i)})
 		clients = append(clients, c)
 	}
 
@@ -121,6 +121,36 @@ func (l load) run(ctx context.Context) (*tally, error) {
 		total.merge(c.tally)
 	}
 	return total, ctx.Err()
+}
+
+// client opens a connection.
+func (l load) client(ctx context.Context, i int) (*client, error) {
+	c := &client{load: l, address: l.addresses[i%len(l.addresses)], buffer: make([]byte, 8<<10), tally: newTally()}
+	if err := c.dial(ctx); err != nil {
+		return nil, err
+	}
+	seed := uint64(time.Now().UnixNano())
+	c.request = l.work.request(c.address, l.key, rand.New(rand.NewPCG(seed, uint64(i))), &idSource{now: time.Now, connection: uint64(i)})
+	return c, nil
+}
+
+// one sends one request and returns the ID of its operation.
+func (l load) one(ctx context.Context) (id string, err error) {
+	c, err := l.client(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.conn.Close() }()
+	status, body, _, err := c.exchange(c.request.next())
+	if err != nil {
+		return "", err
+	}
+	_, after, found := bytes.Cut(c.answer, operationID)
+	if !found || !bytes.Equal(body, completedBody) {
+		return "", fmt.Errorf("%d %s", status, body)
+	}
+	line, _, _ := bytes.Cut(after, []byte("\r"))
+	return string(line), nil
 }
 
 // arrive sends the times at which requests are due, when they have come.
@@ -182,6 +212,10 @@ func (c *client) run(ctx context.Context, start time.Time) {
 		status, body, closing, err := c.exchange(c.request.next())
 		done := time.Now()
 		c.count(status, body, err, done.Sub(begun), done.Sub(start))
+		if c.waits && status == http.StatusServiceUnavailable {
+			pause(ctx, time.Second)
+			done = time.Now()
+		}
 		begun = done
 		if err == nil && !closing {
 			continue
@@ -232,6 +266,7 @@ var (
 	headEnd       = []byte("\r\n\r\n")
 	contentLength = []byte("\r\nContent-Length: ")
 	closeHeader   = []byte("\r\nConnection: close\r\n")
+	operationID   = []byte("\r\nOperation-Id: ")
 )
 
 // exchange sends one request and reads its response. The body is valid until the next call.

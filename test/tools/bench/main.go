@@ -94,7 +94,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres server on which bench creates temporary databases")
 	flags.BoolVar(&s.standby, "standby", false, "start such a server, and another one as its synchronous standby")
 	flags.StringVar(&s.out, "out", "", "folder for bench.csv and bench.md (default: write none)")
-	flags.Func("set", "setting of the service as name=value, repeatable (commit.batch_limit=1)", func(pair string) error {
+	flags.Func("set", "setting of the service as name=value, repeatable (http.body_limit=64KiB)", func(pair string) error {
 		if !strings.Contains(pair, "=") {
 			return errors.New("want name=value")
 		}
@@ -198,6 +198,7 @@ var extras = []extra{
 	{"chores", (*bank).measureChores},
 	{"rate", (*bank).measureRates},
 	{"replicas", (*bank).measureReplicas},
+	{"neighbours", (*bank).measureNeighbours},
 }
 
 // writeFile creates a file and calls write with it.

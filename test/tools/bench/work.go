@@ -157,26 +157,15 @@ func pickHot(r *rand.Rand) (seller, paid int) {
 func (w work) composeSale(r *rand.Rand, ids *idSource, c *composer) (next func()) {
 	c.text(`{"Header":{"AppKey":"","Channel":"MOBILE","TellerName":"","CallerId":"`)
 	callerID := c.field(36)
-	c.text(`"},"Parameters":[{"CustomerNo":`)
-	customer := c.field(8)
-	c.text(`,"TransactionType":2,"FundAmount":`)
-	whole := c.field(1)
-	c.text(`.`)
-	decimals := c.field(6)
-	c.text(`,"DestinationAccount":{"BranchCode":` + strconv.Itoa(branch) + `,"CustomerNo":`)
-	account := c.field(8)
-	c.text(`,"AccountSuffix":` + strconv.Itoa(suffix) + `,"CurrencyCode":"` + currency + `"},"FundToProcess":{"IMKBCode":"F`)
-	fund := c.field(2)
-	c.text(`","HolderCorporationName":"` + holder + `","PriceID":`)
-	price := c.field(3)
-	c.text(`},"Amount":0,"SelectedTransactionDate":`)
-	day := new(field)
-	if w.mixed {
-		day = c.field(len(noDay))
-	} else {
-		c.text(`""`)
+	c.text(`"},"Parameters":[`)
+	sales := make([]saleFields, w.records)
+	for i := range sales {
+		if i > 0 {
+			c.text(`,`)
+		}
+		sales[i] = c.sale(w.mixed)
 	}
-	c.text(`}]}`)
+	c.text(`]}`)
 	later := ids.now().AddDate(0, 0, 30).Format(`"2006-01-02"`)
 	made := false
 
@@ -189,23 +178,64 @@ func (w work) composeSale(r *rand.Rand, ids *idSource, c *composer) (next func()
 			return
 		}
 		made = true
-		n, paid := w.pick(r)
 		ids.next(callerID.bytes)
-		customer.digits(n)
-		account.digits(paid)
-		whole.digits(1 + r.IntN(4))
-		decimals.digits(r.IntN(1_000_000))
-		copy(day.bytes, noDay)
-		of := n % funds
-		switch {
-		case kind < 7:
-			of = (of + 1) % funds
-		case kind == 7:
-			copy(day.bytes, later)
+		for _, sale := range sales {
+			seller, paid := w.pick(r)
+			sale.fill(r, seller, paid)
+			switch {
+			case kind < 7:
+				sale.sell((seller + 1) % funds)
+			case kind == 7:
+				copy(sale.day.bytes, later)
+			}
 		}
-		fund.digits(of)
-		price.digits(firstPrice + of)
 	}
+}
+
+// saleFields are the variable parts of one sale.
+type saleFields struct {
+	customer, whole, decimals, account, fund, price, day *field
+}
+
+// sale composes one record of Parameters. Only the sales of mixed work have a day.
+func (c *composer) sale(mixed bool) (f saleFields) {
+	c.text(`{"CustomerNo":`)
+	f.customer = c.field(8)
+	c.text(`,"TransactionType":2,"FundAmount":`)
+	f.whole = c.field(1)
+	c.text(`.`)
+	f.decimals = c.field(6)
+	c.text(`,"DestinationAccount":{"BranchCode":` + strconv.Itoa(branch) + `,"CustomerNo":`)
+	f.account = c.field(8)
+	c.text(`,"AccountSuffix":` + strconv.Itoa(suffix) + `,"CurrencyCode":"` + currency + `"},"FundToProcess":{"IMKBCode":"F`)
+	f.fund = c.field(2)
+	c.text(`","HolderCorporationName":"` + holder + `","PriceID":`)
+	f.price = c.field(3)
+	c.text(`},"Amount":0,"SelectedTransactionDate":`)
+	f.day = new(field)
+	if mixed {
+		f.day = c.field(len(noDay))
+	} else {
+		c.text(`""`)
+	}
+	c.text(`}`)
+	return f
+}
+
+// fill writes a sale for today of the fund that the seller has.
+func (f saleFields) fill(r *rand.Rand, seller, paid int) {
+	f.customer.digits(seller)
+	f.account.digits(paid)
+	f.whole.digits(1 + r.IntN(4))
+	f.decimals.digits(r.IntN(1_000_000))
+	copy(f.day.bytes, noDay)
+	f.sell(seller % funds)
+}
+
+// sell writes which fund is sold.
+func (f saleFields) sell(fund int) {
+	f.fund.digits(fund)
+	f.price.digits(firstPrice + fund)
 }
 
 // noDay is an empty day with the width of a day.
