@@ -102,11 +102,9 @@ func newHandler(p apiParts) (http.Handler, error) {
 		Receipt: p.Trail.Receipts(func(id operation.ID, err error) {
 			w.log.Warn("an answer has no receipt", zap.Stringer("operation_id", id), zap.Error(err))
 		}),
-		Quoter: p.Buyer,
-		Now:    w.now,
-	}
-	if h.Outcomes {
-		api.Outcomes = p.Outcomes
+		Quoter:   p.Buyer,
+		Outcomes: p.Outcomes,
+		Now:      w.now,
 	}
 	public := strings.TrimSuffix(h.PublicURL, "/")
 	if address, err := url.Parse(public); err == nil { // valid settings have a valid URL or an empty one

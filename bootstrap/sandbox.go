@@ -68,7 +68,7 @@ func SandboxSettings(folder string) Settings {
 func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbox, error) {
 	settings.Storage.Migrate = true
 	settings.Trail.Interval = 0 // for receipts; a reset ends the log, so that nothing is sealed
-	settings.HTTP.Outcomes, settings.Bank.CutOff = true, cmp.Or(settings.Bank.CutOff, sandboxCutOff)
+	settings.Bank.CutOff = cmp.Or(settings.Bank.CutOff, sandboxCutOff)
 	asSandbox := func(o *options) {
 		o.isSandbox, o.storage.Mark = true, store.SandboxMark
 		o.storage.DataFolder = cmp.Or(o.storage.DataFolder, sandboxFolder)

@@ -21,7 +21,7 @@ import (
 func openStore(w *setup, trace func(context.Context, string) (context.Context, func(error))) (*store.Store, error) {
 	settings, o := w.settings.Storage, w.storage
 	o.DSN, o.MaxConnections, o.StatementTimeout = string(settings.DSN), settings.MaxConnections, settings.StatementTimeout
-	o.Now, o.Trace, o.Outcomes = w.bank, trace, w.settings.HTTP.Outcomes
+	o.Now, o.Trace = w.bank, trace
 	o.Slow = func(statements string, took time.Duration) {
 		w.log.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
 	}

@@ -61,23 +61,23 @@ func TestPagesFollowTheSettings(t *testing.T) {
 	t.Parallel()
 	const wrong = `{"Header":{},"Parameters":[]}`
 	for name, test := range map[string]struct {
-		docs, outcomes bool
-		publicURL      string
-		link           string
+		docs      bool
+		publicURL string
+		link      string
 	}{
-		"docs":              {docs: true, link: `"type":"/docs/errors/`},
-		"docs elsewhere":    {publicURL: "https://bank.example/", link: `"type":"https://bank.example/docs/errors/`},
-		"no docs":           {link: `"type":"about:blank"`},
-		"docs and outcomes": {docs: true, outcomes: true, publicURL: "https://bank.example", link: `"type":"https://bank.example/docs/errors/`},
+		"docs":                    {docs: true, link: `"type":"/docs/errors/`},
+		"docs elsewhere":          {publicURL: "https://bank.example/", link: `"type":"https://bank.example/docs/errors/`},
+		"no docs":                 {link: `"type":"about:blank"`},
+		"docs here and elsewhere": {docs: true, publicURL: "https://bank.example", link: `"type":"https://bank.example/docs/errors/`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
-				s.HTTP.Docs, s.HTTP.Outcomes, s.HTTP.PublicURL = test.docs, test.outcomes, test.publicURL
+				s.HTTP.Docs, s.HTTP.PublicURL = test.docs, test.publicURL
 			})
 			key := keyOf(t, app)
 			for path, served := range map[string]bool{
-				"/docs": test.docs, "/BankingApiV01/openapi.json": test.docs, "/outcomes": test.outcomes,
+				"/docs": test.docs, "/BankingApiV01/openapi.json": test.docs, "/outcomes": true,
 			} {
 				want := http.StatusNotFound
 				if served {

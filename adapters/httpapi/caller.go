@@ -51,9 +51,10 @@ func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription
 			x.KeyStart = hex.EncodeToString(start[:4])
 		}
 	}
-	return nil, x.challenge(r, fault.KeyInvalid,
-		"Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription.")
+	return nil, x.challenge(r, fault.KeyInvalid, invalidKey)
 }
+
+const invalidKey = "Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription."
 
 // hasCertificate reports whether the caller presented the client certificate of the
 // subscription, if it has one. The handshake has checked the authority.
@@ -96,8 +97,11 @@ func (a *api) admit(r *http.Request, caller *subscription.Subscription) *problem
 		return nil
 	}
 	// Rates are whole requests per second, so the next one is at most a second away.
-	return refusal(http.StatusTooManyRequests, fault.RateLimitExceeded,
-		"Rate limit is exceeded. Try again in 1 seconds.").with("Retry-After", "1")
+	return tooManyRequests("Rate limit is exceeded. Try again in 1 seconds.")
+}
+
+func tooManyRequests(detail string) *problem {
+	return refusal(http.StatusTooManyRequests, fault.RateLimitExceeded, detail).with("Retry-After", "1")
 }
 
 // rates limits the requests of each subscription that has a limit. The requests

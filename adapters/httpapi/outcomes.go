@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"bankingapi/application/outcomes"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
 )
 
 // OutcomesPath is where callers read how their operations ended (the contract,
@@ -39,22 +41,54 @@ func (a *api) serveOutcomes(x *exchange, r *http.Request) *problem {
 	if refused != nil {
 		return refused
 	}
-	body, err := a.readOutcomes(x, r, caller.Name)
-	if err != nil {
-		p := problemOf(err)
-		p.stateless = true // a failed read says nothing of an operation
-		return p
+	body, err := a.readOutcomes(x, r, caller)
+	if err == nil {
+		x.send(http.StatusOK, jsonType, body)
+		return nil
 	}
-	x.send(http.StatusOK, jsonType, body)
-	return nil
+	var ended *endedError
+	switch {
+	case errors.As(err, &ended):
+		return ended.refused
+	case errors.Is(err, outcomes.ErrCursorLost):
+		return described(http.StatusGone, fault.CursorLost)
+	case errors.Is(err, outcomes.ErrTooManyWaits):
+		return tooManyRequests("Too many requests of the subscription wait for outcomes. Try again in 1 seconds.")
+	case errors.Is(err, errors.ErrUnsupported): // the storage of a host has no outcomes
+		return a.notFound(x, r)
+	}
+	p := problemOf(err)
+	p.stateless = true // a failed read says nothing of an operation
+	return p
 }
 
-func (a *api) readOutcomes(x *exchange, r *http.Request, subscription string) ([]byte, error) {
+// endedError ends a read whose caller may not read any more.
+type endedError struct{ refused *problem }
+
+func (e *endedError) Error() string { return "the key of the caller is not valid any more" }
+
+// mayReadStill returns a function that returns an error once the key of the request does not
+// open the same subscription any more.
+func (a *api) mayReadStill(x *exchange, r *http.Request, name string) func() error {
+	return func() error {
+		caller, refused := a.identify(x, r)
+		if refused == nil && caller.Name != name {
+			refused = x.challenge(r, fault.KeyInvalid, invalidKey)
+		}
+		if refused == nil {
+			return nil
+		}
+		return &endedError{refused}
+	}
+}
+
+func (a *api) readOutcomes(x *exchange, r *http.Request, caller *subscription.Subscription) ([]byte, error) {
 	q, err := outcomesQuery(r)
 	if err != nil {
 		return nil, err
 	}
-	q.Subscription = subscription
+	q.Subscription = caller.Name
+	q.Check = a.mayReadStill(x, r, caller.Name)
 	if a.WriteTimeout > 0 && q.Wait > 0 { // a server that cannot do this closes the connection sooner
 		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(a.WriteTimeout + min(q.Wait, outcomes.MaxWait))) //nolint:forbidigo // a connection has the time of the machine
 	}

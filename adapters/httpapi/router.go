@@ -66,7 +66,7 @@ type Options struct {
 	// method and a path, such as GET /status. The body of the request is complete. The
 	// answer is written as JSON. The kind of the error becomes the status.
 	Routes   map[string]func(*http.Request) (any, error)
-	Outcomes *outcomes.Feed // serves OutcomesPath; nil serves nothing there
+	Outcomes *outcomes.Feed // serves OutcomesPath; nil or a source without outcomes serves nothing there
 	Quoter   Quoter         // serves QuotesPath; nil serves nothing there
 	// Check is called for a request to an operation once its caller is known. limited
 	// says that it is one too many. The kind of err becomes the status. It may be nil.

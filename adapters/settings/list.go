@@ -68,7 +68,6 @@ func (s *Settings) All() []Setting {
 		{"http.idle_timeout", &s.HTTP.IdleTimeout, "60s", "duration", "how long an idle connection stays open", positive},
 		{"http.header_timeout", &s.HTTP.HeaderTimeout, "5s", "duration", "maximum time to read the header of a request", positive},
 		{"http.docs", &s.HTTP.Docs, "true", "true|false", "serve /docs and the OpenAPI documents", free},
-		{"http.outcomes", &s.HTTP.Outcomes, "false", "true|false", "serve /outcomes, where callers read how their forward-dated sales ended; switch it on when every replica has this version", free},
 		{"http.trusted_proxies", &s.HTTP.TrustedProxies, "", "addresses", "addresses or networks of proxies whose X-Forwarded-For is believed, separated by commas. If set, the log has the address of each caller", addresses},
 		{"http.public_url", &s.HTTP.PublicURL, "", "url", "address under which callers reach the service, for links in errors. Empty makes them relative", must("be an http or https URL without a query, like https://bank.example, or empty", orEmpty(isPublicURL))},
 		{"http.contact_name", &s.HTTP.ContactName, "", "text", "name of the contact in the OpenAPI documents", free},

@@ -22,7 +22,7 @@ type Settings struct {
 		ReadTimeout                time.Duration // includes the time for the header
 		WriteTimeout               time.Duration // more than twice Storage.StatementTimeout
 		IdleTimeout, HeaderTimeout time.Duration
-		Docs, Outcomes             bool
+		Docs                       bool
 		TrustedProxies             List
 		PublicURL                  string // may be empty
 		ContactName, ContactEmail  string // may be empty

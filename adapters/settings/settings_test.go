@@ -56,7 +56,6 @@ func TestDefaultSettingsAreThoseOfTheDocuments(t *testing.T) {
 		"settlement.not_before":     "00:00",
 		"import.price_change_limit": "20",
 		"retention.notifications":   "0",
-		"http.outcomes":             "false",
 		"settlement.enabled":        "true",
 		"settlement.interval":       "15s",
 		"trail.enabled":             "true",

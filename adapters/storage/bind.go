@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -57,10 +56,6 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	d.Reads = d.Over(context.Background(), e.Reads)
 	s := service{trail.NewWriter(d), e, new(checks), o.Mark}
 	schema.service = s
-	if o.Outcomes {
-		index := slices.IndexFunc(d.Relied, func(r tables.Relied) bool { return r.Table == d.Outcomes.Name })
-		d.Relied[index].Rights = append(d.Relied[index].Rights, "SELECT")
-	}
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
 		return nil, err

@@ -241,7 +241,7 @@ func TestRowSecurityAndRights(t *testing.T) {
 	script(t, dsn, "ALTER TABLE holdings ENABLE ROW LEVEL SECURITY")
 	script(t, dsn, requireNotReady(t, s, "The table holdings hides rows from the role "+role+" by row level security"))
 	require.NoError(t, s.Ping(t.Context()))
-	for _, right := range []string{"INSERT ON refusals", "UPDATE ON sales", "SELECT ON reversals", "INSERT ON notifications", "DELETE ON notifications", "INSERT ON transfers"} {
+	for _, right := range []string{"INSERT ON refusals", "UPDATE ON sales", "SELECT ON reversals", "INSERT ON notifications", "DELETE ON notifications", "INSERT ON transfers", "SELECT ON outcomes"} {
 		script(t, dsn, "REVOKE "+right+" FROM "+role)
 		kind, table, _ := strings.Cut(right, " ON ")
 		mend := requireNotReady(t, s, "The role "+role+" has no right to "+kind+" on the table "+table)
@@ -250,17 +250,6 @@ func TestRowSecurityAndRights(t *testing.T) {
 		require.NoError(t, s.Ping(t.Context()))
 	}
 	require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
-
-	script(t, dsn, "REVOKE SELECT ON outcomes FROM "+role)
-	require.NoError(t, s.Ping(t.Context()), "partners read no outcomes")
-	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: asGuest(t, dsn, "clerk", "SELECT, INSERT, UPDATE, DELETE")}))
-	require.NoError(t, err)
-	s, err = engine.Bind(storage.Options{Now: clock.Now, Outcomes: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	script(t, dsn, "REVOKE SELECT ON outcomes FROM clerk_"+database(t, dsn))
-	script(t, dsn, requireNotReady(t, s, "has no right to SELECT on the table outcomes"))
-	require.NoError(t, s.Ping(t.Context()))
 }
 
 // A service that begins cannot even read its schema.

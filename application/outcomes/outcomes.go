@@ -1,15 +1,18 @@
 // Package outcomes is the use case of a partner who reads how operations ended after their
 // request was answered: settled on their day, cancelled, or reversed.
 //
-// Operations end in one order for all replicas. A cursor is a place in this order. No new
-// outcome appears before a cursor that was already returned. So a partner who always uses the
-// last cursor misses no outcome and gets no outcome twice.
+// Operations end in one order for all replicas. A cursor names an outcome, and so a place in
+// this order. No new outcome appears before a cursor that was already returned. So a partner
+// who always uses the last cursor misses no outcome and gets no outcome twice. After a restore,
+// a cursor whose outcome is not at its place is refused: its partner would skip outcomes.
 package outcomes
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"bankingapi/domain/fault"
@@ -24,6 +27,9 @@ type Source interface {
 	Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error)
 	// LastOutcome returns the largest Number, or 0 if nothing has ended.
 	LastOutcome(ctx context.Context) (int64, error)
+	// Secret returns a secret of the book, from which the key of the cursors is made. It is the
+	// same for all replicas, and stays the same as long as the book exists.
+	Secret(ctx context.Context) ([]byte, error)
 }
 
 // The limits of a page.
@@ -32,8 +38,28 @@ const (
 	DefaultLimit = 100         // the limit of a query without a limit
 	MaxWait      = time.Minute // how long a page may wait for an outcome
 
-	look        = 500 * time.Millisecond // the interval between checks for new outcomes, shared by all waiting pages
-	readTimeout = 2 * time.Second        // the timeout of a check, and of a page
+	// MaxWaits is how many pages of one subscription may wait at the same moment.
+	MaxWaits = 100
+	// MaxAllWaits is how many pages may wait at the same moment. A page beyond them does not
+	// wait.
+	MaxAllWaits = 10_000
+)
+
+const (
+	lookEvery   = 500 * time.Millisecond // the interval between looks for new outcomes, shared by all waiting pages
+	idleLooks   = 10                     // how many looks without a waiter end the looks
+	failedLooks = 3                      // how many looks in succession fail before the waiting pages fail
+	readTimeout = 2 * time.Second        // the timeout of a look, and of a page
+	maxReads    = 4                      // how many pages are read at the same moment
+	checkEvery  = time.Second            // how often Query.Check is called while a page waits
+)
+
+var (
+	// ErrTooManyWaits is returned if MaxWaits pages of the subscription wait.
+	ErrTooManyWaits = errors.New("too many pages of the subscription wait for outcomes")
+	// ErrCursorLost is returned for a cursor whose outcome is not at its place: the book was
+	// restored, or a fail-over has lost commits. The caller begins with the first outcome.
+	ErrCursorLost = errors.New("the outcome of the cursor is not at its place")
 )
 
 // Query asks for a page.
@@ -42,6 +68,9 @@ type Query struct {
 	After        string        // the cursor of the page before; empty selects the first page
 	Limit        int           // the maximum number of outcomes, at most MaxLimit; 0 means DefaultLimit
 	Wait         time.Duration // how long to wait for an outcome, at most MaxWait
+	// Check is called while the page waits and before it is returned. If it returns an error,
+	// Page returns the error at once: the caller may not read any more. It may be nil.
+	Check func() error
 }
 
 // Page is a part of the outcomes. Next is the cursor of the page after it.
@@ -55,15 +84,21 @@ type Feed struct {
 	source Source
 	closed context.Context
 	close  func()
+	reads  chan struct{} // a semaphore: its holders may read pages
 
-	looking chan struct{} // a semaphore: its holder may use the fields below
-	last    int64
-	isFresh bool // last was read within the last interval look
+	mu         sync.Mutex // guards the fields below
+	waiters    map[string]map[*waiter]bool
+	waits      int
+	looking    *looking         // nil if nobody looks
+	newest     map[string]place // the newest outcomes of subscriptions, as of seen
+	generation int              // counts how often the looks began
+
+	seen place // the newest outcome of all that was looked at; only the looks use it
 }
 
 // New returns a Feed.
 func New(source Source) *Feed {
-	f := &Feed{source: source, looking: make(chan struct{}, 1)}
+	f := &Feed{source: source, reads: make(chan struct{}, maxReads), waiters: make(map[string]map[*waiter]bool), newest: make(map[string]place)}
 	f.closed, f.close = context.WithCancel(context.Background())
 	return f
 }
@@ -72,91 +107,168 @@ func New(source Source) *Feed {
 func (f *Feed) Close() { f.close() }
 
 // Page returns the next page. If no outcome exists yet, it waits up to q.Wait. It returns an
-// empty page if no outcome comes in this time, or if ctx ends. The error is fault.Invalid if
-// the cursor is unknown or a limit is exceeded, or the error of the Source.
+// empty page if no outcome comes in this time, or if ctx ends. It does not wait if MaxAllWaits
+// pages wait. The errors are:
+//
+//   - fault.Invalid: the cursor was never returned to this subscription, or a limit is exceeded.
+//   - ErrCursorLost, ErrTooManyWaits.
+//   - fault.Busy: too many pages are read. A retry may succeed.
+//   - the error of q.Check, or of the Source.
 func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
-	after, err := f.check(ctx, &q)
+	err := q.complete()
 	if err != nil {
 		return Page{}, err
+	}
+	cursors, err := f.openCursors(ctx)
+	if err != nil {
+		return Page{}, err
+	}
+	after := place{}
+	if q.After != "" {
+		var ok bool
+		after, ok = cursors.open(q.Subscription, q.After)
+		if !ok {
+			return Page{}, invalid("after must be a cursor of an earlier answer.")
+		}
+	}
+	found, err := f.find(ctx, &q, after)
+	if err != nil {
+		return Page{}, err
+	}
+	err = q.check()
+	if err != nil {
+		return Page{}, err
+	}
+	if n := len(found); n > 0 {
+		after = placeOf(&found[n-1])
+	}
+	return Page{Outcomes: found, Next: cursors.text(q.Subscription, after)}, nil
+}
+
+// find reads the outcomes after the place. It waits up to q.Wait for the first of them.
+func (f *Feed) find(ctx context.Context, q *Query, after place) ([]fund.Ended, error) {
+	if q.Wait == 0 {
+		return f.read(ctx, q, after)
 	}
 	waiting, stop := context.WithTimeout(ctx, q.Wait)
 	defer stop()
 	defer context.AfterFunc(f.closed, stop)()
-	for seen := int64(-1); ; {
-		last, err := f.lastSeen(ctx)
-		if err != nil {
-			return Page{}, err
-		}
-		if last > seen {
-			reading, end := context.WithTimeout(ctx, readTimeout)
-			found, err := f.source.Outcomes(reading, q.Subscription, after, q.Limit)
-			if end(); err != nil {
-				return Page{}, err
+	w, err := f.enter(waiting, q.Subscription, after)
+	if err != nil {
+		return nil, err
+	}
+	if w == nil {
+		return f.read(ctx, q, after)
+	}
+	defer f.leave(w)
+	for isCurrent := w.isCurrent; ; isCurrent = false {
+		if !isCurrent {
+			found, err := f.read(ctx, q, after)
+			if err != nil || len(found) > 0 {
+				return found, err
 			}
-			if n := len(found); n > 0 {
-				return Page{found, strconv.FormatInt(found[n-1].Number, 10)}, nil
-			}
-			seen = last
 		}
+		hasNews, err := w.wait(waiting, q)
+		if err != nil || !hasNews {
+			return nil, err
+		}
+	}
+}
+
+// wait returns when the waiter has news, or ctx ends.
+func (w *waiter) wait(ctx context.Context, q *Query) (hasNews bool, err error) {
+	checks := time.NewTicker(checkEvery)
+	defer checks.Stop()
+	for {
 		select {
-		case <-waiting.Done():
-			return Page{nil, strconv.FormatInt(after, 10)}, nil
-		case <-time.After(look):
+		case <-w.news:
+			return true, nil
+		case err := <-w.failed:
+			return false, err
+		case <-ctx.Done():
+			return false, nil
+		case <-checks.C:
+			if err := q.check(); err != nil {
+				return false, err
+			}
 		}
 	}
 }
 
-// check returns the number of the cursor. The error says that nobody was given the cursor.
-func (f *Feed) check(ctx context.Context, q *Query) (after int64, err error) {
-	invalid := func(detail string) error {
-		return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.OutOfRange, Detail: detail})
+// read reads the outcomes after the place. The list begins with the outcome of the place, which
+// shows that it is still there. A page that may wait also waits for its turn to read.
+func (f *Feed) read(ctx context.Context, q *Query, after place) ([]fund.Ended, error) {
+	turn, stop := context.WithTimeout(ctx, q.Wait+readTimeout)
+	defer stop()
+	select {
+	case f.reads <- struct{}{}:
+		defer func() { <-f.reads }()
+	case <-turn.Done():
+		if q.Wait > 0 {
+			return nil, nil
+		}
+		return nil, fault.New(fault.Busy, "The service reads too many pages of outcomes.")
 	}
-	q.Limit = cmp.Or(q.Limit, DefaultLimit)
-	switch {
-	case q.Limit < 1 || q.Limit > MaxLimit:
-		return 0, invalid("limit must be an integer from 1 to " + strconv.Itoa(MaxLimit) + ".")
-	case q.Wait < 0 || q.Wait > MaxWait:
-		return 0, invalid("wait must be a duration from 0s to 60s.")
-	case q.After == "":
-		return 0, nil
+	reading, end := context.WithTimeout(ctx, readTimeout)
+	defer end()
+	if after == (place{}) {
+		return f.readAfter(reading, q, after, 0, q.Limit)
 	}
-	after, err = strconv.ParseInt(q.After, 10, 64)
-	if err != nil || after < 0 || strconv.FormatInt(after, 10) != q.After {
-		return 0, invalid("after must be a cursor of an earlier answer.")
+	found, err := f.readAfter(reading, q, after, after.number-1, q.Limit+1)
+	if err != nil {
+		return nil, err
 	}
-	last, err := f.lastSeen(ctx)
-	if err == nil && after > last { // the cursor may be newer than the last check
-		reading, stop := context.WithTimeout(ctx, readTimeout)
-		defer stop()
-		last, err = f.source.LastOutcome(reading)
+	if len(found) == 0 || placeOf(&found[0]) != after {
+		return nil, ErrCursorLost
 	}
-	if err == nil && after > last {
-		err = invalid("after must be a cursor of an earlier answer.")
-	}
-	return after, err
+	return found[1:], nil
 }
 
-// lastSeen returns the largest number, at most one look old. One caller reads it for all.
-func (f *Feed) lastSeen(ctx context.Context) (int64, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
-	defer cancel()
-	select {
-	case f.looking <- struct{}{}:
-		defer func() { <-f.looking }()
-	case <-ctx.Done():
-		return 0, fault.Wrap(fault.Unavailable, context.Cause(ctx), "The outcomes cannot be read.")
+// readAfter lists outcomes. If there are none after the place, it notes that.
+func (f *Feed) readAfter(ctx context.Context, q *Query, at place, after int64, limit int) ([]fund.Ended, error) {
+	generation := f.currentGeneration()
+	found, err := f.source.Outcomes(ctx, q.Subscription, after, limit)
+	if err != nil {
+		return nil, err
 	}
-	if f.isFresh {
-		return f.last, nil
+	isFirstEmpty := len(found) == 0 && at == (place{})
+	isLast := len(found) == 1 && placeOf(&found[0]) == at
+	if isFirstEmpty || isLast {
+		f.noteEmpty(q.Subscription, at, generation)
 	}
-	last, err := f.source.LastOutcome(ctx)
-	if err == nil {
-		f.last, f.isFresh = last, true
-		time.AfterFunc(look, func() {
-			f.looking <- struct{}{}
-			f.isFresh = false
-			<-f.looking
-		})
+	return found, nil
+}
+
+// openCursors returns the cursors of the book.
+func (f *Feed) openCursors(ctx context.Context) (*cursors, error) {
+	ctx, stop := context.WithTimeout(ctx, readTimeout)
+	defer stop()
+	secret, err := f.source.Secret(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return f.last, err
+	return newCursors(secret)
+}
+
+// complete sets the default limit and checks the limits.
+func (q *Query) complete() error {
+	q.Limit = cmp.Or(q.Limit, DefaultLimit)
+	if q.Limit < 1 || q.Limit > MaxLimit {
+		return invalid("limit must be an integer from 1 to " + strconv.Itoa(MaxLimit) + ".")
+	}
+	if q.Wait < 0 || q.Wait > MaxWait {
+		return invalid("wait must be a duration from 0s to 60s.")
+	}
+	return nil
+}
+
+func (q *Query) check() error {
+	if q.Check == nil {
+		return nil
+	}
+	return q.Check()
+}
+
+func invalid(detail string) error {
+	return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.OutOfRange, Detail: detail})
 }

@@ -34,8 +34,6 @@ type Options struct {
 	// AsItIs makes opening change nothing: the storage is only read, or written in its present
 	// state.
 	AsItIs bool
-	// Outcomes says that partners read outcomes.
-	Outcomes bool
 	// Mark is the mark that the storage must have. Empty means no mark: the storage is the book
 	// of a bank. If a storage has another mark, every call fails with a MarkError.
 	Mark string

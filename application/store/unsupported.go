@@ -136,6 +136,7 @@ func (lacking) Outcomes(context.Context, string, int64, int) ([]fund.Ended, erro
 	return nil, cannot("list outcomes")
 }
 func (lacking) LastOutcome(context.Context) (int64, error) { return 0, cannot("list outcomes") }
+func (lacking) Secret(context.Context) ([]byte, error)     { return nil, cannot("list outcomes") }
 func (lacking) Note(context.Context) (string, error)       { return "", cannot("be a sandbox") }
 func (lacking) SetNote(context.Context, string) error      { return cannot("be a sandbox") }
 func (lacking) Empty(context.Context, string) error        { return cannot("be a sandbox") }

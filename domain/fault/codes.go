@@ -63,6 +63,7 @@ const (
 	BodyTooLarge               = "body-too-large"
 	UnsupportedMediaType       = "unsupported-media-type"
 	UnsupportedContentEncoding = "unsupported-content-encoding"
+	CursorLost                 = "cursor-lost"
 
 	// The service.
 	InternalError      = "internal-error"

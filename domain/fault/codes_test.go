@@ -23,7 +23,7 @@ price-not-found=2003 price-not-current=2004 account-not-found=2005 currency-mism
 proceeds-zero=2008 proceeds-out-of-range=2009 balance-out-of-range=2010 cancelled=2011 day-closed=2012
 after-cut-off=2013 key-missing=3001 key-invalid=3002 operation-not-granted=3003 contradicts-subscription=3004
 caller-id-reused=3005 rate-limit-exceeded=3006 unknown-path=4001 method-not-allowed=4002 body-too-large=4003
-unsupported-media-type=4004 unsupported-content-encoding=4005 internal-error=5001 overloaded=5002 shutting-down=5003
+unsupported-media-type=4004 unsupported-content-encoding=4005 cursor-lost=4006 internal-error=5001 overloaded=5002 shutting-down=5003
 storage-unavailable=5004 outcome-unknown=5005`
 
 func TestCodesAreStable(t *testing.T) {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -30,16 +31,25 @@ type Outcome struct {
 	Cursor string `json:"-"`
 }
 
+// ErrCursorLost is returned by Outcomes if the outcome of the cursor is not at its place: the bank
+// has restored its book. Begin again with an empty cursor, and skip the outcomes that you have
+// processed already: recognize them by OperationID and Reversed.
+var ErrCursorLost = errors.New("outcomes: the outcome of the cursor is not at its place: begin again without a cursor")
+
 // pollWait is how long the service holds a request until an outcome exists.
 const pollWait = 20 * time.Second
+
+// emptyPause is the minimum time between the requests for two empty pages.
+const emptyPause = time.Second
 
 // Outcomes yields the outcomes of the caller's operations in their order, and then each new
 // outcome, until ctx ends. after is the cursor of the last processed outcome, or empty for the
 // beginning. Outcomes repeats a failed request. It yields an error only if the service refuses
-// the request: no outcomes, a wrong key or a wrong cursor.
+// the request: no outcomes, a wrong key, a wrong cursor, or ErrCursorLost.
 func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		for attempt := 1; ; attempt++ {
+			asked := time.Now()
 			page, refused, err := c.outcomes(ctx, after)
 			switch {
 			case ctx.Err() != nil:
@@ -54,6 +64,10 @@ func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, 
 				continue
 			}
 			attempt = 0
+			// A service with many waiting callers may answer at once. Then do not ask at once again.
+			if len(page.Outcomes) == 0 && time.Since(asked) < emptyPause && c.pause(ctx, attempt, emptyPause) != nil {
+				return
+			}
 			// Only the last outcome of a page has its own cursor. The cursor of an earlier
 			// outcome begins the page again.
 			for i, o := range page.Outcomes {
@@ -81,6 +95,9 @@ func (c *Client) outcomes(ctx context.Context, after string) (page outcomesPage,
 	response, content, err := c.send(ctx, http.MethodGet, address, nil, c.Timeout+pollWait) //nolint:bodyclose // send has read and closed it
 	if err != nil {
 		return page, false, err
+	}
+	if response.StatusCode == http.StatusGone {
+		return page, true, ErrCursorLost
 	}
 	if response.StatusCode != http.StatusOK {
 		page.again = retryAfter(response.Header)

@@ -54,6 +54,14 @@ func TestOutcomesAreReadToTheEndAndOn(t *testing.T) {
 	}
 	require.Equal(t, []string{"a completed false 0 after ", "b failed false 1 after 9", "a completed true 0 after 10"}, seen)
 
+	gone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }))
+	defer gone.Close()
+	restored, err := client.New(gone.URL, "key", client.Options{})
+	require.NoError(t, err)
+	for _, err := range restored.Outcomes(t.Context(), "9") {
+		require.ErrorIs(t, err, client.ErrCursorLost)
+	}
+
 	wrong, err := client.New(server.URL, "other", client.Options{})
 	require.NoError(t, err)
 	for _, err := range wrong.Outcomes(t.Context(), "") {

@@ -18,6 +18,7 @@ import (
 
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/outcomes"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
@@ -208,12 +209,29 @@ func examples() map[string]example {
 		fault.UnsupportedMediaType:       {path: buyFund, body: saleBody, header: "Content-Type: text/plain"},
 		fault.UnsupportedContentEncoding: {path: buyFund, body: saleBody, header: "Content-Encoding: gzip"},
 
+		fault.CursorLost: {method: http.MethodGet, path: "/outcomes?after=" + lostCursor()},
+
 		fault.InternalError:      strike(fake.Begin, errors.New("a bug")).ordered("internal"),
 		fault.Overloaded:         strike(fake.Begin, fault.New(fault.Busy, "full")).ordered("overloaded"),
 		fault.ShuttingDown:       setup(func(s *demo.Setup) { s.Stopping = true }).ordered("shutting-down"),
 		fault.StorageUnavailable: strike(fake.Begin, fault.New(fault.Unavailable, "gone")).ordered("unavailable-before"),
 		fault.OutcomeUnknown:     strike(fake.Committed, fault.New(fault.Indeterminate, "gone")).ordered("unavailable-after"),
 	}
+}
+
+// lostCursor returns the cursor of an outcome that the demo book does not have.
+func lostCursor() string {
+	page, err := outcomes.New(lost{new(fake.Store).Books(nil)}).Page(context.Background(), outcomes.Query{Subscription: demo.Subscription().Name})
+	if err != nil {
+		panic(err)
+	}
+	return page.Next
+}
+
+type lost struct{ *fake.Books }
+
+func (lost) Outcomes(context.Context, string, int64, int) ([]fund.Ended, error) {
+	return []fund.Ended{{Number: 1, State: operation.Completed}}, nil
 }
 
 // cancelSale cancels the only sale of the book.

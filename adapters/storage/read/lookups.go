@@ -146,9 +146,21 @@ func (l lookups) Outcomes(ctx context.Context, subscription string, after int64,
 	if err := query.Find(&rows).Error; err != nil || len(rows) == 0 {
 		return nil, l.Translate(err)
 	}
+	if l.OneWriter { // it has no standby, and a transaction that writes would stop the sales
+		return tables.Convert(rows, tables.OutcomeRow.Ended), nil
+	}
 	find := l.Database.Outcomes.Find.Request(rows[len(rows)-1:], func(int, *tables.OutcomeRow) error { return nil })
 	find.Decides = true
 	return tables.Convert(rows, tables.OutcomeRow.Ended), l.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
+}
+
+// Secret returns the key of the book.
+func (l lookups) Secret(context.Context) ([]byte, error) {
+	key := l.MessagesKey()
+	if len(key) == 0 {
+		return nil, fault.New(fault.Unavailable, "The key of the book was not read yet.")
+	}
+	return key, nil
 }
 
 func (l lookups) LastOutcome(ctx context.Context) (last int64, err error) {

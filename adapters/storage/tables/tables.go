@@ -75,7 +75,7 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	calendars := open(d, &d.Calendars, "calendars", "SELECT", "calendar_id = 1")
 	calendars.Find, calendars.Put = calendars.Table.Find(batch.ForUpdate, "", "closed_days"), calendars.Update("closed_days")
 
-	outcomes, counter := open(d, &d.Outcomes, "outcomes", "INSERT"), &d.OutcomeCounter
+	outcomes, counter := open(d, &d.Outcomes, "outcomes", "SELECT INSERT"), &d.OutcomeCounter
 	counter.Table = openBeside[OutcomeCounterRow](d, "outcome_counters", "SELECT UPDATE", "counter_id = 1")
 	outcomes.Find = outcomes.Table.Find(batch.NoLock, "", "number")
 	counter.Find, counter.Put = counter.Table.Find(batch.ForUpdate, "", "last"), counter.Update("last")

@@ -14,6 +14,7 @@ import (
 	"bankingapi/application/addpush"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
+	"bankingapi/application/outcomes"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -115,7 +116,9 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	if setup.Stopping {
 		stop()
 	}
-	o := httpapi.Options{BodyLimit: 1 << 20, ParametersLimit: 1000, Pages: setup.Pages, ErrorPages: "/docs/errors/", Quoter: buyer, Now: clock.Now}
+	feed := outcomes.New(store.Books(nil))
+	t.Cleanup(feed.Close)
+	o := httpapi.Options{BodyLimit: 1 << 20, ParametersLimit: 1000, Pages: setup.Pages, ErrorPages: "/docs/errors/", Outcomes: feed, Quoter: buyer, Now: clock.Now}
 	if setup.RequestID != "" {
 		o.NewRequestID = func() string { return setup.RequestID }
 	}

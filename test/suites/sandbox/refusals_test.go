@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -128,6 +129,19 @@ func onPage(t *testing.T, code string) request {
 	return request{method: line[0], path: line[1], header: header, body: body}
 }
 
+// lostCursor returns the cursor of an outcome that a reset has removed.
+func (p partner) lostCursor() string {
+	p.Helper()
+	first := p.sell("a", on(p.day(1), demoSale))
+	require.Equal(p, 1, first.state(), first.body)
+	p.moveClock(`{"advance":"24h"}`)
+	var page struct{ Next string }
+	read := p.send(http.MethodGet, "/outcomes", "")
+	require.NoError(p, json.Unmarshal([]byte(read.body), &page), read.body)
+	require.Equal(p, http.StatusOK, p.send(http.MethodPost, "/_sandbox/reset", "").status)
+	return page.Next
+}
+
 // TestTheWholeCatalogue gets every error code from a sandbox. TestRefusals does
 // it for the refusals of the table.
 func TestTheWholeCatalogue(t *testing.T) {
@@ -150,6 +164,11 @@ func TestTheWholeCatalogue(t *testing.T) {
 		if r.hour != "" {
 			p = newPartner(t)
 			p.moveClock(`{"now":"` + p.day(0) + "T" + r.hour + `+03:00"}`)
+		}
+		if code.Name == fault.CursorLost {
+			p = newPartner(t)
+			r.path = "/outcomes?after=" + p.lostCursor()
+			r.header = nil
 		}
 		if r.before != "" {
 			p.send(r.method, r.path, r.before)
