@@ -62,13 +62,19 @@ func rekey(c *call) error {
 	return printKey(c)
 }
 
-// readProved returns the ID of the operation if --operation names it.
+// readProved returns the ID of the operation if the argument or --operation names it.
 func readProved(c *call) (id operation.ID, err error) {
 	text, subscription, callerID := c.text("operation"), c.text("subscription"), c.text("caller-id")
+	if len(c.args) > 0 {
+		if text != "" {
+			return id, wrongUsef("give the ID once: as the argument or with --operation")
+		}
+		text = c.args[0]
+	}
 	byCaller := subscription != "" || callerID != ""
 	switch {
 	case byCaller == (text != ""):
-		return id, wrongUsef("either --operation, or --subscription and --caller-id is needed")
+		return id, wrongUsef("either an ID, or --subscription and --caller-id is needed")
 	case byCaller && (subscription == "" || callerID == ""):
 		return id, wrongUsef("--subscription and --caller-id belong together")
 	case byCaller:
@@ -78,7 +84,7 @@ func readProved(c *call) (id operation.ID, err error) {
 }
 
 func prove(c *call, id operation.ID) error {
-	if c.text("operation") == "" {
+	if id == (operation.ID{}) {
 		found, err := c.office.OperationsOf(c.Context(), c.text("subscription"), c.text("caller-id"))
 		if errors.Is(err, backoffice.ErrNotFound) {
 			return errors.New("this subscription has not used this CallerId")
@@ -91,6 +97,19 @@ func prove(c *call, id operation.ID) error {
 	proof, err := c.keeper.Prove(c.Context(), id)
 	if err != nil {
 		return err
+	}
+	found, err := c.office.Operation(c.Context(), id)
+	if err != nil && !errors.Is(err, backoffice.ErrNotFound) { // an act is no operation
+		return err
+	}
+	erased := 0
+	for i := range found.Notifications {
+		if found.Notifications[i].Erasure != nil {
+			erased++
+		}
+	}
+	if erased > 0 {
+		c.PrintErrf("The texts of %s of this operation were erased. The proof has their identities.\n", backoffice.Plural(erased, "message"))
 	}
 	return c.print("%s", proof)
 }

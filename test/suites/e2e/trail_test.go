@@ -110,6 +110,7 @@ func TestReceiptsAndProofs(t *testing.T) {
 
 		proof := b.Must(t, "trail", "prove", "--operation", id)
 		holds(proof, "log: bank.example/log, batch ", "leaf: sale "+id, `Sale.FundAmount: "10"`, `Sale.SettledPrice: "1.25"`, "\nThe proof holds: the checkpoint of bank.example/log with the size ")
+		require.Equal(t, leafOf(proof), leafOf(b.Must(t, "trail", "prove", id)))
 		require.Equal(t, leafOf(proof), leafOf(b.Must(t, "trail", "prove", "--subscription", "shop", "--caller-id", "sold")))
 		require.Equal(t, 1, b.Run(t, "trail", "prove", "--subscription", "shop", "--caller-id", "nothing").Status)
 		require.Equal(t, 1, b.Run(t, "trail", "prove", "--operation", "01935c3e-6d0e-7cc3-8d5e-3f0b8f6f2c11").Status)
