@@ -90,6 +90,19 @@ func TestComposeIsConfined(t *testing.T) {
 	require.Empty(t, c.Services["sandbox"].Networks, "it does not reach the bank's database")
 }
 
+// One caller must not use up the memory of a service, nor all connections of the balancer.
+func TestComposeAndUnitLimitWhatACallerCanTake(t *testing.T) {
+	t.Parallel()
+	c := composed(t)
+	require.Equal(t, "900MiB", c.Services["api1"].Environment["GOMEMLIMIT"])
+	balancer := c.Configs[c.Services["balancer"].Configs[0].Source].Content
+	require.Contains(t, balancer, "store conn_cur")
+	require.Contains(t, balancer, "tcp-request connection reject if { sc_conn_cur(0) gt 2000 }")
+	unit, err := os.ReadFile(filepath.Join(root, "cmd/bankingapi/bankingapi.service"))
+	require.NoError(t, err)
+	require.Contains(t, string(unit), "\nMemoryMax=1G\nEnvironment=GOMEMLIMIT=900MiB\n")
+}
+
 // image is what a Dockerfile tells the engine.
 type image struct {
 	environment                      []string
