@@ -12,9 +12,7 @@ import (
 
 	"go.uber.org/dig"
 	"go.uber.org/fx"
-	"go.uber.org/fx/fxevent"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/opsapi"
@@ -89,12 +87,8 @@ func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 	}
 	o.name = ""
 	var app *App
-	graph := fx.New(module(settings, o), fx.Populate(&app), fx.WithLogger(func(w *setup) fxevent.Logger {
-		events := &fxevent.ZapLogger{Logger: w.log}
-		events.UseLogLevel(zapcore.DebugLevel)
-		events.UseErrorLevel(zapcore.DebugLevel) // errors are returned
-		return events
-	}))
+	// The events of fx are of no use to a host, and errors are returned.
+	graph := fx.New(module(settings, o), fx.Populate(&app), fx.NopLogger)
 	err := dig.RootCause(graph.Err()) // without the text that fx adds
 	if err == nil {
 		err = graph.Start(ctx) // if a part fails, fx stops those that have started
@@ -122,7 +116,8 @@ func (a *App) Buyer() *buyfund.Buyer { return a.parts.Buyer }
 // is a *sql.Tx, or a *gorm.DB that has begun a transaction. The host's commit or rollback also
 // applies to the effects of the use cases, so an answer is valid only after the host has
 // committed. Only one call at a time may use the transaction. After an error the host must roll
-// back. After fault.Unavailable it may retry the whole transaction.
+// back. After fault.Unavailable it may retry the whole transaction. A transaction of another
+// engine, on another book, or that has ended is fault.Internal.
 //
 // On SQLite the transaction must begin as immediate, and it blocks all other writers until it
 // ends. Within does not accept a pgx.Tx: README explains how to use pgx in the transaction.

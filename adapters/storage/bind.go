@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -20,6 +21,7 @@ import (
 	"bankingapi/adapters/storage/trail"
 	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
+	"bankingapi/domain/fault"
 )
 
 // prefixes matches valid table prefixes. Names have no quotes, so Postgres converts them to
@@ -78,6 +80,9 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := s.requireSame(begun); err != nil {
+			return nil, err
+		}
 		return s.inside(begun, schema), nil
 	}
 	return ports, nil
@@ -92,6 +97,28 @@ func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Sto
 	trail.Fill(&ports, d.Writer)
 	ports.Ping, ports.Risks, ports.Clock, ports.Index, ports.Copy = d.ping, d.risks, d.clock, d.index, d.copyTo
 	return &ports
+}
+
+// requireSame returns an error if the transaction of a host has ended, or is one of another
+// engine or on another book. The key of the messages identifies a book. Before the schema was
+// checked it is not known: then the ports refuse everything anyway.
+func (d service) requireSame(tx batch.Tx) error {
+	key := d.MessagesKey()
+	if len(key) == 0 {
+		return nil
+	}
+	var stored string
+	err := tx.QueryRowContext(context.Background(), "SELECT value FROM "+d.Properties.Name+" WHERE name = '"+tables.KeyProperty+"'").Scan(&stored)
+	inside := d.DB.Inside(tx)
+	switch {
+	case errors.Is(err, sql.ErrTxDone):
+		return fault.Wrap(fault.Internal, err, "The transaction of the host has ended.")
+	case err == nil && stored == hex.EncodeToString(key):
+		return nil
+	case err != nil && !errors.Is(err, sql.ErrNoRows) && inside.Classify(err) != batch.Unknown:
+		return inside.Translate(err)
+	}
+	return fault.Wrap(fault.Internal, err, "The transaction is not one on the database of the service: it must have begun on the same book and the same engine.")
 }
 
 // inside returns the ports inside a transaction of a host.

@@ -16,6 +16,8 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/store"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -69,6 +71,54 @@ func TestWithinTakesTheTransactionsOfHosts(t *testing.T) {
 		_, err = ports.Within(tx)
 		require.ErrorContains(t, err, "a transaction must be a *sql.Tx")
 	}
+}
+
+// Another book has the same tables. The effects would be in the wrong one.
+func TestWithinRefusesOtherTransactions(t *testing.T) {
+	t.Parallel()
+	ours, file := sqliteBook(t)
+	require.NoError(t, ours.Schema.Require(t.Context()))
+	_, other := sqliteBook(t)
+	foreign := testdb.OpenPostgres(t, testdb.Postgres(t))
+	require.NoError(t, foreign.Schema.Require(t.Context()))
+	for name, test := range map[string]struct {
+		db   *sql.DB
+		book *store.Store
+	}{
+		"another book":   {other, ours},
+		"another engine": {file, foreign},
+	} {
+		tx, err := test.db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		_, err = test.book.Within(tx)
+		require.ErrorContains(t, err, "must have begun on the same book and the same engine", name)
+		require.Equal(t, fault.Internal, fault.KindOf(err), name)
+		require.NoError(t, tx.Rollback())
+	}
+
+	tx, err := file.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	within, err := ours.Within(tx)
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback())
+	err = within.Inboxes.Update(t.Context(), []idempotency.Key{}, func(*push.Inbox) {})
+	require.Equal(t, fault.Internal, fault.KindOf(err), "a retry in a transaction that has ended fails too")
+	_, err = ours.Within(tx)
+	require.ErrorContains(t, err, "has ended")
+	require.Equal(t, fault.Internal, fault.KindOf(err))
+}
+
+// sqliteBook returns a book in the file of a host, and the database of the host.
+func sqliteBook(t *testing.T) (*store.Store, *sql.DB) {
+	t.Helper()
+	db := connect(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "bank.db")+"?_txlock=immediate")
+	engine, err := sqlite.Use(t.Context(), db, db, storage.Options{})
+	require.NoError(t, err)
+	ports, err := engine.Bind(storage.Options{Now: clock.Now})
+	require.NoError(t, err)
+	_, err = ports.Schema.Up(t.Context())
+	require.NoError(t, err)
+	return ports, db
 }
 
 // A host that uses pgx begins its transaction on a database over its pool, and uses the

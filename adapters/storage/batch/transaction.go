@@ -34,6 +34,7 @@ type DB struct {
 	Explain func(error) string
 
 	attempts int
+	ofHost   bool // the transaction is one that a host ends
 }
 
 // NewDB returns a DB of a dialect. ready may be nil.
@@ -41,13 +42,13 @@ func NewDB(d Dialect, ready func(context.Context) error) *DB {
 	if ready == nil {
 		ready = func(context.Context) error { return nil }
 	}
-	return &DB{d, ready, func() {}, func(error) string { return "" }, maxAttempts}
+	return &DB{d, ready, func() {}, func(error) string { return "" }, maxAttempts, false}
 }
 
 // Inside returns the DB inside a transaction that the caller ends. It does not retry: the
 // caller must retry a transaction that lost a race.
 func (db *DB) Inside(tx Tx) *DB {
-	return &DB{inside{db.Dialect, tx}, db.Ready, db.Failed, db.Explain, 1}
+	return &DB{inside{db.Dialect, tx}, db.Ready, db.Failed, db.Explain, 1, true}
 }
 
 type inside struct {
@@ -156,14 +157,15 @@ func (db *DB) withKind(failure Failure, err error) error {
 
 // Classify returns the kind of an error: from a FailureError, or from the dialect. It also
 // handles two kinds of errors of package sql: the connection or the transaction has ended, or
-// the context has ended. Package sql ends the transaction of a cancelled context.
+// the context has ended. Package sql ends the transaction of a cancelled context. If a host has
+// ended its transaction, a retry fails too.
 func (db *DB) Classify(err error) Failure {
 	failure := db.Dialect.Classify(err)
 	if known, ok := errors.AsType[FailureError](err); ok {
 		return known.Failure
 	}
 	if failure == Unknown && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, errClosed())) {
+		errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) && !db.ofHost || errors.Is(err, driver.ErrBadConn) || errors.Is(err, errClosed())) {
 		return Unreachable
 	}
 	return failure

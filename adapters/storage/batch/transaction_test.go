@@ -74,6 +74,16 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// If a host has ended its transaction, a retry fails too. Package sql ends the transaction of a
+// cancelled context: that is not the fault of the work.
+func TestATransactionThatHasEnded(t *testing.T) {
+	t.Parallel()
+	ended := func(batch.Session) error { return sql.ErrTxDone }
+	db := batch.NewDB(scripted{}, nil)
+	require.Equal(t, fault.Unavailable, fault.KindOf(db.Transact(t.Context(), ended)))
+	require.Equal(t, fault.Internal, fault.KindOf(db.Inside(nil).Transact(t.Context(), ended)))
+}
+
 // A transaction that has another way takes it at once, unless that would not help or might
 // do the work twice. What counts is how the last way ends.
 func TestAFallbackIsTakenAtOnce(t *testing.T) {
