@@ -104,7 +104,6 @@ func (h hostParts) addTo(o *options) {
 
 func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
 	office := backoffice.New(s.Backoffice, w.acts, w.zone)
-	office.OfTheDay = w.settings.Settlement.Price == settings.PriceOfTheDay
 	office.CheckTrail, office.Unkept = k.Check, w.warn("it could not be recorded that the book was checked")
 	office.CheckClock = func(ctx context.Context) error {
 		_, err := w.checkClock(ctx, s)

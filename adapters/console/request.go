@@ -174,7 +174,7 @@ func (q *request) explain(err error) *problem {
 	}
 	const nothing = "Nothing was changed. "
 	for _, known := range []error{
-		subscriptions.ErrNameTaken, subscriptions.ErrNotFound, subscription.ErrExpired, subscription.ErrCancelled, fund.ErrNotRecorded, fund.ErrDayHasCome,
+		subscriptions.ErrNameTaken, subscriptions.ErrNotFound, subscription.ErrExpired, subscription.ErrCancelled, fund.ErrNotRecorded,
 		fund.ErrNotCompleted, fund.ErrReversed, fund.ErrNoHolding, fund.ErrNoAccount, fund.ErrOutOfRange,
 	} {
 		if errors.Is(err, known) {

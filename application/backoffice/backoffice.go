@@ -43,9 +43,6 @@ type Audit interface {
 // Office has all use cases of this package on one storage.
 type Office struct {
 	Ports
-	// OfTheDay lets Cancel cancel a sale while it waits for a price of its day. It has the
-	// value of OfTheDay of buyfund.Options.
-	OfTheDay bool
 	// CheckTrail returns how to check the trail of the book against its newest checkpoint
 	// outside the database and the checkpoints in the contents of files. The error is
 	// fault.Invalid if a content has none. New leaves it nil: then Verify checks only the book.

@@ -3,12 +3,14 @@ package backoffice
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
@@ -19,29 +21,74 @@ type Books interface {
 	Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error
 }
 
-// Cancel cancels a recorded operation before its day, or while it waits for a price (OfTheDay),
-// with all its sales. From then on a repeat of its CallerId gets the outcome Failed. Like each
-// correction it is one transaction. The transaction also writes the act: who did it and why, as
-// audit.By has put into the context. The error is ErrNotFound, an error of package fund that
-// tells the reason, or the error of the port.
+// Cancel cancels a recorded operation until it is settled, with all its sales. From then on a
+// repeat of its CallerId gets the outcome Failed. Like each correction it is one transaction.
+// The transaction also writes the act: who did it and why, as audit.By has put into the context.
+// The error is ErrNotFound, an *EndedError if the operation does not wait for its day, or the
+// error of the port.
 func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
 	found, err := o.Operation(ctx, id)
 	if err != nil {
 		return err
 	}
-	if len(found.Sales) == 0 || found.Sales[0].State != operation.Recorded {
-		return fund.ErrNotRecorded
+	if ended := o.ended(&found); ended != nil {
+		return ended
 	}
 	first := &found.Sales[0]
-	cancelled := &fund.Operation{Envelope: first.Envelope, Due: true, OfTheDay: o.OfTheDay}
+	cancelled := &fund.Operation{Envelope: first.Envelope, Due: true}
 	for i := range found.Sales {
 		cancelled.Sales = append(cancelled.Sales, fund.RestoreSale(found.Sales[i].Terms))
 	}
 	act := o.Acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", Plural(len(cancelled.Sales), "sale"), first.Terms.SelectedDay))
 	today := day.Of(act.At, o.Zone)
-	return o.correct(ctx, act, fund.NewLockSet([]*fund.Operation{cancelled}, today), func(b *fund.Book) error {
-		return b.Cancel(cancelled, act.At, today)
+	err = o.correct(ctx, act, fund.NewLockSet([]*fund.Operation{cancelled}, today), func(b *fund.Book) error {
+		return b.Cancel(cancelled, act.At)
 	})
+	if !errors.Is(err, fund.ErrNotRecorded) {
+		return err
+	}
+	// It ended since it was read, or is being settled now.
+	found, failed := o.Operation(ctx, id)
+	if failed != nil {
+		return failed
+	}
+	if ended := o.ended(&found); ended != nil {
+		return ended
+	}
+	return &EndedError{How: "is being settled at this moment", Next: "see with `show operation " + id.String() + "` how it ends"}
+}
+
+// EndedError is the error of Cancel for an operation that does not wait for its day. It says how
+// and when the operation ended, and what can be done. It is fund.ErrNotRecorded.
+type EndedError struct{ How, Next string }
+
+func (e *EndedError) Error() string { return "the operation " + e.How + ": " + e.Next }
+
+// Is reports whether target is fund.ErrNotRecorded.
+func (e *EndedError) Is(target error) bool { return target == fund.ErrNotRecorded }
+
+// ended returns an *EndedError unless the operation waits for its day.
+func (o *Office) ended(found *Operation) error {
+	const nothing = "there is nothing to cancel"
+	at := func(t time.Time) string { return " at " + t.In(o.Zone).Format("2006-01-02 15:04:05 MST") }
+	switch {
+	case found.Refusal != nil:
+		return &EndedError{"was refused" + at(found.Refusal.ReceivedAt) + " and changed nothing", nothing}
+	case len(found.Sales) == 0:
+		return &EndedError{"has no sale", "only a sale for a later day can be cancelled"}
+	}
+	sale := &found.Sales[0]
+	switch {
+	case sale.State == operation.Recorded:
+		return nil
+	case found.Reversal != nil:
+		return &EndedError{"was completed" + at(sale.SettledAt) + " and reversed" + at(found.Reversal.At), nothing}
+	case sale.State == operation.Completed:
+		return &EndedError{"was completed" + at(sale.SettledAt), "use `sales reverse " + found.ID.String() + "`"}
+	case sale.Refusal == fault.Cancelled:
+		return &EndedError{"was cancelled" + at(sale.SettledAt), nothing}
+	}
+	return &EndedError{"failed" + at(sale.SettledAt) + " and changed nothing", nothing}
 }
 
 // Reverse undoes a completed operation, once: its units return to the holdings, and its

@@ -286,15 +286,15 @@ func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
 		if inRange && checked && t.ControlTotal != s.Proceeds.Minor() {
 			r = append(r, RefusalNaming(fault.AmountMismatch, s.Proceeds.String()+" "+s.Proceeds.Currency().Code()))
 		}
+		if inRange && account != nil {
+			_, fits := account.now.Add(s.Proceeds)
+			r.refuseUnless(fits, fault.BalanceOutOfRange)
+		}
 	}
 	if len(r) > 0 {
 		return r
 	}
-	balance, inRange := account.now.Add(s.Proceeds)
-	if !inRange {
-		r.refuseUnless(false, fault.BalanceOutOfRange)
-		return r
-	}
+	balance, _ := account.now.Add(s.Proceeds)
 	unitsBefore, balanceBefore := holding.now, account.now
 	b.undo = append(b.undo, func() { holding.now, account.now = unitsBefore, balanceBefore })
 	holding.now -= t.Units

@@ -156,6 +156,9 @@ func TestSumsBeyond64BitsAreRefused(t *testing.T) {
 	changes := b.settle(friday, full)
 	requireResult(t, "failed; balance-out-of-range 0/DestinationAccount", full)
 	requireNothingChanged(t, changes)
+	several := request(4, sale(selling("1001"), expecting("1")))
+	b.settle(friday, several)
+	requireResult(t, "failed; holding-insufficient 0/FundAmount; amount-mismatch 0/Amount; balance-out-of-range 0/DestinationAccount", several)
 	require.Equal(t, "900", b.units("AFA"))
 }
 

@@ -14,8 +14,7 @@ import (
 
 // The reasons why a correction is refused. A refused correction changes nothing.
 var (
-	ErrNotRecorded  = errors.New("the operation does not wait for its day, or is being looked at: try again in a moment")
-	ErrDayHasCome   = errors.New("the day of the operation has come: it is settled today and can be reversed after that")
+	ErrNotRecorded  = errors.New("the operation does not wait for its day")
 	ErrNotCompleted = errors.New("only a completed operation can be reversed")
 	ErrReversed     = errors.New("the operation is reversed already")
 	ErrNoHolding    = errors.New("the holding does not exist")
@@ -79,16 +78,12 @@ func (p Price) IsWithdrawn() bool { return p.ValidFrom == day.Last }
 // LoadReversal tells the book that an operation is already reversed.
 func (b *Book) LoadReversal(id operation.ID) { b.reversed = append(b.reversed, id) }
 
-// Cancel ends a due operation before its day, or while it waits for a price of its day. The
-// operation becomes Failed, and a repeat of its CallerId gets this outcome. The error is
-// ErrNotRecorded if the operation is not recorded or another transaction is settling it, and
-// ErrDayHasCome if it can be settled now. Cancel and other corrections replace Settle.
-func (b *Book) Cancel(o *Operation, now time.Time, today day.Day) error {
-	switch {
-	case !b.claimed[o.ID]:
+// Cancel ends a recorded operation that is not settled yet. The operation becomes Failed, and a
+// repeat of its CallerId gets this outcome. The error is ErrNotRecorded if the operation is not
+// recorded or another transaction is settling it. Cancel and other corrections replace Settle.
+func (b *Book) Cancel(o *Operation, now time.Time) error {
+	if !b.claimed[o.ID] {
 		return ErrNotRecorded
-	case !o.Sales[0].terms.SelectedDay.After(today) && !lacksPrice(b, o):
-		return ErrDayHasCome
 	}
 	delete(b.claimed, o.ID)
 	o.outcome = operation.Outcome{ID: o.ID, State: operation.Failed}

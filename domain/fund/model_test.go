@@ -205,15 +205,13 @@ func (m *model) sell(sales []fund.Terms, today day.Day, isDue bool) answer {
 			if !isDue && s.ControlTotal != 0 && s.ControlTotal != proceeds.Int64() {
 				refuse("amount-mismatch %d/Amount")
 			}
+			if has := money[s.Account]; has != nil && !new(big.Int).Add(has, proceeds).IsInt64() {
+				refuse("balance-out-of-range %d/DestinationAccount")
+			}
 		}
 		if reasons == nil {
-			balance := new(big.Int).Add(money[s.Account], proceeds)
-			if !balance.IsInt64() {
-				refuse("balance-out-of-range %d/DestinationAccount")
-			} else {
-				units[s.Holding] = new(big.Int).Sub(units[s.Holding], big.NewInt(int64(s.Units)))
-				money[s.Account] = balance
-			}
+			units[s.Holding] = new(big.Int).Sub(units[s.Holding], big.NewInt(int64(s.Units)))
+			money[s.Account] = new(big.Int).Add(money[s.Account], proceeds)
 		}
 		all = append(all, reasons...)
 	}

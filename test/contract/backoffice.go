@@ -85,7 +85,7 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	run("acts without a change are stored and listed newest first", "Reader Audit", testRecentActs)
 	run("recent notifications come newest first, page by page", "Reader", testRecentNotifications)
 	run("a recorded operation is cancelled before its day", "Imports Reader Lookups Books", testCancel)
-	run("a sale that waits for a price is cancelled", "Imports Reader Lookups Books", testCancelWaiting)
+	run("a sale is cancelled after its day has begun", "Imports Reader Lookups Books", testCancelWaiting)
 	run("a completed operation is reversed once", "Imports Reader Lookups Books", testReverse)
 	run("one of several concurrent reversals succeeds", "Imports Reader Lookups Books", testReverseAtOnce)
 	run("holdings and accounts are adjusted by a difference", "Imports Reader Lookups Books", testAdjust)

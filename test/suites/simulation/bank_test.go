@@ -308,7 +308,7 @@ func (b *bank) sell(o *sold, c circumstances, due bool, closed string) string {
 				if s.total != 0 && s.total != worth.Int64() && !due {
 					refuse("amount-mismatch", "/Amount")
 				}
-				if mine == nil && !new(big.Int).Add(worth, big.NewInt(have)).IsInt64() {
+				if ok && !new(big.Int).Add(worth, big.NewInt(have)).IsInt64() {
 					refuse("balance-out-of-range", "/DestinationAccount")
 				}
 			}
