@@ -41,7 +41,7 @@ func showOperation(q *request) (any, error) {
 	switch {
 	case found.Refusal != nil:
 		q.template = "refused"
-	case len(found.Notifications) > 0:
+	case found.Answered != nil && found.Answered.Operation == operation.AddPushNotificationResponse:
 		q.template = "messages"
 	case len(found.Sales) > 0:
 		if n, err := strconv.Atoi(q.query("sale")); err == nil && n >= 1 && n <= len(found.Sales) {

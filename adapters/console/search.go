@@ -143,7 +143,7 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 	return hits, nil
 }
 
-// findCallerID finds the operations of a CallerId. If one stored nothing, it has no page.
+// findCallerID finds the operations of a CallerId.
 func findCallerID(q *request, text string) (hits []hit, err error) {
 	partners, err := q.Subscriptions.List(q.ctx)
 	if err != nil {
@@ -155,11 +155,7 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 			return nil, err
 		}
 		for i := range found {
-			h := hit{Kind: "CallerId", Text: text, Operation: &found[i]}
-			if o := h.Operation; o.Record.Key.Operation != operation.AddPushNotificationResponse || len(o.Notifications) > 0 {
-				h.Path = salePath(o.Record.Outcome.ID, 0)
-			}
-			hits = append(hits, h)
+			hits = append(hits, hit{Kind: "CallerId", Text: text, Operation: &found[i], Path: salePath(found[i].ID, 0)})
 		}
 	}
 	return hits, nil

@@ -114,8 +114,9 @@ func attacks() map[int][]attack {
 				m.exec("UPDATE sales SET selected_date = ? WHERE operation_id = ?", m.other("selected_date", row["selected_date"]), row["operation_id"])
 			}, "trail-unchanged operation"},
 			{"a refusal never was", func(_ *testing.T, m *tamperer) {
-				row := m.tables["refusals"].rows[0]
-				m.exec("DELETE FROM refusals WHERE operation_id = ?", row["operation_id"])
+				row := m.refusedSale()
+				m.exec("DELETE FROM operations WHERE operation_id = ?", row["operation_id"])
+				m.exec("DELETE FROM sales WHERE operation_id = ?", row["operation_id"])
 			}, "trail-"},
 			{"somebody else administered", func(_ *testing.T, m *tamperer) {
 				m.exec("UPDATE audits SET actor = 'mallory' WHERE audit_id = ?", m.tables["audits"].rows[0]["audit_id"])
@@ -134,7 +135,7 @@ func attacks() map[int][]attack {
 				m.insert(m.tables["subscriptions"], row)
 			}, `trail-not-added subscription "mallory"`},
 			{"a reversal never was", func(_ *testing.T, m *tamperer) {
-				m.exec("DELETE FROM reversals WHERE operation_id = ?", m.tables["reversals"].rows[0]["operation_id"])
+				m.exec("UPDATE operations SET reversal_id = NULL, reversed_at = NULL WHERE reversal_id IS NOT NULL")
 			}, "trail-not-removed operation"},
 			{"a message never was", func(_ *testing.T, m *tamperer) {
 				row := m.tables["notifications"].rows[0]
@@ -143,11 +144,11 @@ func attacks() map[int][]attack {
 			{"the outcome of a sale was taken away", func(_ *testing.T, m *tamperer) {
 				row := first(m, "outcomes", "reversed", equal(0))
 				m.exec("DELETE FROM outcomes WHERE number = ?", row["number"])
-			}, "trail-unchanged operation"},
+			}, "outcome-of-end operation"},
 			{"the reason of an outcome was emptied", func(_ *testing.T, m *tamperer) {
 				row := first(m, "outcomes", "state", equal(8))
 				m.exec("UPDATE outcomes SET faults = '' WHERE number = ?", row["number"])
-			}, "trail-unchanged operation"},
+			}, "outcome-of-end outcome"},
 			{"the outcome of a reversal was taken away", func(_ *testing.T, m *tamperer) {
 				row := first(m, "outcomes", "reversed", equal(1))
 				m.exec("DELETE FROM outcomes WHERE number = ?", row["number"])
@@ -155,14 +156,14 @@ func attacks() map[int][]attack {
 				m.exec("UPDATE outcome_counters SET last = last - 1")
 			}, "outcome-of-end operation"},
 			{"a refused sale that nobody asked for", func(_ *testing.T, m *tamperer) {
-				row := maps.Clone(m.tables["refused_sales"].rows[0])
+				row := maps.Clone(m.refusedSale())
 				row["position"], row["customer_no"] = int64(7), int64(3)
-				m.insert(m.tables["refused_sales"], row)
+				m.insert(m.tables["sales"], row)
 			}, "trail-unchanged operation"},
 			{"refused sales without a refusal", func(_ *testing.T, m *tamperer) {
-				row := maps.Clone(m.tables["refused_sales"].rows[0])
+				row := maps.Clone(m.refusedSale())
 				row["operation_id"] = m.other("operation_id", row["operation_id"])
-				m.insert(m.tables["refused_sales"], row)
+				m.insert(m.tables["sales"], row)
 			}, "trail-"},
 			{"the entries go with the rows", func(_ *testing.T, m *tamperer) {
 				sale := m.removeSale()
@@ -235,6 +236,7 @@ func attacks() map[int][]attack {
 			}, "trail-not-added price"},
 			{"a second CallerId record, which is found first", func(_ *testing.T, m *tamperer) {
 				m.define("ALTER TABLE operations DROP CONSTRAINT operations_pkey CASCADE")
+				m.define("DROP INDEX operations_identity")
 				row := maps.Clone(m.tables["operations"].rows[0])
 				for _, of := range m.tables["operations"].rows {
 					if strings.Contains(fmt.Sprint(of["caller_id"]), "after-0") {

@@ -90,8 +90,6 @@ func WrittenAndRead(ctx context.Context, s *store.Store, fill func(c batch.Colum
 		writtenAndRead(ctx, d, tx, d.Sales.Table, fill, wrote, read),
 		writtenAndRead(ctx, d, tx, d.Postings.Table, fill, wrote, read),
 		writtenAndRead(ctx, d, tx, d.Operations.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.Refusals.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.Reversals.Table, fill, wrote, read),
 		writtenAndRead(ctx, d, tx, d.Notifications.Table, fill, wrote, read),
 		writtenAndRead(ctx, d, tx, d.Prices.Table, fill, wrote, read),
 		writtenAndRead(ctx, d, tx, d.Subscriptions.Table, fill, wrote, read),

@@ -49,7 +49,6 @@ func TestModelsAreTheSchema(t *testing.T) {
 		ofModel[tables.SubscriptionRow]("subscriptions"), ofModel[tables.PriceRow]("prices"), ofModel[tables.HoldingRow]("holdings"),
 		ofModel[tables.AccountRow]("accounts"), ofModel[tables.OperationRow]("operations"), ofModel[tables.SaleRow]("sales"),
 		ofModel[tables.PostingRow]("postings"), ofModel[tables.TransferRow]("transfers"), ofModel[tables.NotificationRow]("notifications"),
-		ofModel[tables.RefusalRow]("refusals"), ofModel[tables.SaleRow]("refused_sales"), ofModel[tables.ReversalRow]("reversals"),
 		ofModel[tables.AuditRow]("audits"), ofModel[tables.MarkRow]("marks"), ofModel[tables.PropertyRow]("properties"),
 		ofModel[tables.CalendarRow]("calendars"), ofModel[tables.OutcomeRow]("outcomes"), ofModel[tables.OutcomeCounterRow]("outcome_counters"),
 		ofModel[tables.RequestRow]("requests"), ofModel[tables.TrailBatchRow]("trail_batches"), ofModel[tables.TrailHashRow]("trail_hashes"),

@@ -50,7 +50,7 @@ func TestAnOperationThatCannotBeReadIsAnError(t *testing.T) {
 		aDay(newBank(t, s, 3))
 		_, err := s.Backoffice.Lookups.Operation(t.Context(), operation.ID{99})
 		require.ErrorIs(t, err, backoffice.ErrNotFound)
-		require.NoError(t, storage.Exec(t.Context(), s, "ALTER TABLE refusals RENAME TO elsewhere"))
+		require.NoError(t, storage.Exec(t.Context(), s, "ALTER TABLE operations RENAME TO elsewhere"))
 		_, err = s.Backoffice.Lookups.Operation(t.Context(), operation.ID{99})
 		require.Error(t, err)
 		require.NotErrorIs(t, err, backoffice.ErrNotFound)

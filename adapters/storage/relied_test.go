@@ -59,7 +59,7 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 		"unlogged":                     {[]string{"ALTER TABLE postings SET UNLOGGED"}, "The table postings is UNLOGGED"},
 		"a trigger":                    {[]string{strings.ReplaceAll(swallow, "%s", "swallow"), "CREATE TRIGGER swallows BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION swallow()"}, "The table transfers has the trigger swallows"},
 		"a rule":                       {[]string{"CREATE RULE twice AS ON UPDATE TO accounts DO ALSO NOTHING"}, "The table accounts has the rule twice"},
-		"a new column":                 {[]string{"ALTER TABLE refusals ADD COLUMN branch text NOT NULL DEFAULT ''", "ALTER TABLE refusals ALTER COLUMN branch DROP DEFAULT"}, "The column branch of the table refusals needs a value"},
+		"a new column":                 {[]string{"ALTER TABLE operations ADD COLUMN branch text NOT NULL DEFAULT ''", "ALTER TABLE operations ALTER COLUMN branch DROP DEFAULT"}, "The column branch of the table operations needs a value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,7 +241,7 @@ func TestRowSecurityAndRights(t *testing.T) {
 	script(t, dsn, "ALTER TABLE holdings ENABLE ROW LEVEL SECURITY")
 	script(t, dsn, requireNotReady(t, s, "The table holdings hides rows from the role "+role+" by row level security"))
 	require.NoError(t, s.Ping(t.Context()))
-	for _, right := range []string{"INSERT ON refusals", "UPDATE ON sales", "SELECT ON reversals", "INSERT ON notifications", "DELETE ON notifications", "INSERT ON transfers", "SELECT ON outcomes"} {
+	for _, right := range []string{"INSERT ON operations", "UPDATE ON sales", "SELECT ON operations", "INSERT ON notifications", "INSERT ON transfers"} {
 		script(t, dsn, "REVOKE "+right+" FROM "+role)
 		kind, table, _ := strings.Cut(right, " ON ")
 		mend := requireNotReady(t, s, "The role "+role+" has no right to "+kind+" on the table "+table)
@@ -388,7 +388,7 @@ func TestWhatTheSQLiteBookReliesOn(t *testing.T) {
 		"no condition": {rewrite("holdings", "CHECK (units >= 0)", ""), "The table holdings lacks the condition units >= 0"},
 		"another key": {rewrite("transfers", "PRIMARY KEY (operation_id, position)", "PRIMARY KEY (operation_id, position, posted_at)"),
 			"The table transfers has no key (operation_id, position)"},
-		"a new column": {rewrite("refusals", "faults ", "branch TEXT NOT NULL, faults "), "The column branch of the table refusals needs a value"},
+		"a new column": {rewrite("operations", "faults ", "branch TEXT NOT NULL, faults "), "The column branch of the table operations needs a value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

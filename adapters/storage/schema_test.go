@@ -54,7 +54,7 @@ func TestSchemasAreOne(t *testing.T) {
 	onSQLiteColumns, onPostgresColumns := columns(t, onSQLite, sqliteColumns), columns(t, onPostgres, postgresColumns)
 	require.Empty(t, without(onSQLiteColumns, onPostgresColumns), "only SQLite has these columns: its migrations and those of Postgres differ")
 	require.Empty(t, without(onPostgresColumns, onSQLiteColumns), "only Postgres has these columns: its migrations and those of SQLite differ")
-	require.Len(t, slices.Compact(keys(onSQLiteColumns, func(c column) string { return c.Table })), 22, "a new table is counted here and in partitioned")
+	require.Len(t, slices.Compact(keys(onSQLiteColumns, func(c column) string { return c.Table })), 19, "a new table is counted here and in partitioned")
 
 	for _, c := range onSQLiteColumns {
 		if c.Key > 0 {
@@ -65,7 +65,7 @@ func TestSchemasAreOne(t *testing.T) {
 		statementsOf(t, onSQLite, `SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name NOT IN `+notOurs),
 		statementsOf(t, onPostgres, `SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname NOT LIKE '%_pkey' AND indexdef NOT LIKE '%USING brin%' AND tablename NOT IN `+notOurs))
 	// How rows are looked up is each engine's own.
-	require.Equal(t, []string{"notifications_push", "notifications_request", "sales_customer", "sales_request"},
+	require.Equal(t, []string{"notifications_push", "sales_customer", "sales_request"},
 		statementsOf(t, onPostgres, `SELECT indexname FROM pg_indexes WHERE schemaname = 'public' AND indexdef LIKE '%USING brin%'`))
 	require.Equal(t, checks(statementsOf(t, onSQLite, `SELECT sql FROM sqlite_schema WHERE type = 'table' AND tbl_name NOT IN `+notOurs)),
 		checks(statementsOf(t, onPostgres, `SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace`)))
@@ -116,7 +116,7 @@ func statementsOf(t *testing.T, db *sql.DB, query string) []string {
 	for rows.Next() {
 		var text string
 		require.NoError(t, rows.Scan(&text))
-		if strings.HasPrefix(text, "CREATE INDEX") {
+		if strings.HasPrefix(text, "CREATE INDEX") || strings.HasPrefix(text, "CREATE UNIQUE INDEX") {
 			text = strings.Join(strings.Fields(noise.ReplaceAllString(text, " ")), " ")
 		}
 		found = append(found, text)
@@ -347,9 +347,14 @@ func partitioned(t *testing.T) (statements []string) {
 	for _, name := range files {
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)
-		statements = append(statements, table.ReplaceAllStringFunc(strings.ReplaceAll(string(content), "{{prefix}}", ""), func(definition string) string {
+		schema := strings.ReplaceAll(string(content), "{{prefix}}", "")
+		schema = strings.Replace(schema, "CREATE UNIQUE INDEX operations_identity ON operations (identity) WHERE caller_id <> '';", "CREATE INDEX operations_id ON operations (operation_id);", 1)
+		statements = append(statements, table.ReplaceAllStringFunc(schema, func(definition string) string {
 			tables++
 			parts := table.FindStringSubmatch(definition)
+			if parts[1] == "operations" { // a distributed table has no unique key without the column by which it is split
+				parts[2], parts[3] = strings.Replace(parts[2], "PRIMARY KEY (operation_id)", "PRIMARY KEY (identity)", 1), "identity"
+			}
 			split := "CREATE TABLE " + parts[1] + " (" + parts[2] + ") PARTITION BY HASH (" + parts[3] + ");\n"
 			for i := range 4 {
 				n := strconv.Itoa(i)
@@ -358,7 +363,7 @@ func partitioned(t *testing.T) (statements []string) {
 			return split
 		}))
 	}
-	require.Equal(t, 22, tables, "a new table is counted here and in TestSchemasAreOne")
+	require.Equal(t, 19, tables, "a new table is counted here and in TestSchemasAreOne")
 	return append(statements, "CREATE TABLE schema_1 AS SELECT "+strconv.Itoa(store.SchemaVersion)+" AS version_id, true AS is_applied")
 }
 

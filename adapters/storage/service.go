@@ -47,12 +47,12 @@ func (d service) probes() []batch.Request {
 	probes := []batch.Request{
 		d.Holdings.Find.Request(nil, nil), d.Accounts.Find.Request(nil, nil),
 		d.Prices.Find.Request(nil, nil), d.FindCurrentPrice.Request(nil, nil),
-		d.Operations.Find.Request(nil, nil), d.Sales.Find.Request(nil, nil), d.Reversals.Find.Request(nil, nil),
+		d.FindCaller.Request(nil, nil), d.Operations.Find.Request(nil, nil),
 		d.Holdings.Put.Request(nil), d.Accounts.Put.Request(nil),
 		d.Operations.Add.Request(nil), d.Operations.Put.Request(nil),
 		d.Sales.Add.Request(nil), d.Sales.Put.Request(nil), d.Transfers.Add.Request(nil), d.Postings.Add.Request(nil),
 		d.OutcomeCounter.Find.Request(nil, nil), d.OutcomeCounter.Put.Request(nil), d.Outcomes.Add.Request(nil),
-		d.Notifications.Add.Request(nil), d.Refusals.Add.Request(nil), d.RefusedSales.Add.Request(nil),
+		d.Notifications.Add.Request(nil),
 	}
 	if d.Keys() != nil {
 		probes = append(probes, d.TrailBatches.Insert().Request(nil))
@@ -85,7 +85,7 @@ func (d service) clock(ctx context.Context, zone string) (now, newest time.Time,
 	}
 	err = d.Query(ctx).Raw(fmt.Sprintf("SELECT COALESCE((SELECT value FROM %s WHERE name = ?), '') AS zone, %s AS now,"+
 		" (SELECT received_at FROM %s ORDER BY operation_id DESC LIMIT 1) AS newest",
-		d.Properties.Name, d.engine.Now, d.Sales.Name), zoneProperty).Scan(&row).Error
+		d.Properties.Name, d.engine.Now, d.Operations.Name), zoneProperty).Scan(&row).Error
 	if err == nil && row.Zone == "" {
 		if err = d.SetProperty(ctx, zoneProperty, zone, clause.OnConflict{DoNothing: true}); err == nil {
 			row.Zone, err = d.Property(ctx, zoneProperty) // another service may have been faster

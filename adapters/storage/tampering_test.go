@@ -91,12 +91,9 @@ var trailTables = []tampered{
 	{name: "sales", keys: []string{"operation_id", "position", "customer_no"}},
 	{name: "postings", keys: []string{"operation_id", "position", "leg", "customer_no"}},
 	{name: "transfers", keys: []string{"operation_id", "position"}},
-	{name: "operations", keys: []string{"caller_id", "subscription", "operation"}},
+	{name: "operations", keys: []string{"operation_id"}},
 	{name: "notifications", keys: []string{"identity"}},
-	{name: "refused_sales", keys: []string{"operation_id", "position", "customer_no"}},
 	{name: "outcomes", keys: []string{"number"}},
-	{name: "refusals", keys: []string{"operation_id"}},
-	{name: "reversals", keys: []string{"operation_id"}},
 	{name: "prices", keys: []string{"price_id"}},
 	{name: "audits", keys: []string{"audit_id"}},
 	{name: "subscriptions", keys: []string{"name"}},
@@ -355,7 +352,7 @@ func (m *tamperer) names(table *tampered, row map[string]any) []string {
 		return []string{fmt.Sprintf("hash %d of the log:", row["hash_index"]), "the log has hashes that no batch has"}
 	default: // also the operation's CallerId or import
 		id := idOf(row["operation_id"])
-		for _, reversal := range m.tables["reversals"].rows {
+		for _, reversal := range m.tables["operations"].rows {
 			if idOf(reversal["reversal_id"]) == id { // a posting of the reversal
 				return []string{"operation " + idOf(reversal["operation_id"]) + ":", "operation " + id + ":", "postings of " + id + ":", "act " + id + ":", "posting " + id}
 			}
@@ -442,6 +439,17 @@ func (m *tamperer) postingsOf(sale map[string]any) string {
 	return "postings"
 }
 
+// refusedSale is a sale of an operation that was refused at once.
+func (m *tamperer) refusedSale() map[string]any {
+	for _, row := range m.tables["sales"].rows {
+		if row["state"] == int64(8) && row["settled_at"] == nil {
+			return row
+		}
+	}
+	m.t.Fatal("no operation was refused")
+	return nil
+}
+
 // post changes the balances by a number of times the postings.
 func (m *tamperer) post(unit, money map[string]any, times int64) {
 	units, _ := unit["quantity"].(int64)
@@ -464,9 +472,7 @@ func (m *tamperer) removeSale() (removed map[string]any) {
 	m.post(unit, money, -1)
 	m.exec("DELETE FROM "+m.postingsOf(sale)+" WHERE operation_id = ?", sale["operation_id"])
 	m.exec("DELETE FROM sales WHERE operation_id = ?", sale["operation_id"])
-	if sale["caller_id"] != "" {
-		m.exec("DELETE FROM operations WHERE operation_id = ?", sale["operation_id"])
-	}
+	m.exec("DELETE FROM operations WHERE operation_id = ?", sale["operation_id"])
 	return sale
 }
 
@@ -484,6 +490,14 @@ func (m *tamperer) addSale() {
 	added := with(sale)
 	m.expect(m.tables["sales"], nil, added)
 	m.insert(m.tables["sales"], added)
+	for _, row := range m.tables["operations"].rows {
+		if idOf(row["operation_id"]) == idOf(sale["operation_id"]) {
+			operation := with(row)
+			operation["identity"], operation["fingerprint"], operation["session_hash"] = id, []byte{}, []byte{}
+			operation["reversal_id"], operation["reversed_at"] = nil, nil
+			m.insert(m.tables["operations"], operation)
+		}
+	}
 	m.insert(m.tables["postings"], with(unit))
 	m.insert(m.tables["postings"], with(money))
 	m.post(unit, money, 1)

@@ -244,7 +244,7 @@ func TestVerifyFinds(t *testing.T) {
 		"a completed sale vanishes": {
 			[]string{"DELETE FROM sales WHERE operation_id = @2"},
 			[]string{
-				"operation " + second + ": its CallerId answers that it took place, but it has no sales",
+				"operation " + second + ": was answered, but it has no sales",
 				"sale " + second + "/0 of customer 1: is not completed, but has a posting of units",
 				"sale " + second + "/0 of customer 2: is not completed, but has a posting of proceeds",
 				"sale " + second + "/1 of customer 1: is not completed, but has a posting of proceeds",
@@ -256,10 +256,9 @@ func TestVerifyFinds(t *testing.T) {
 		"a completed sale is said to have failed": {
 			[]string{"UPDATE sales SET state = 8 WHERE operation_id = @2 AND position = 1"},
 			[]string{
-				"operation " + second + ": its sales are in different states",
 				"sale " + second + "/1 of customer 1: is not completed, but has a posting of proceeds",
 				"sale " + second + "/1 of customer 2: is in a state that contradicts itself",
-				"sale " + second + "/1 of customer 2: is in another state than its CallerId answers",
+				"sale " + second + "/1 of customer 2: contradicts its operation",
 				"sale " + second + "/1 of customer 2: is not completed, but has a posting of units",
 			},
 		},
@@ -281,21 +280,18 @@ func TestVerifyFinds(t *testing.T) {
 		"a CallerId answers something else": {
 			[]string{"UPDATE operations SET state = 2 WHERE caller_id = 'd'", "DELETE FROM operations WHERE caller_id = 'a'"},
 			[]string{
-				"sale " + first + "/0 of customer 1: is in another state than its CallerId answers",
-				"sale " + fifth + "/0 of customer 1: is in another state than its CallerId answers",
+				"operation " + fifth + ": ended after it was answered, but has no outcome",
+				"sale " + first + "/0 of customer 1: contradicts its operation",
+				"sale " + fifth + "/0 of customer 1: contradicts its operation",
 			},
 		},
 		"a posting is of nothing": {
 			[]string{"UPDATE postings SET currency_code = 'TRY' WHERE operation_id = @1 AND leg = 1"},
 			[]string{"posting " + first + "/0/1 of customer 1: is neither of units nor of money"},
 		},
-		"a CallerId points to another operation": {
-			[]string{"UPDATE operations SET operation_id = @2 WHERE caller_id = 'a'"},
-			[]string{"sale " + first + "/0 of customer 1: is in another state than its CallerId answers"},
-		},
 		"a CallerId is of another subscription": {
 			[]string{"UPDATE operations SET subscription = 'x' WHERE caller_id = 'a'"},
-			[]string{"sale " + first + "/0 of customer 1: is in another state than its CallerId answers"},
+			[]string{"sale " + first + "/0 of customer 1: contradicts its operation"},
 		},
 		"a posting of units is of another kind": {
 			[]string{"UPDATE postings SET kind = 3 WHERE operation_id = @1 AND leg = 1"},
@@ -417,7 +413,7 @@ func TestVerifyFinds(t *testing.T) {
 		},
 		"an outcome is of another operation": {
 			[]string{"UPDATE outcomes SET operation_id = @1"},
-			[]string{"outcome 1 of operation " + first + ": is not how the operation ended"},
+			[]string{"operation 06000000-0000-0000-0000-000000000000: ended after it was answered, but has no outcome", "outcome 1 of operation " + first + ": is not how the operation ended"},
 		},
 		"an outcome vanishes": {
 			[]string{"UPDATE outcome_counters SET last = 2"},

@@ -18,12 +18,14 @@ var ErrNotFound = errors.New("nothing is stored under this ID")
 // Operation is everything that is stored of one operation, or of an import or a correction.
 type Operation struct {
 	ID operation.ID
+	// Answered is the decision about the operation. It is nil for an import or a correction.
+	Answered *operation.Decision
 	// Record has the answer to a repeat of its CallerId. It is nil without a CallerId.
 	Record *idempotency.Record
-	// Refusal is set if the operation was refused at once. It has no sales then.
+	// Refusal is Answered if the operation was refused at once. It has no Sales then.
 	Refusal *operation.Decision
 	// RefusedSales are the sales that a refused operation asked for, in the order of the
-	// request. It is empty if a version with a schema up to 11 refused the operation.
+	// request.
 	RefusedSales []fund.SaleEntry
 	// Sales are in the order of the request.
 	Sales []fund.SaleEntry
@@ -35,38 +37,26 @@ type Operation struct {
 	// Reversal is set if the operation was reversed. ReversalPostings have its ID.
 	Reversal         *fund.Reversal
 	ReversalPostings []fund.PostingEntry
-	// Notifications are the notifications that this operation stored first.
+	// Notifications are the messages that this operation stored first. Messages that were stored
+	// before belong to the operation that stored them.
 	Notifications []push.Entry
 }
 
-// Decision returns the decision about the operation. It returns false for an import, a
-// correction, and a CallerId of which only the Record is kept.
+// Decision returns the decision about the operation. It returns false for an import or a
+// correction.
 func (o *Operation) Decision() (d operation.Decision, ok bool) {
-	switch {
-	case o.Refusal != nil:
-		return *o.Refusal, true
-	case len(o.Sales) > 0:
-		s := &o.Sales[0]
-		d.Envelope, d.Operation, d.State = s.Envelope, operation.BuyFundFromCustomer, s.State
-	case len(o.Notifications) > 0:
-		n := &o.Notifications[0]
-		d.Envelope, d.Operation, d.State = n.Envelope, operation.AddPushNotificationResponse, operation.Completed
-	default:
+	if o.Answered == nil {
 		return d, false
 	}
-	d.Faults = o.Faults()
-	return d, true
+	return *o.Answered, true
 }
 
-// Faults returns the reasons why the operation failed, as far as they are kept.
+// Faults returns the reasons why the operation failed.
 func (o *Operation) Faults() []fault.Fault {
-	switch {
-	case o.Refusal != nil:
-		return o.Refusal.Faults
-	case o.Record != nil:
-		return o.Record.Outcome.Faults
+	if o.Answered == nil {
+		return nil
 	}
-	return nil
+	return o.Answered.Faults
 }
 
 // CancelledAt returns when the operation was cancelled. It returns the zero time if it was not.

@@ -84,12 +84,19 @@ var operationRules = []rule{
 			}
 			return true
 		}),
-	eachSale("sale-caller-id", "The CallerId of every sale answers with the sale's operation and state.",
-		"is in another state than its CallerId answers", func(o *Operation, s *fund.SaleEntry) bool {
-			r := o.Record
-			return s.Header.CallerID != "" && (r == nil || r.Outcome.ID != o.ID || r.Outcome.State != s.State ||
-				r.Key.CallerID != s.Header.CallerID || r.Key.Subscription != s.Subscription)
-		}),
+	{
+		Rule{"sale-of-operation", "Every sale has its operation, and the state of its operation."},
+		func(o *Operation, broken func(string)) {
+			for _, sales := range [][]fund.SaleEntry{o.Sales, o.RefusedSales} {
+				for i := range sales {
+					s := &sales[i]
+					if d, ok := o.Decision(); !ok || d.Operation != operation.BuyFundFromCustomer || s.State != d.State || s.Envelope != d.Envelope {
+						broken(saleName(o, s.Index, s.Terms.Holding.CustomerNo) + ": contradicts its operation")
+					}
+				}
+			}
+		},
+	},
 	withoutSale("posting-units-have-sale", "Every posting of a sale's units belongs to a completed sale.",
 		"is not completed, but has a posting of units", false),
 	withoutSale("posting-proceeds-have-sale", "Every posting of a sale's proceeds belongs to a completed sale.",
@@ -121,13 +128,10 @@ var operationRules = []rule{
 			}
 		},
 	},
-	ofOperation("operation-has-sales", "Every operation that took place, as its CallerId answers, has sales.",
-		"its CallerId answers that it took place, but it has no sales", func(o *Operation) bool {
-			return len(o.Sales) == 0 && o.Refusal == nil && o.Record != nil && o.Record.Outcome.State != operation.Failed
-		}),
-	ofOperation("operation-one-state", "All sales of an operation are in one state.",
-		"its sales are in different states", func(o *Operation) bool {
-			return slices.ContainsFunc(o.Sales, func(s fund.SaleEntry) bool { return s.State != o.Sales[0].State })
+	ofOperation("operation-has-sales", "Every BuyFundFromCustomer that was answered has its sales.",
+		"was answered, but it has no sales", func(o *Operation) bool {
+			d, ok := o.Decision()
+			return ok && d.Operation == operation.BuyFundFromCustomer && len(o.Sales)+len(o.RefusedSales) == 0
 		}),
 	ofOperation("operation-complete", "No sale of an operation is missing between the first and the last.",
 		"some of its sales are missing", func(o *Operation) bool {

@@ -52,10 +52,12 @@ var (
 
 // one is an operation with a sale of 10 units in that state.
 func one(state operation.State) backoffice.Operation {
+	envelope := operation.Envelope{ID: saleID, Subscription: "shop", Header: operation.Header{CallerID: "c"}}
 	return backoffice.Operation{
-		ID: saleID,
+		ID:       saleID,
+		Answered: &operation.Decision{Envelope: envelope, Operation: operation.BuyFundFromCustomer, State: state},
 		Sales: []fund.SaleEntry{{
-			Envelope: operation.Envelope{ID: saleID, Subscription: "shop", Header: operation.Header{CallerID: "c"}},
+			Envelope: envelope,
 			Terms:    fund.Terms{Holding: holding, Units: 10_000_000, Account: account}, State: state,
 		}},
 		Record: &idempotency.Record{
@@ -108,6 +110,13 @@ func answered(state operation.State) backoffice.Operation {
 	return o
 }
 
+// refused is an operation that was refused at once.
+func refused() backoffice.Operation {
+	o := one(operation.Failed)
+	o.Refusal, o.RefusedSales, o.Sales = o.Answered, o.Sales, nil
+	return o
+}
+
 func holdingRow() backoffice.Position {
 	return backoffice.Position{
 		Holding:  holding,
@@ -125,10 +134,10 @@ func accountRow() backoffice.Position {
 // lawful is evidence of every kind that breaks no rule.
 func lawful() *rows {
 	anonymous := completed()
-	anonymous.Sales[0].Header.CallerID, anonymous.Record = "", nil
+	anonymous.Sales[0].Header.CallerID, anonymous.Answered.Header.CallerID, anonymous.Record = "", "", nil
 	return &rows{
 		positions:  []backoffice.Position{holdingRow(), accountRow()},
-		operations: []backoffice.Operation{completed(), recorded(), failed(), anonymous, reversed(), answered(operation.Failed)},
+		operations: []backoffice.Operation{completed(), recorded(), failed(), anonymous, reversed(), refused()},
 	}
 }
 
@@ -246,14 +255,17 @@ func TestEveryColumnIsProved(t *testing.T) {
 			"failed with a price's ID":   sale(failed(), func(s *fund.SaleEntry) { s.PriceID = 1 }),
 			"failed with a price":        sale(failed(), func(s *fund.SaleEntry) { s.PerUnit = 1 }),
 			"failed with proceeds":       sale(failed(), func(s *fund.SaleEntry) { s.Proceeds = money.New(1, lira) }),
-			"an unknown state":           of(failed(), func(o *whole) { o.Sales[0].State, o.Record.Outcome.State = 3, 3 }),
+			"an unknown state":           of(failed(), func(o *whole) { o.Sales[0].State, o.Answered.State = 3, 3 }),
 		}},
-		"sale-caller-id": {saleName + "/0 of customer 1: is in another state than its CallerId answers", cases{
-			"no record":            of(completed(), func(o *whole) { o.Record = nil }),
-			"another operation":    of(completed(), func(o *whole) { o.Record.Outcome.ID[15] = 1 }),
-			"another state":        of(completed(), func(o *whole) { o.Record.Outcome.State = operation.Failed }),
+		"sale-of-operation": {saleName + "/0 of customer 1: contradicts its operation", cases{
+			"no operation":         of(completed(), func(o *whole) { o.Answered = nil }),
+			"a push":               of(completed(), func(o *whole) { o.Answered.Operation = operation.AddPushNotificationResponse }),
+			"another state":        of(completed(), func(o *whole) { o.Answered.State = operation.Failed }),
 			"another CallerId":     of(completed(), func(o *whole) { o.Sales[0].Header.CallerID = "d" }),
 			"another subscription": of(completed(), func(o *whole) { o.Sales[0].Subscription = "x" }),
+			"of a refused one": of(whole{ID: saleID, Answered: failed().Answered}, func(o *whole) {
+				o.Refusal, o.RefusedSales = o.Answered, recorded().Sales
+			}),
 		}},
 		"posting-units-have-sale": {saleName + "/0 of customer 1: is not completed, but has a posting of units", cases{
 			"no sale":         of(whole{ID: saleID}, func(o *whole) { o.Postings = completed().Postings[:1] }),
@@ -301,18 +313,10 @@ func TestEveryColumnIsProved(t *testing.T) {
 		"row-readable": {"operation 1: a sale is in the state 258", cases{
 			"a state that only looks like 2": found(backoffice.Unreadable(errors.New("a sale is in the state 258")).Of("operation 1")),
 		}},
-		"operation-has-sales": {"operation 01000000-0000-0000-0000-000000000000: its CallerId answers that it took place, but it has no sales", cases{
+		"operation-has-sales": {"operation 01000000-0000-0000-0000-000000000000: was answered, but it has no sales", cases{
 			"completed": {operations: []whole{answered(operation.Completed)}},
 			"recorded":  {operations: []whole{answered(operation.Recorded)}},
 			"unknown":   {operations: []whole{answered(3)}},
-		}},
-		"operation-one-state": {"operation 01000000-0000-0000-0000-000000000000: its sales are in different states", cases{
-			"two states": of(failed(), func(o *whole) {
-				other := recorded().Sales[0]
-				other.Index = 1
-				other.Header.CallerID = ""
-				o.Sales = append(o.Sales, other)
-			}),
 		}},
 		"operation-complete": {"operation 01000000-0000-0000-0000-000000000000: some of its sales are missing", cases{
 			"two have one index": of(failed(), func(o *whole) { o.Sales = append(o.Sales, o.Sales[0]) }),
@@ -423,7 +427,7 @@ func TestVerifyNeedsNoCallbacks(t *testing.T) {
 
 func TestVerifyReportsProgress(t *testing.T) {
 	t.Parallel()
-	evidence := &rows{operations: slices.Repeat([]backoffice.Operation{answered(operation.Failed)}, 2500)}
+	evidence := &rows{operations: slices.Repeat([]backoffice.Operation{refused()}, 2500)}
 	var progress []int64
 	_, err := backoffice.Verify(t.Context(), evidence, nil, backoffice.Watch{Progress: func(n int64) { progress = append(progress, n) }})
 	require.NoError(t, err)

@@ -337,25 +337,6 @@ func (c *Comparison) Suspects(placeOf func(operation.ID) (Place, error)) error {
 	return nil
 }
 
-// Repeats accepts pushes of which nothing is stored, if other operations have stored all their
-// messages. It is for storages that keep no row of such a push. It returns these pushes.
-func (c *Comparison) Repeats() map[operation.ID]bool {
-	repeats := make(map[operation.ID]bool)
-	for k, w := range c.waiting {
-		if w.entry == nil || w.push != nil {
-			continue
-		}
-		for i, identity := range w.entry.Identities {
-			if identity != (push.Identity{}) {
-				c.elsewhere = append(c.elsewhere, elsewhere{identity, k.id, i, w.at})
-			}
-		}
-		repeats[k.id] = true
-		delete(c.waiting, k)
-	}
-	return repeats
-}
-
 func (c *Comparison) removed(k key) {
 	if k.kind == proof.Sale || k.kind == proof.End || k.kind == proof.Push {
 		c.flaw(Removed, k.id)

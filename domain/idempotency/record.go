@@ -5,6 +5,7 @@ package idempotency
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"slices"
 
 	"bankingapi/domain/fault"
@@ -22,6 +23,19 @@ type Key struct {
 // KeyOf returns the key of an operation. ok is false if its caller sent no CallerId.
 func KeyOf(name operation.Name, of *operation.Envelope) (key Key, ok bool) {
 	return Key{CallerID: of.Header.CallerID, Subscription: of.Subscription, Operation: name}, of.Header.CallerID != ""
+}
+
+// Identity returns the number under which storage finds the operation: the first half of a
+// SHA-256. It never changes.
+func (k Key) Identity() (identity [16]byte) {
+	var d Digest
+	d.Text("bankingapi caller 1")
+	d.Text(k.Operation.String())
+	d.Text(k.Subscription)
+	d.Text(k.CallerID)
+	sum := sha256.Sum256(d.content)
+	copy(identity[:], sum[:])
+	return identity
 }
 
 // Compare is the order in which storage locks keys.

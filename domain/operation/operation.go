@@ -178,14 +178,13 @@ type Outcome struct {
 	Replayed bool
 }
 
-// Decision is an operation that was decided: completed, recorded or refused. One that was
-// refused at once changed nothing and has no other record, so it is kept to be found later.
+// Decision is an operation that was decided: completed, recorded or refused. Every operation
+// that was answered is kept.
 type Decision struct {
 	Envelope
 	Operation Name
 	State     State
-	// Faults are the reasons of Failed, with codes and pointers. An operation that failed
-	// on its day has the first code only.
+	// Faults are the reasons of Failed, with codes and pointers.
 	Faults []fault.Fault
 }
 

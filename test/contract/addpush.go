@@ -189,10 +189,6 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		require.Equal(t, "first", silent.Header.Channel, "the value that was defined at the first request is recorded")
 	})
 
-	run("a known failure is returned with all its faults", func(t *testing.T, b inboxes) {
-		register(t, operation.AddPushNotificationResponse, b.registers)
-	})
-
 	run("one of twenty requests with the same CallerId takes effect", func(t *testing.T, b inboxes) {
 		operations := make([]*push.Operation, callers)
 		for i := range operations {

@@ -62,9 +62,6 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 
 	run("a CallerId is known after its first request", testCallerID)
 	run("a CallerId keeps its answer whatever is defined for its caller", testDefinedAnew)
-	run("a known failure is returned with all its faults", func(t *testing.T, b books) {
-		register(t, operation.BuyFundFromCustomer, b.registers)
-	})
 	run("one of twenty requests with the same CallerId takes effect", testCallerIDRace)
 	run("one of twenty sales of the last unit succeeds", testLastUnitRace)
 	run("twenty sales of the same rows in different orders all succeed", testCrossing)
@@ -284,6 +281,21 @@ func testRefusal(t *testing.T, b books) {
 	first, _ := o.Outcome()
 	first.Replayed = true
 	equal(t, first, outcome)
+
+	mismatch := sale(1, 1, 1)
+	mismatch.ControlTotal = 1
+	many := func(n int) *fund.Operation {
+		return order(n, "many", sale(1001, 1, 1), sale(1, 9, 9), mismatch, sale(1, 1, 1), sale(1001, 2, 2))
+	}
+	second, repeated := many(3), many(4)
+	b.settle(0, second)
+	b.settle(0, repeated)
+	decided, _ := second.Outcome()
+	outcome, err = repeated.Outcome()
+	require.NoError(t, err)
+	require.Greater(t, len(decided.Faults), 3)
+	decided.Replayed = true
+	equal(t, decided, outcome)
 }
 
 func testLargest(t *testing.T, b books) {
@@ -663,7 +675,7 @@ func testDueFailed(t *testing.T, b books) {
 	repeat := order(2, "caller", good, bad)
 	b.settle(1, repeat)
 	b.outcome(repeat, operation.Outcome{
-		State: operation.Failed, Faults: []fault.Fault{refusal(1, fault.HoldingInsufficient)}, Replayed: true,
+		State: operation.Failed, Faults: operation.UnderParameter(1, []fault.Fault{fund.Refusal(fault.HoldingInsufficient)}), Replayed: true,
 	})
 	require.Empty(t, b.due(1, nil, 10))
 }

@@ -239,6 +239,22 @@ func testDecisions(t *testing.T, o office) {
 	found, err := office.Operation(t.Context(), id(22))
 	require.NoError(t, err)
 	require.Len(t, found.Notifications, 1)
+
+	// A push whose messages were all stored before is an operation too.
+	again := &push.Operation{Envelope: operation.Envelope{ID: id(23), Subscription: "pusher", ReceivedAt: at(4), Header: operation.Header{RequestID: "request-23"}},
+		Notifications: note.Notifications}
+	require.NoError(t, o.Inboxes.Update(t.Context(), nil, func(b *push.Inbox) { b.Accept([]*push.Operation{again}) }))
+	outcome, err := again.Outcome()
+	require.NoError(t, err)
+	equal(t, operation.Outcome{ID: again.ID, State: operation.Completed}, outcome)
+	require.Equal(t, []int{23}, find(backoffice.Query{RequestID: "request-23"}))
+	found, err = office.Operation(t.Context(), id(23))
+	require.NoError(t, err)
+	equal(t, &operation.Decision{Envelope: again.Envelope, Operation: operation.AddPushNotificationResponse, State: operation.Completed}, found.Answered)
+	require.Empty(t, found.Notifications, "the message belongs to the operation that stored it")
+	byRequest, err := office.OperationsOfRequest(t.Context(), "request-23")
+	require.NoError(t, err)
+	require.Len(t, byRequest, 1)
 }
 
 func testSaleFilters(t *testing.T, o office) {

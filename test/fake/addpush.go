@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bankingapi/domain/idempotency"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 	"bankingapi/domain/push"
 )
@@ -37,6 +38,10 @@ func (b *Inboxes) Update(ctx context.Context, callers []idempotency.Key, accept 
 			}
 			s.register(&inbox.Register)
 			accepted := inbox.Accepted()
+			for i := range accepted {
+				o := accepted[i].Operation
+				s.answered[o.ID] = operation.Decision{Envelope: o.Envelope, Operation: operation.AddPushNotificationResponse, State: operation.Completed}
+			}
 			s.prove(func(keys *proof.Keys) []proof.Entry { return proof.OfInbox(keys, accepted) })
 			return nil
 		})

@@ -291,20 +291,20 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found ba
 // operation is everything that is stored under an ID.
 func (s *Store) operation(id operation.ID) (o backoffice.Operation, exists bool) {
 	o.ID, o.Sales, o.Postings = id, slices.Clone(s.sales[id]), s.postingsOf(id)
-	if len(o.Sales) > 0 {
-		first := &o.Sales[0]
-		o.Record = s.record(idempotency.Key{CallerID: first.Header.CallerID, Subscription: first.Subscription, Operation: operation.BuyFundFromCustomer})
+	if d, ok := s.answered[id]; ok {
+		o.Answered = &d
+		if key, hasKey := idempotency.KeyOf(d.Operation, &d.Envelope); hasKey {
+			o.Record = s.record(key)
+		}
 	}
 	for _, r := range s.refusals {
 		if r.ID == id {
 			o.Refusal, o.RefusedSales = &r, slices.Clone(s.refusedSales[id])
-			o.Record = s.record(idempotency.Key{CallerID: r.Header.CallerID, Subscription: r.Subscription, Operation: r.Operation})
 		}
 	}
 	for _, n := range s.notifications {
 		if n.ID == id {
 			o.Notifications = append(o.Notifications, n)
-			o.Record = s.record(idempotency.Key{CallerID: n.Header.CallerID, Subscription: n.Subscription, Operation: operation.AddPushNotificationResponse})
 		}
 	}
 	if r, ok := s.reversals[id]; ok {
@@ -314,7 +314,7 @@ func (s *Store) operation(id operation.ID) (o backoffice.Operation, exists bool)
 	for _, p := range s.prices {
 		o.Prices[p.ID] = p
 	}
-	return o, o.Reversal != nil || o.Refusal != nil || len(o.Sales)+len(o.Postings)+len(o.Notifications) > 0
+	return o, o.Answered != nil || len(o.Postings) > 0
 }
 
 func (s *Store) postingsOf(id operation.ID) (all []fund.PostingEntry) {

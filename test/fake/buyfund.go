@@ -231,8 +231,14 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	for _, r := range changes.Reversals {
 		s.reversals[r.OperationID] = r
 	}
+	for i := range changes.Sales {
+		if sale := &changes.Sales[i]; sale.Index == 0 {
+			s.answered[sale.ID] = operation.Decision{Envelope: sale.Envelope, Operation: operation.BuyFundFromCustomer, State: sale.State}
+		}
+	}
 	for _, r := range changes.Refusals {
 		r.Faults = slices.Clone(r.Faults)
+		s.answered[r.ID] = r
 		s.refusals = append(s.refusals, r)
 	}
 	for _, r := range changes.RefusedSales {
@@ -241,6 +247,10 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	for _, e := range changes.Ended {
 		e.Number = int64(len(s.ended)) + 1
 		s.ended = append(s.ended, e)
+		if d := s.answered[e.OperationID]; !e.Reversed {
+			d.State, d.Faults = e.State, slices.Clone(e.Faults)
+			s.answered[e.OperationID] = d
+		}
 	}
 	s.prove(func(*proof.Keys) []proof.Entry { return proof.OfBook(&changes, &book.Register) })
 	s.posted(ctx, len(s.postings)-len(changes.Postings))

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
-	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -205,34 +205,8 @@ func (r reader) sellers(q backoffice.Query) func(operation.ID) bool {
 	}
 }
 
-func (s *Store) decisions() (all []operation.Decision) {
-	for _, sales := range s.sales {
-		first := &sales[0]
-		d := operation.Decision{
-			Envelope: first.Envelope, Operation: operation.BuyFundFromCustomer, State: first.State,
-		}
-		refusal := ""
-		for i := range sales {
-			refusal = max(refusal, sales[i].Refusal)
-		}
-		if refusal != "" {
-			d.Faults = []fault.Fault{{Code: refusal}}
-		}
-		all = append(all, d)
-	}
-	seen := map[operation.ID]bool{}
-	for i := range s.notifications {
-		n := &s.notifications[i]
-		if !seen[n.ID] {
-			seen[n.ID] = true
-			all = append(all, operation.Decision{
-				Envelope: n.Envelope, Operation: operation.AddPushNotificationResponse, State: operation.Completed,
-			})
-		}
-	}
-	all = append(all, s.refusals...)
-	slices.SortFunc(all, compareDecisions)
-	return all
+func (s *Store) decisions() []operation.Decision {
+	return slices.SortedFunc(maps.Values(s.answered), compareDecisions)
 }
 
 // Acts implements backoffice.Reader.

@@ -43,6 +43,7 @@ type Store struct {
 	notifications []push.Entry
 	delivered     map[push.Identity]bool
 	subscriptions map[string]subscription.Subscription
+	answered      map[operation.ID]operation.Decision // every operation of both kinds
 	refusals      []operation.Decision
 	refusedSales  map[operation.ID][]fund.SaleEntry
 	reversals     map[operation.ID]fund.Reversal
@@ -63,6 +64,7 @@ func NewStore() *Store {
 		recorded:      make(map[operation.ID]bool),
 		operations:    make(map[idempotency.Key]idempotency.Record),
 		delivered:     make(map[push.Identity]bool),
+		answered:      make(map[operation.ID]operation.Decision),
 		subscriptions: make(map[string]subscription.Subscription),
 		reversals:     make(map[operation.ID]fund.Reversal),
 		refusedSales:  make(map[operation.ID][]fund.SaleEntry),

@@ -17,7 +17,7 @@ const (
 	NullInteger             // sql.NullInt64, []*int64
 	Text                    // string, []string
 	Bytes                   // []byte, [][]byte
-	Identifier              // UUID, [][16]byte
+	Identifier              // UUID, [][16]byte; zero is NULL in a nullable column
 	Date                    // Day, []string; empty is NULL
 	Time                    // Instant, []*time.Time; nil is NULL
 )
@@ -164,7 +164,11 @@ func (r *Rows) value(c *Column, i int) any {
 	case Bytes:
 		return *field[[]byte](r, c, i)
 	case Identifier:
-		return [16]byte(*field[UUID](r, c, i))
+		id := *field[UUID](r, c, i)
+		if c.Nullable && id == (UUID{}) {
+			return nil
+		}
+		return [16]byte(id)
 	case Date:
 		if d := *field[Day](r, c, i); d != "" {
 			return string(d)

@@ -11,15 +11,19 @@ import (
 // The types of columns in addition to int64, sql.NullInt64, string and []byte. Each can scan
 // the values of all drivers.
 
-// UUID is an identifier of 16 bytes.
+// UUID is an identifier of 16 bytes. The zero UUID is NULL in a column that may be NULL.
 type UUID [16]byte
 
 // GormDataType names the type in gorm's schema.
 func (UUID) GormDataType() string { return "uuid" }
 
-// Scan reads 16 bytes, or the text form. It rejects the text form in bytes, because no lookup
+// Scan reads NULL, 16 bytes, or the text form. It rejects the text form in bytes, because no lookup
 // would find such a row.
 func (u *UUID) Scan(value any) error {
+	if value == nil {
+		*u = UUID{}
+		return nil
+	}
 	if b, isBytes := value.([]byte); isBytes && len(b) == len(u) {
 		*u = UUID(b)
 		return nil

@@ -120,7 +120,7 @@ func (w assumeNew) Load(context.Context, batch.Session) (*push.Inbox, error) {
 func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox) error {
 	// The assertion covers the CallerIds that are written. A request that contradicts the values
 	// of its subscription writes none, and only the register can tell if it is a repeat.
-	if len(inbox.ToStore()) == 0 || len(inbox.Register.NewRecords()) != w.callers {
+	if len(inbox.Accepted()) == 0 || len(inbox.Register.NewRecords()) != w.callers {
 		return write.ErrOtherWay
 	}
 	writes, err := w.inboxes.Writes(inbox)

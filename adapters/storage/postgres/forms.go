@@ -92,6 +92,9 @@ func element(c batch.Column) string {
 	if c.Kind == batch.Date {
 		return "NULLIF(k." + c.Name + ", '')::date"
 	}
+	if c.Kind == batch.Identifier && c.Nullable {
+		return "NULLIF(k." + c.Name + ", '00000000-0000-0000-0000-000000000000'::uuid)"
+	}
 	return "k." + c.Name
 }
 

@@ -22,7 +22,7 @@ type ranges struct {
 }
 
 const (
-	// brinIndexes finds the indexes of sales and notifications, or of their partitions, to
+	// brinIndexes finds the indexes of operations, sales and notifications, or of their partitions, to
 	// which this role may add ranges.
 	brinIndexes = `SELECT i.indexrelid::bigint, x.relfilenode::bigint, pg_relation_size(i.indrelid) / current_setting('block_size')::int,
  COALESCE((SELECT option_value::int FROM pg_options_to_table(x.reloptions) WHERE option_name = 'pages_per_range'), 128)
@@ -71,7 +71,7 @@ func (r *ranges) addAll(ctx context.Context, db *batch.Pool, prefix string) erro
 		id, file, pages, perRange int64 // file changes after TRUNCATE or REINDEX
 	}
 	var indexes []index
-	rows, err := db.QueryContext(ctx, brinIndexes, []string{prefix + "sales", prefix + "notifications"}) //nolint:rowserrcheck // Each does it
+	rows, err := db.QueryContext(ctx, brinIndexes, []string{prefix + "operations", prefix + "sales", prefix + "notifications"}) //nolint:rowserrcheck // Each does it
 	if err == nil {
 		err = batch.Each(rows, func() error {
 			var x index

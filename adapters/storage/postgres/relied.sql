@@ -7,8 +7,8 @@ WITH relied AS (
     -- schema, and $3 is the schema of the book, or empty while it is not known. $4 are the
     -- sentences, in which %1$s is the name of the table, %2$s what it is about, %3$s the
     -- schema of the book and %4$s the role.
-    SELECT to_regclass(r."Table")::oid AS oid, r."Table" AS name, r."Columns" AS columns, r."Keys" AS keys, r."Checks" AS checks, r."Rights" AS rights
-    FROM jsonb_to_recordset($1::text::jsonb) AS r("Table" text, "Columns" text[], "Keys" text[], "Checks" text[], "Rights" text[])
+    SELECT to_regclass(r."Table")::oid AS oid, r."Table" AS name, r."Columns" AS columns, r."Keys" AS keys, r."Unique" AS own, r."Where" AS only_where, r."Checks" AS checks, r."Rights" AS rights
+    FROM jsonb_to_recordset($1::text::jsonb) AS r("Table" text, "Columns" text[], "Keys" text[], "Unique" text, "Where" text, "Checks" text[], "Rights" text[])
     WHERE to_regclass(r."Table") IS NOT NULL
 ), parts AS (
     SELECT oid, name FROM relied
@@ -28,7 +28,7 @@ WITH relied AS (
     FROM parts r JOIN pg_class c ON c.oid = r.oid WHERE c.relpersistence <> 'p'
 
     UNION ALL SELECT 4, r.name, array_to_string(r.keys, ', ')
-    FROM relied r WHERE NOT EXISTS (
+    FROM relied r WHERE r.own = '' AND NOT EXISTS (
         SELECT FROM pg_index i
         WHERE i.indrelid = r.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
         AND r.keys = (
@@ -37,7 +37,14 @@ WITH relied AS (
         )
     )
 
-    UNION ALL SELECT 5, r.name, condition
+    UNION ALL SELECT 11, r.name, r.own || ') WHERE (' || r.only_where
+    FROM relied r WHERE r.own <> '' AND NOT EXISTS (
+        SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+        WHERE i.indrelid = r.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indnkeyatts = 1 AND a.attname::text = r.own
+        AND (i.indpred IS NULL OR replace(replace(pg_get_expr(i.indpred, i.indrelid), '::text', ''), '"', '') = '(' || r.only_where || ')')
+    )
+
+    UNION ALL SELECT 5, r.name, k.condition
     FROM relied r, unnest(r.checks) AS k(condition) WHERE NOT EXISTS (
         SELECT FROM pg_constraint c WHERE c.conrelid = r.oid AND c.contype = 'c'
         AND replace(pg_get_constraintdef(c.oid), '"', '') = 'CHECK ((' || condition || '))'

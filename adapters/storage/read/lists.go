@@ -95,26 +95,23 @@ func (l *list) withValue(table, column string, value any) *list {
 	return l.where(condition, value, arguments...)
 }
 
-// ofOperation selects the operations that match the query. table has their rows.
-func (l *list) ofOperation(table string) *list {
+// ofOperation selects the operations that match the query.
+func (l *list) ofOperation() *list {
 	l.between("received_at", l.Since, l.Until).where("subscription = ?", l.Subscription).where("caller_id = ?", l.CallerID)
 	if l.RequestID != "" {
-		l.and("request_id <> ''").withValue(table, "request_id", l.RequestID) // like the index of refusals
+		condition, arguments := l.matching(l.Database.Operations.Name, "request_id", l.RequestID)
+		l.and("operation_id IN (SELECT operation_id FROM "+l.Database.Operations.Name+" WHERE request_id <> '' AND "+condition+")", arguments...)
 	}
 	return l.where("operation_id = ?", l.OperationID).where("operation_id >= ?", l.From)
 }
 
-// ofCustomer selects the operations with a sale of the customer. table has their sales. If
-// table is empty, there are no sales.
-func (l *list) ofCustomer(table string) *list {
+// ofCustomer selects the operations with a sale of the customer.
+func (l *list) ofCustomer() *list {
 	if l.CustomerNo == 0 {
 		return l
 	}
-	if table == "" {
-		return l.and("FALSE")
-	}
-	condition, arguments := l.matching(table, "customer_no", l.CustomerNo)
-	return l.and("operation_id IN (SELECT operation_id FROM "+table+" WHERE "+condition+")", arguments...)
+	condition, arguments := l.matching(l.Database.Sales.Name, "customer_no", l.CustomerNo)
+	return l.and("operation_id IN (SELECT operation_id FROM "+l.Database.Sales.Name+" WHERE "+condition+")", arguments...)
 }
 
 // newest applies the order Newest: it sorts by descending ID and starts after After. It selects
@@ -201,12 +198,12 @@ func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error]
 
 // Sales finds the newest sales by the primary key or the index of failed sales.
 func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
-	table := r.Database.Sales.Name
+	table, ofRefused := r.Database.Sales.Name, "NOT ("+tables.OfRefused+")"
 	if q.Refused {
-		table = r.RefusedSales.Name // it has the columns of sales
+		ofRefused = tables.OfRefused
 	}
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
-		l := r.list(q, table, "operation_id", "operation_id, position").ofOperation(table).
+		l := r.list(q, table, "operation_id", "operation_id, position").and(ofRefused).ofOperation().
 			withValue(table, "customer_no", q.CustomerNo).
 			between("settled_at", q.SettledSince, q.SettledUntil).
 			where("selected_date >= ?", q.DueSince.String()).
@@ -222,11 +219,11 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 			l.order = "selected_date, operation_id, position"
 		}
 		l.columns = batch.Names(r.ListedSales.Columns)
-		l.columns[len(l.columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT r.reversed_at FROM %s r WHERE r.operation_id = %s.operation_id) END AS reversed_at",
-			operation.Completed, r.Reversals.Name, table) // only completed sales can have reversals
+		l.columns[len(l.columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT o.reversed_at FROM %s o WHERE o.operation_id = %s.operation_id) END AS reversed_at",
+			operation.Completed, r.Database.Operations.Name, table) // only completed sales can have reversals
 		return stream(ctx, r.ListedSales, (*tables.ListedSaleRow).Entry, l)
 	}
-	walk := r.list(q, table, "operation_id", "")
+	walk := r.list(q, table, "operation_id", "").and(ofRefused)
 	if q.State == operation.Failed {
 		walk.and(tables.InState(q.State)) // failed sales have an index, so ScanLimit counts only them
 	}
@@ -266,7 +263,7 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
 	table := r.Database.Notifications.Name
 	read := func(since operation.ID) iter.Seq2[push.Entry, error] {
-		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "operation_id", "user_id, identity").ofOperation(table).
+		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "operation_id", "user_id, identity").ofOperation().
 			withValue(table, "push_id", q.PushID).
 			where("user_id = ?", q.UserID).
 			where("external_application_code = ?", q.Application).
@@ -278,47 +275,23 @@ func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2
 		q.UserID == "" && (q.Subscription != "" || q.Application != "" || q.Platform != 0 || q.Status != backoffice.AnyStatus), read)
 }
 
-// refused returns the operations that were refused at once.
-func (r reader) refused(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
-	table := r.Refusals.Name
+// Decisions finds the newest operations by the primary key or the index of failed operations.
+func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
+	table := r.Database.Operations.Name
+	list := func(order string) *list {
+		l := r.list(q, table, "operation_id", order)
+		if q.Refused {
+			l.and(tables.Refused)
+		}
+		return l
+	}
 	read := func(since operation.ID) iter.Seq2[operation.Decision, error] {
-		return stream(ctx, r.Refusals.Table, (*tables.RefusalRow).Decision, r.list(q, table, "operation_id", "operation_id").ofOperation(table).
-			ofCustomer(r.RefusedSales.Name).
+		return stream(ctx, r.Database.Operations.Table, (*tables.OperationRow).Decision, list("operation_id").ofOperation().ofCustomer().
+			where("state = ?", int64(q.State)).
 			where("substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // starts with the code of the first fault
 			newest("", since))
 	}
-	return scan(ctx, r.list(q, table, "operation_id", ""), q.CustomerNo == 0 && (q.Subscription != "" || q.Code != ""), read)
-}
-
-// decisions is a query of all decided operations. Every operation with sales has a sale at
-// position 0. A repeated notification is not stored again, so an operation with notifications
-// may begin at a later position. The conditions are inside the parts, because each table has
-// its own indexes.
-const decisions = `(
-SELECT operation_id, 2 AS operation, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
- request_id, received_at, state,
- CASE WHEN state = 8 THEN (SELECT MAX(r.refusal) FROM {{prefix}}sales r WHERE r.operation_id = s.operation_id) ELSE '' END AS faults
-FROM {{prefix}}sales s WHERE position = 0{{and}}
-UNION ALL
-SELECT operation_id, 1, MIN(subscription), MIN(app_key), MIN(channel), MIN(teller_name), MIN(caller_id), MIN(channel_session_id), MIN(channel_request_id),
- MIN(request_id), MIN(received_at), 2, ''
-FROM {{prefix}}notifications WHERE TRUE{{and}} GROUP BY operation_id
-UNION ALL
-SELECT operation_id, operation, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
- request_id, received_at, state, faults
-FROM {{prefix}}refusals WHERE TRUE{{and}}
-) d`
-
-func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
-	if q.Refused {
-		return r.refused(ctx, q)
-	}
-	l := r.list(q, strings.ReplaceAll(decisions, "{{prefix}}", r.Prefix), "operation_id", "operation_id").where("state = ?", int64(q.State))
-	for _, t := range [...]struct{ name, customers string }{{r.Database.Sales.Name, r.Database.Sales.Name}, {r.Database.Notifications.Name, ""}, {r.Refusals.Name, r.RefusedSales.Name}} {
-		part := r.list(q, "", "", "").ofOperation(t.name).ofCustomer(t.customers)
-		l.source, l.sourceArgs = strings.Replace(l.source, "{{and}}", part.conditions, 1), append(l.sourceArgs, part.arguments...)
-	}
-	return stream(ctx, r.Refusals.Table, (*tables.RefusalRow).Decision, l)
+	return scan(ctx, list(""), q.CustomerNo == 0 && (q.Subscription != "" || q.Code != ""), read)
 }
 
 func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Act, error] {

@@ -37,16 +37,12 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.O
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backoffice.Operation, err error) {
 	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
 		var rows []tables.OperationRow
-		err := tx.Table(l.Operations.Name).Where("caller_id = ? AND subscription = ? AND operation = ?",
-			key.CallerID, key.Subscription, int64(key.Operation)).Find(&rows).Error
+		identity := l.Dialect.Bind(batch.UUID(key.Identity()))
+		err := tx.Table(l.Operations.Name).Where("identity = ? AND caller_id <> '' AND caller_id = ?", identity, key.CallerID).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		record, err := rows[0].Record(key)
-		if err == nil {
-			_, err = l.load(tx, record.Outcome.ID, &o)
-		}
-		o.ID, o.Record = record.Outcome.ID, &record
+		_, err = l.load(tx, operation.ID(rows[0].OperationID), &o)
 		return err
 	})
 	if err == nil && o.Record == nil {
@@ -94,6 +90,7 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 	received := func(tx *gorm.DB, table string) *gorm.DB {
 		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", first, end)
 	}
+	reversed := func(tx *gorm.DB) *gorm.DB { return tx.Where("reversal_id IS NOT NULL") }
 	type sums []struct {
 		IMKBCode, CurrencyCode string
 		State                  operation.State
@@ -101,7 +98,7 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		Sales, High, Low       int64 // those of backoffice.Sum
 	}
 	sum := func(sales, reversals *gorm.DB, target *sums) error {
-		return sales.Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales,"+
+		return sales.Where("NOT ("+tables.OfRefused+")").Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales,"+
 			" CAST(COALESCE(SUM(proceeds / 1000000000), 0) AS BIGINT) AS high, CAST(COALESCE(SUM(proceeds % 1000000000), 0) AS BIGINT) AS low",
 			reversals.Select("operation_id")).Group("imkb_code, currency_code, state, reversed").Find(target).Error
 	}
@@ -114,9 +111,9 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		ended := tx.Table(l.Database.Outcomes.Name).Where("reversed = 0 AND ended_at >= ? AND ended_at < ?",
 			l.Dialect.Bind(tables.Microsecond(since)), l.Dialect.Bind(tables.Microsecond(until))).Select("operation_id")
 		return errors.Join(
-			sum(received(tx, l.Sales.Name), received(tx, l.Reversals.Name), &sold),
-			sum(tx.Table(l.Sales.Name).Where("operation_id IN (?) AND refusal <> ?", ended, fault.Cancelled), tx.Table(l.Reversals.Name), &settled),
-			received(tx, l.Refusals.Name).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
+			sum(received(tx, l.Sales.Name), reversed(received(tx, l.Operations.Name)), &sold),
+			sum(tx.Table(l.Sales.Name).Where("operation_id IN (?) AND refusal <> ?", ended, fault.Cancelled), reversed(tx.Table(l.Operations.Name)), &settled),
+			received(tx, l.Operations.Name).Where(tables.Refused).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
 			received(tx, l.Notifications.Name).Count(&r.Messages).Error)
 	})
 	r.Add(backoffice.Received{}) // creates the maps

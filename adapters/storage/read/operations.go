@@ -1,7 +1,6 @@
 package read
 
 import (
-	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -12,38 +11,33 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 )
 
 // StoredOperation has all stored rows of one operation. backoffice.Operation and the leaf of
 // the operation are made from them.
 type StoredOperation struct {
-	ID      batch.UUID
-	Record  *tables.OperationRow // nil without a CallerId
-	Refusal *tables.RefusalRow   // nil unless the operation was refused at once
-	Asked   []tables.SaleRow
-	// Twice: there is another refusal. A table with its primary key cannot have that.
-	Twice         bool
+	ID batch.UUID
+	// Row is nil if rows of other tables have no operation. The service never writes that.
+	Row           *tables.OperationRow
 	Sales         []tables.SaleRow
 	Units, Money  []tables.PostingRow // postings of its sales
-	Reversal      *tables.ReversalRow // nil unless the operation was reversed
 	reversed      []tables.PostingRow // postings of its reversal
 	prices        map[int64]fund.Price
 	Notifications []tables.NotificationRow
-	outcome       *tables.OutcomeRow // of its end, unless that is a reversal
 	// Others (postings that belong to no sale) are only read for a single ID.
 	Others []tables.PostingRow
 }
 
 // IsDecided reports whether the operation has leaves.
 func (o *StoredOperation) IsDecided() bool {
-	return o.Refusal != nil || len(o.Sales)+len(o.Units)+len(o.Money)+len(o.Asked)+len(o.Notifications) > 0 || o.Reversal != nil
+	return o.Row != nil || len(o.Sales)+len(o.Units)+len(o.Money)+len(o.Notifications) > 0
 }
 
 // IsPush reports whether nothing but messages is stored of the operation.
 func (o *StoredOperation) IsPush() bool {
-	return len(o.Notifications) > 0 && o.Refusal == nil && o.Reversal == nil && len(o.Sales)+len(o.Units)+len(o.Money)+len(o.Asked) == 0
+	isPush := o.Row != nil && o.Row.Operation == int64(operation.AddPushNotificationResponse)
+	return isPush && len(o.Sales)+len(o.Units)+len(o.Money) == 0
 }
 
 // Operation converts the rows to an operation. It reuses the memory of result.
@@ -52,27 +46,25 @@ func (o *StoredOperation) Operation(result *backoffice.Operation) error {
 		ID: operation.ID(o.ID), Prices: o.prices, Sales: result.Sales[:0], Postings: result.Postings[:0], ReversalPostings: result.ReversalPostings[:0],
 	}
 	var errs [8]error
-	result.Sales, errs[0] = tables.AppendEntries(result.Sales, o.Sales, (*tables.SaleRow).Entry)
+	sales := &result.Sales
+	if r := o.Row; r != nil {
+		var decision operation.Decision
+		decision, errs[0] = r.Decision()
+		result.Answered = &decision
+		result.Record, errs[1] = r.Record()
+		result.Reversal = r.Reversal()
+		if r.IsRefused() {
+			result.Refusal, sales = &decision, &result.RefusedSales
+		}
+	}
+	*sales, errs[2] = tables.AppendEntries(*sales, o.Sales, (*tables.SaleRow).Entry)
 	result.Postings = slices.Grow(result.Postings, len(o.Units)+len(o.Money)+len(o.Others))
-	result.Postings, errs[1] = tables.AppendEntries(result.Postings, o.Units, (*tables.PostingRow).Entry)
-	result.Postings, errs[2] = tables.AppendEntries(result.Postings, o.Money, (*tables.PostingRow).Entry)
-	result.Postings, errs[3] = tables.AppendEntries(result.Postings, o.Others, (*tables.PostingRow).Entry)
+	result.Postings, errs[3] = tables.AppendEntries(result.Postings, o.Units, (*tables.PostingRow).Entry)
+	result.Postings, errs[4] = tables.AppendEntries(result.Postings, o.Money, (*tables.PostingRow).Entry)
+	result.Postings, errs[5] = tables.AppendEntries(result.Postings, o.Others, (*tables.PostingRow).Entry)
 	slices.SortStableFunc(result.Postings, func(a, b fund.PostingEntry) int { return a.Index - b.Index })
-	result.ReversalPostings, errs[4] = tables.AppendEntries(result.ReversalPostings, o.reversed, (*tables.PostingRow).Entry)
-	result.Notifications, errs[5] = tables.AppendEntries(result.Notifications, o.Notifications, (*tables.NotificationRow).Entry)
-	result.RefusedSales, errs[6] = tables.AppendEntries(result.RefusedSales, o.Asked, (*tables.SaleRow).Entry)
-	if o.Refusal != nil {
-		refusal, _ := o.Refusal.Decision() // never fails
-		result.Refusal = &refusal
-	}
-	if o.Reversal != nil {
-		reversal := o.Reversal.Reversal()
-		result.Reversal = &reversal
-	}
-	if r := o.Record; r != nil && (len(o.Sales) > 0 || r.OperationID == o.ID) { // another operation may have the CallerId of a refused one
-		result.Record = new(idempotency.Record)
-		*result.Record, errs[7] = r.Record(r.Key())
-	}
+	result.ReversalPostings, errs[6] = tables.AppendEntries(result.ReversalPostings, o.reversed, (*tables.PostingRow).Entry)
+	result.Notifications, errs[7] = tables.AppendEntries(result.Notifications, o.Notifications, (*tables.NotificationRow).Entry)
 	return cmp.Or(errs[:]...)
 }
 
@@ -106,15 +98,13 @@ func EachRange(d *tables.Database, tx *gorm.DB, read func(Range) error) error {
 	var r Range
 	for {
 		r.Until = nil
-		for _, table := range []string{d.Sales.Name, d.Refusals.Name, d.Notifications.Name} {
-			var ids []batch.UUID
-			query := Range{after: r.after}.Narrow(d, tx.Table(table+" AS t"))
-			if err := query.Offset(rangeSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
-				return err
-			}
-			if len(ids) > 0 && (r.Until == nil || bytes.Compare(ids[0][:], r.Until[:]) < 0) {
-				r.Until = &ids[0]
-			}
+		var ids []batch.UUID
+		query := Range{after: r.after}.Narrow(d, tx.Table(d.Operations.Name+" AS t"))
+		if err := query.Offset(rangeSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
+			return err
+		}
+		if len(ids) > 0 {
+			r.Until = &ids[0]
 		}
 		if err := read(r); err != nil || r.Until == nil {
 			return err
@@ -135,13 +125,6 @@ func Operations(d *tables.Database, tx *gorm.DB, idRange Range, visit func(*Stor
 		return o
 	}
 	rows := func() *gorm.DB { return idRange.Narrow(d, tx) }
-	answers := make(map[idempotency.Key]*tables.OperationRow)
-	records := func(table, where string) func() error {
-		joined := *d.Operations.Table
-		joined.Name = table + " AS s, " + d.Operations.Name
-		both := tx.Where("t.caller_id = s.caller_id AND t.subscription = s.subscription AND s.caller_id <> '' AND " + where)
-		return reading(idRange.filter(d, both, "s"), &joined, func(r tables.OperationRow) { answers[r.Key()] = &r })
-	}
 	postings := rows()
 	if idRange.Only == nil {
 		postings = postings.Where("t.kind = ?", int64(fund.SalePosting))
@@ -169,28 +152,16 @@ func Operations(d *tables.Database, tx *gorm.DB, idRange Range, visit func(*Stor
 				o.Money = append(o.Money, r)
 			}
 		}),
-		reading(rows(), d.Refusals.Table, func(r tables.RefusalRow) {
+		reading(rows(), d.Operations.Table, func(r tables.OperationRow) {
 			o := operationOf(r.OperationID)
-			o.Twice, o.Refusal = o.Twice || o.Refusal != nil, &r
-		}),
-		reading(rows().Order("t.position"), d.RefusedSales.Table, func(r tables.SaleRow) {
-			o := operationOf(r.OperationID)
-			o.Asked = append(o.Asked, r)
-		}),
-		reading(rows(), d.Reversals.Table, func(r tables.ReversalRow) {
-			o := operationOf(r.OperationID)
-			o.Reversal, reversed[r.ReversalID] = &r, o
+			if o.Row = &r; r.ReversalID != (batch.UUID{}) {
+				reversed[r.ReversalID] = o
+			}
 		}),
 		reading(rows().Order("t.position"), d.Notifications.Table, func(r tables.NotificationRow) {
 			o := operationOf(r.OperationID)
 			o.Notifications = append(o.Notifications, r)
 		}),
-		reading(rows().Where("t.reversed = 0"), d.Outcomes.Table, func(r tables.OutcomeRow) {
-			operationOf(r.OperationID).outcome = &r
-		}),
-		records(d.Notifications.Name, "t.operation = 1"),
-		records(d.Sales.Name, "s.position = 0 AND t.operation = 2"),
-		records(d.Refusals.Name, "t.operation = s.operation"),
 	)
 	if err == nil && len(reversed) > 0 {
 		ids := tables.Convert(slices.Collect(maps.Keys(reversed)), func(id batch.UUID) any { return d.Dialect.Bind(id) })
@@ -213,16 +184,6 @@ func Operations(d *tables.Database, tx *gorm.DB, idRange Range, visit func(*Stor
 			break
 		}
 		o := operations[id]
-		if len(o.Sales) > 0 {
-			o.Record = answers[idempotency.Key{CallerID: o.Sales[0].Header.CallerID, Subscription: o.Sales[0].Subscription, Operation: operation.BuyFundFromCustomer}]
-		}
-		if r := o.Refusal; r != nil && o.Record == nil {
-			o.Record = answers[idempotency.Key{CallerID: r.Header.CallerID, Subscription: r.Subscription, Operation: operation.Name(r.Operation)}] //nolint:gosec // written by us
-		}
-		if len(o.Notifications) > 0 && o.Record == nil {
-			n := &o.Notifications[0]
-			o.Record = answers[idempotency.Key{CallerID: n.Header.CallerID, Subscription: n.Subscription, Operation: operation.AddPushNotificationResponse}]
-		}
 		slices.SortStableFunc(o.Units, comparePlaces)
 		slices.SortStableFunc(o.Money, comparePlaces)
 		err = visit(o)

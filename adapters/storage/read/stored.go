@@ -1,7 +1,6 @@
 package read
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -15,50 +14,60 @@ import (
 // Stored converts the rows to what has leaves. contradicts says that rows of one operation
 // contradict each other, or have values that the service never writes.
 func (o *StoredOperation) Stored() (stored proof.Stored, contradicts bool) {
-	if o.IsPush() {
-		return o.storedPush()
+	if o.Row == nil {
+		stored.ID = operation.ID(o.ID)
+		stored.Operation = operation.BuyFundFromCustomer
+		if len(o.Notifications) > 0 {
+			stored.Operation = operation.AddPushNotificationResponse
+		}
+		return stored, true
 	}
-	stored = proof.Stored{Operation: operation.BuyFundFromCustomer}
-	stored.ID = operation.ID(o.ID)
-	rows := o.Sales
-	if o.Refusal != nil {
-		contradicts = contradicts || o.Twice || len(rows) > 0 || len(o.Asked) == 0
-		refusal, _ := o.Refusal.Decision() // never fails
-		rows = o.Asked
-		stored.Envelope, stored.State, stored.Faults = refusal.Envelope, refusal.State, refusal.Faults
-		stored.Operation = refusal.Operation
-		contradicts = contradicts || int64(refusal.State) != o.Refusal.State || int64(refusal.Operation) != o.Refusal.Operation ||
-			!tables.IsFaults(o.Refusal.Faults)
-	} else {
-		contradicts = contradicts || len(o.Asked) > 0
+	decision, wrongNumber := o.Row.Decision()
+	due, wrongDay := o.Row.Due()
+	stored = proof.Stored{
+		Envelope: decision.Envelope, Operation: decision.Operation, State: decision.State, Faults: decision.Faults,
+		DueOn: due, EndedAt: o.Row.EndedAt.Time, Reversal: o.Row.Reversal(), SessionHash: o.Row.SessionHash,
 	}
+	contradicts = wrongNumber != nil || wrongDay != nil || !tables.IsFaults(o.Row.Faults) || o.fingerprint(&stored)
+	if stored.Operation == operation.AddPushNotificationResponse {
+		return stored, o.messages(&stored) || contradicts
+	}
+	return stored, o.sales(&stored) || contradicts
+}
+
+// fingerprint sets the fingerprint. It reports whether it or the identity contradicts the
+// operation.
+func (o *StoredOperation) fingerprint(stored *proof.Stored) (contradicts bool) {
+	key, hasKey := idempotency.KeyOf(stored.Operation, &stored.Envelope)
+	if !hasKey {
+		return o.Row.Identity != o.Row.OperationID || len(o.Row.Fingerprint) > 0
+	}
+	fingerprint, err := idempotency.ParseFingerprint(o.Row.Fingerprint)
+	stored.Fingerprint = fingerprint
+	return err != nil || o.Row.Identity != key.Identity()
+}
+
+// sales sets the sales. It reports whether they contradict the operation.
+func (o *StoredOperation) sales(stored *proof.Stored) (contradicts bool) {
 	var err error
-	stored.Sales, err = tables.AppendEntries(nil, rows, (*tables.SaleRow).Entry)
-	contradicts = contradicts || err != nil || len(stored.Sales) == 0
+	stored.Sales, err = tables.AppendEntries(nil, o.Sales, (*tables.SaleRow).Entry)
+	contradicts = err != nil || len(stored.Sales) == 0 || len(o.Notifications) > 0 || len(o.Row.SessionHash) > 0
 	for i := range stored.Sales {
 		s := &stored.Sales[i]
-		if i == 0 && o.Refusal == nil {
-			stored.Envelope, stored.State, stored.EndedAt = s.Envelope, s.State, s.SettledAt
-		}
 		contradicts = contradicts || s.Envelope != stored.Envelope || s.State != stored.State || !s.SettledAt.Equal(stored.EndedAt)
+		isOfDay := stored.DueOn.IsNone() || s.Terms.SelectedDay == stored.DueOn
+		contradicts = contradicts || !isOfDay
 	}
-	if o.Reversal != nil {
-		reversal := o.Reversal.Reversal()
-		stored.Reversal = &reversal
-	}
-	contradicts = contradicts || !o.arePostingsOf(stored.Sales)
-	o.recorded(&stored)
-	contradicts = o.known(&stored) || contradicts
-	return stored, contradicts
+	return contradicts || !o.arePostingsOf(stored)
 }
 
 // arePostingsOf reports whether the postings are those that follow from the sales, and from the
 // reversal.
-func (o *StoredOperation) arePostingsOf(sales []fund.SaleEntry) bool {
+func (o *StoredOperation) arePostingsOf(stored *proof.Stored) bool {
 	var wanted, undone []fund.Posting
 	var at time.Time
-	for i := range sales {
-		s := &sales[i]
+	for i := range stored.Sales {
+		s := &stored.Sales[i]
 		if s.State != operation.Completed {
 			continue
 		}
@@ -66,8 +75,8 @@ func (o *StoredOperation) arePostingsOf(sales []fund.SaleEntry) bool {
 		wanted = append(wanted,
 			fund.UnitPosting(fund.SalePosting, s.ID, s.Index, s.Terms.Holding, -s.Terms.Units),
 			fund.MoneyPosting(fund.SalePosting, s.ID, s.Index, s.Terms.Account, s.Proceeds.Minor()))
-		if o.Reversal != nil {
-			id := operation.ID(o.Reversal.ReversalID)
+		if stored.Reversal != nil {
+			id := stored.Reversal.ID
 			undone = append(undone,
 				fund.UnitPosting(fund.ReversalPosting, id, s.Index, s.Terms.Holding, s.Terms.Units),
 				fund.MoneyPosting(fund.ReversalPosting, id, s.Index, s.Terms.Account, -s.Proceeds.Minor()))
@@ -76,8 +85,8 @@ func (o *StoredOperation) arePostingsOf(sales []fund.SaleEntry) bool {
 	if !arePostings(slices.Concat(o.Units, o.Money), wanted, at) {
 		return false
 	}
-	if o.Reversal != nil {
-		at = o.Reversal.ReversedAt.Time
+	if stored.Reversal != nil {
+		at = stored.Reversal.At
 	}
 	return arePostings(o.reversed, undone, at)
 }
@@ -98,45 +107,18 @@ func arePostings(rows []tables.PostingRow, wanted []fund.Posting, at time.Time) 
 	return len(rows) == len(wanted)
 }
 
-// recorded sets what is known of an operation that was recorded first.
-func (o *StoredOperation) recorded(stored *proof.Stored) {
-	if len(stored.Sales) == 0 || stored.State != operation.Recorded && o.outcome == nil {
-		return
-	}
-	stored.DueOn = stored.Sales[0].Terms.SelectedDay
-	if o.outcome != nil && stored.State == operation.Failed {
-		stored.Faults = tables.ParseFaults(o.outcome.Faults)
-	}
-}
-
-// known sets what is known of the CallerId. It reports whether this contradicts the operation.
-func (o *StoredOperation) known(stored *proof.Stored) (contradicts bool) {
-	r := o.Record
-	if r == nil {
-		return false
-	}
-	fingerprint, err := idempotency.ParseFingerprint(r.Fingerprint)
-	stored.Fingerprint = fingerprint
-	return err != nil || r.OperationID != o.ID || r.State != int64(stored.State) || !tables.IsFaults(r.Faults) ||
-		tables.FormatFaults(stored.Faults) != r.Faults
-}
-
-func (o *StoredOperation) storedPush() (stored proof.Stored, contradicts bool) {
-	first, err := o.Notifications[0].Entry()
-	stored = proof.Stored{Envelope: first.Envelope, Operation: operation.AddPushNotificationResponse, State: operation.Completed}
-	contradicts = err != nil
+// messages sets the messages. It reports whether they contradict the operation.
+func (o *StoredOperation) messages(stored *proof.Stored) (contradicts bool) {
+	contradicts = len(o.Sales) > 0 || stored.Reversal != nil || !stored.DueOn.IsNone() || !stored.EndedAt.IsZero()
 	for i := range o.Notifications {
-		row := &o.Notifications[i]
-		m, err := row.Entry()
+		m, err := o.Notifications[i].Entry()
 		stored.Messages = append(stored.Messages, m)
-		if len(row.SessionHash) > 0 {
-			stored.SessionHash, stored.Header.ChannelSessionID = row.SessionHash, ""
-		}
 		other := m.Envelope
-		other.Header.ChannelSessionID = first.Header.ChannelSessionID // an erasure empties it
-		contradicts = contradicts || err != nil && m.Erasure == nil || other != first.Envelope ||
-			m.Erasure == nil && m.Header.ChannelSessionID != cmp.Or(stored.Header.ChannelSessionID, m.Header.ChannelSessionID)
+		if m.Erasure != nil || len(stored.SessionHash) > 0 {
+			other.Header.ChannelSessionID = stored.Header.ChannelSessionID // an erasure empties it
+		}
+		contradicts = contradicts || err != nil && m.Erasure == nil || other != stored.Envelope
 	}
 	stored.Identities = proof.IdentitiesOf(stored.Messages)
-	return stored, o.known(&stored) || contradicts
+	return contradicts
 }

@@ -1,7 +1,9 @@
 -- What is wrong with the tables on which the program relies, as sentences, the first
 -- ones first. ?1 are the tables in JSON (storage.Relied).
 WITH relied AS MATERIALIZED (
-    SELECT value ->> 'Table' AS name, value -> 'Columns' AS columns, value -> 'Keys' AS keys, value -> 'Checks' AS checks FROM json_each(?1)
+    SELECT value ->> 'Table' AS name, value -> 'Columns' AS columns, value -> 'Keys' AS keys, value -> 'Checks' AS checks,
+        value ->> 'Unique' AS own, value ->> 'Where' AS condition
+    FROM json_each(?1)
 ), objects AS (
     SELECT r.name AS owner, m.type, m.name, r.checks,
         replace(replace(replace(replace(m.sql, ' ', ''), char(9), ''), char(10), ''), char(13), '') AS definition
@@ -25,5 +27,12 @@ WITH relied AS MATERIALIZED (
         '), so that rows may be there twice. Restore a backup.'
     FROM columns WHERE pk > 0 GROUP BY owner
     HAVING group_concat(name, ', ' ORDER BY name) <> (SELECT group_concat(value, ', ' ORDER BY key) FROM json_each(keys))
+
+    UNION ALL SELECT 5, 'The table ' || r.name || ' has no unique index of ' || r.own || ', so that a repeat may sell again. Run: CREATE UNIQUE INDEX ' ||
+        r.name || '_' || r.own || ' ON ' || r.name || ' (' || r.own || ') WHERE ' || r.condition
+    FROM relied r JOIN sqlite_schema m ON m.name = r.name COLLATE NOCASE AND m.type = 'table' WHERE r.own <> '' AND NOT EXISTS (
+        SELECT 1 FROM pragma_index_list(m.name) l, pragma_index_info(l.name) c JOIN sqlite_schema i ON i.name = l.name
+        WHERE l."unique" = 1 AND c.name = r.own AND instr(replace(i.sql, ' ', ''), '(' || r.own || ')WHERE' || replace(r.condition, ' ', '')) > 0
+    )
 )
 SELECT sentence FROM flaws ORDER BY number, sentence LIMIT 1

@@ -45,20 +45,15 @@ type Database struct {
 	// secret is the key for records of erased messages. It is empty before the schema check.
 	secret *atomic.Pointer[[]byte]
 
-	Holdings      Statements[HoldingRow]
-	Accounts      Statements[AccountRow]
-	Prices        Statements[PriceRow]
-	Operations    Statements[OperationRow]
-	Sales         Statements[SaleRow] // Find finds a recorded sale that no other replica has claimed, and Put settles it
-	Postings      Statements[PostingRow]
-	Transfers     Statements[TransferRow]
-	Notifications Statements[NotificationRow]
-	Subscriptions Statements[SubscriptionRow]
-	Refusals      Statements[RefusalRow]
-	// RefusedSales are the sales of operations that were refused at once. Versions with a
-	// schema up to 11 did not store them.
-	RefusedSales   Statements[SaleRow]
-	Reversals      Statements[ReversalRow]
+	Holdings       Statements[HoldingRow]
+	Accounts       Statements[AccountRow]
+	Prices         Statements[PriceRow]
+	Operations     Statements[OperationRow] // Find claims a recorded operation that no other replica has claimed, and Put ends it
+	Sales          Statements[SaleRow]      // Put settles it
+	Postings       Statements[PostingRow]
+	Transfers      Statements[TransferRow]
+	Notifications  Statements[NotificationRow]
+	Subscriptions  Statements[SubscriptionRow]
 	Audits         Statements[AuditRow]
 	Calendars      Statements[CalendarRow]
 	Outcomes       Statements[OutcomeRow]
@@ -76,9 +71,13 @@ type Database struct {
 	// the currency. It finds the price of an earlier day.
 	FindCurrentPrice, FindEarlierPrice *batch.Query[PriceRow]
 	// ReadHolding and ReadAccount are Holdings.Find and Accounts.Find without locks.
-	ReadHolding     *batch.Query[HoldingRow]
-	ReadAccount     *batch.Query[AccountRow]
-	UseSubscription *batch.Statement[SubscriptionRow]
+	ReadHolding      *batch.Query[HoldingRow]
+	ReadAccount      *batch.Query[AccountRow]
+	UseSubscription  *batch.Statement[SubscriptionRow]
+	FindCaller       *batch.Query[CallerRow]    // the operation of a CallerId
+	LockOperation    *batch.Query[OperationRow] // its state and its reversal
+	ReverseOperation *batch.Statement[OperationRow]
+	EraseSession     *batch.Statement[OperationRow]
 
 	// TableNames are the names of the tables with the book and its records. Relied has an entry
 	// for each table, also for the tables of the mark, the properties and the trail.
@@ -210,6 +209,9 @@ type Relied struct {
 	// Columns are the columns that the program knows, Keys the sorted columns of the primary
 	// key.
 	Columns, Keys []string
+	// Unique is a column that identifies the rows that satisfy Where, or "". Both engines write
+	// Where in this form.
+	Unique, Where string
 	// Checks are check constraints, as the server writes them.
 	Checks []string
 	// Rights are the permissions that sales, pushes and refusals need.

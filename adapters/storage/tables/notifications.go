@@ -38,16 +38,14 @@ type NotificationRow struct {
 	TranData                string        `gorm:"not null"` // JSON, as it came on the wire
 	ReceivedAt              batch.Instant `gorm:"not null"`
 	RequestID               string        `gorm:"not null;default:''"`
-	// The other columns are empty unless the personal data was erased. SessionHash replaces the
-	// ChannelSessionId (proof.SessionHash).
+	// The other columns are empty unless the personal data was erased.
 	ErasureID     batch.UUID `gorm:"not null;default:'00000000-0000-0000-0000-000000000000'"`
 	ErasureReason string     `gorm:"not null;default:''"`
-	SessionHash   []byte     `gorm:"not null;default:''"`
 }
 
 // erasable are the columns that an erasure changes.
 var erasable = []string{
-	"user_id", "subject", "content", "deep_link_url", "tran_data", "channel_session_id", "erasure_id", "erasure_reason", "session_hash",
+	"user_id", "subject", "content", "deep_link_url", "tran_data", "channel_session_id", "erasure_id", "erasure_reason",
 }
 
 // personal returns the personal texts of the row.
@@ -65,7 +63,6 @@ func (r *NotificationRow) Erase() {
 
 // Blank returns the row with a dash for each byte of its personal texts.
 func (r NotificationRow) Blank() NotificationRow {
-	r.SessionHash = []byte{} // nil would be NULL
 	for _, text := range r.personal() {
 		*text = strings.Repeat("-", len(*text))
 	}

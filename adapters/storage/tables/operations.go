@@ -1,48 +1,59 @@
 package tables
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 )
 
-// OperationRow is a row of the table operations: an operation whose caller sent a CallerId.
+// OperationRow is a row of the table operations: an operation that was answered.
 type OperationRow struct {
-	CallerID     string     `gorm:"primaryKey"`
-	Subscription string     `gorm:"primaryKey"`
-	Operation    int64      `gorm:"primaryKey"`
-	OperationID  batch.UUID `gorm:"not null"`
-	Fingerprint  []byte     `gorm:"not null"`
-	State        int64      `gorm:"not null"`
-	Faults       string     `gorm:"not null;default:''"`
+	OperationID  batch.UUID    `gorm:"primaryKey"`
+	Identity     batch.UUID    `gorm:"not null"` // of its CallerId, or OperationID without one
+	Operation    int64         `gorm:"not null"`
+	Subscription string        `gorm:"not null"`
+	Header       headerColumns `gorm:"embedded"`
+	RequestID    string        `gorm:"not null;default:''"`
+	ReceivedAt   batch.Instant `gorm:"not null"`
+	State        int64         `gorm:"not null"`
+	Faults       string        `gorm:"not null;default:''"`
+	Fingerprint  []byte        `gorm:"not null;default:''"` // empty without a CallerId
+	DueOn        batch.Day     // the day for which it was recorded
+	EndedAt      batch.Instant // when its sales were carried out, or failed on their day
+	ReversalID   batch.UUID
+	ReversedAt   batch.Instant
+	SessionHash  []byte `gorm:"not null;default:''"` // replaces an erased ChannelSessionId (proof.SessionHash)
 }
 
-// OperationKey returns a row with this key and without the other columns.
-func OperationKey(k idempotency.Key) OperationRow {
-	return OperationRow{CallerID: k.CallerID, Subscription: k.Subscription, Operation: int64(k.Operation)}
+// CallerRow is the key of an operation with a CallerId, and what a repeat needs of it.
+type CallerRow struct {
+	Identity    batch.UUID `gorm:"primaryKey"`
+	CallerID    string     `gorm:"not null"`
+	OperationID batch.UUID `gorm:"not null"`
+	Fingerprint []byte     `gorm:"not null"`
+	State       int64      `gorm:"not null"`
+	Faults      string     `gorm:"not null"`
 }
 
-func newOperationRow(r *idempotency.Record) OperationRow {
-	row := OperationKey(r.Key)
-	row.OperationID, row.Fingerprint = batch.UUID(r.Outcome.ID), r.Fingerprint.Bytes()
-	row.State, row.Faults = int64(r.Outcome.State), FormatFaults(r.Outcome.Faults)
-	return row
-}
-
-// Key returns the key of the row.
-func (r *OperationRow) Key() idempotency.Key {
-	return idempotency.Key{CallerID: r.CallerID, Subscription: r.Subscription, Operation: operation.Name(r.Operation)} //nolint:gosec // written by us
-}
+// CallerKey returns a row with this key and without the other columns.
+func CallerKey(k idempotency.Key) CallerRow { return CallerRow{Identity: k.Identity()} }
 
 // Record converts the row. key is the key of the row.
-func (r *OperationRow) Record(key idempotency.Key) (idempotency.Record, error) {
+func (r *CallerRow) Record(key idempotency.Key) (idempotency.Record, error) {
 	fingerprint, err := idempotency.ParseFingerprint(r.Fingerprint)
+	if err == nil && r.CallerID != key.CallerID {
+		err = errors.New("it has the identity of another CallerId")
+	}
 	if err != nil {
 		return idempotency.Record{}, fmt.Errorf("operation %s: %w", r.OperationID, err)
 	}
@@ -55,12 +66,137 @@ func (r *OperationRow) Record(key idempotency.Key) (idempotency.Record, error) {
 	}, nil
 }
 
-// OperationRows returns the rows of records in the same order on all replicas. So two batches
-// with the same CallerIds wait for each other, and do not deadlock.
-func OperationRows(records []*idempotency.Record) []OperationRow {
-	sorted := slices.Clone(records)
-	slices.SortFunc(sorted, func(a, b *idempotency.Record) int { return a.Key.Compare(b.Key) })
-	return Convert(sorted, newOperationRow)
+// newOperationRow returns the row of an operation that was just decided.
+func newOperationRow(name operation.Name, of *operation.Envelope, state operation.State) OperationRow {
+	row := OperationRow{
+		OperationID: batch.UUID(of.ID), Identity: batch.UUID(of.ID), Operation: int64(name),
+		Subscription: of.Subscription, Header: headerColumns(of.Header), RequestID: of.Header.RequestID,
+		ReceivedAt: batch.Instant{Time: of.ReceivedAt}, State: int64(state),
+	}
+	if key, ok := idempotency.KeyOf(name, of); ok {
+		row.Identity = key.Identity()
+	}
+	return row
+}
+
+// BookOperationRows returns the rows of the operations that a settled book decided at once or
+// recorded.
+func BookOperationRows(c *fund.Changes, register *idempotency.Register) []OperationRow {
+	fingerprints := make(map[operation.ID][]byte)
+	for _, r := range register.NewRecords() {
+		fingerprints[r.Outcome.ID] = r.Fingerprint.Bytes()
+	}
+	var rows []OperationRow
+	for i := range c.Sales {
+		s := &c.Sales[i]
+		if s.Index > 0 {
+			continue
+		}
+		row := newOperationRow(operation.BuyFundFromCustomer, &s.Envelope, s.State)
+		row.EndedAt = batch.Instant{Time: s.SettledAt}
+		if s.State == operation.Recorded {
+			row.DueOn = batch.Day(s.Terms.SelectedDay.String())
+		}
+		rows = append(rows, row)
+	}
+	for i := range c.Refusals {
+		r := &c.Refusals[i]
+		row := newOperationRow(r.Operation, &r.Envelope, r.State)
+		row.Faults = FormatFaults(r.Faults)
+		rows = append(rows, row)
+	}
+	for i := range rows {
+		rows[i].Fingerprint = fingerprints[operation.ID(rows[i].OperationID)]
+	}
+	return inOrder(rows)
+}
+
+// InboxOperationRows returns the rows of the operations that an inbox accepted.
+func InboxOperationRows(accepted []push.Accepted) []OperationRow {
+	rows := make([]OperationRow, len(accepted))
+	for i := range accepted {
+		a := &accepted[i]
+		rows[i] = newOperationRow(operation.AddPushNotificationResponse, &a.Operation.Envelope, operation.Completed)
+		if !a.Fingerprint.IsZero() {
+			rows[i].Fingerprint = a.Fingerprint.Bytes()
+		}
+	}
+	return inOrder(rows)
+}
+
+// inOrder sorts new rows in the same order on all replicas. So two batches with the same
+// CallerIds wait for each other, and do not deadlock.
+func inOrder(rows []OperationRow) []OperationRow {
+	slices.SortStableFunc(rows, func(a, b OperationRow) int { return bytes.Compare(a.Identity[:], b.Identity[:]) })
+	if !slices.ContainsFunc(rows, func(r OperationRow) bool { return r.Fingerprint != nil }) {
+		return rows // the insert leaves the column out
+	}
+	for i := range rows {
+		if rows[i].Fingerprint == nil {
+			rows[i].Fingerprint = []byte{} // nil would be NULL
+		}
+	}
+	return rows
+}
+
+// EndedRow returns the row of a recorded operation that was settled or cancelled.
+func EndedRow(e *fund.Ended) OperationRow {
+	return OperationRow{
+		OperationID: batch.UUID(e.OperationID), State: int64(e.State), Faults: FormatFaults(e.Faults), EndedAt: batch.Instant{Time: e.At},
+	}
+}
+
+// ReversedRow returns the row of an operation that was reversed.
+func ReversedRow(r fund.Reversal) OperationRow {
+	return OperationRow{OperationID: batch.UUID(r.OperationID), ReversalID: batch.UUID(r.ID), ReversedAt: batch.Instant{Time: r.At}}
+}
+
+// IsRefused reports whether the operation was refused at once.
+func (r *OperationRow) IsRefused() bool {
+	return r.State == int64(operation.Failed) && r.DueOn == ""
+}
+
+// Refused is the condition of operations that were refused at once.
+var Refused = InState(operation.Failed) + " AND due_on IS NULL"
+
+// Decision converts the row.
+func (r *OperationRow) Decision() (d operation.Decision, err error) {
+	d = operation.Decision{
+		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Operation: operation.Name(r.Operation), State: operation.State(r.State), //nolint:gosec // checked below
+		Faults: ParseFaults(r.Faults),
+	}
+	if int64(d.Operation) != r.Operation || int64(d.State) != r.State {
+		err = fmt.Errorf("operation %s: a number is out of its range", r.OperationID)
+	}
+	return d, err
+}
+
+// Due returns the day for which the operation was recorded, or no day.
+func (r *OperationRow) Due() (due day.Day, err error) {
+	if r.DueOn != "" {
+		due, err = day.Parse(string(r.DueOn))
+	}
+	return due, err
+}
+
+// Record returns the record of the CallerId, or nil without a CallerId.
+func (r *OperationRow) Record() (*idempotency.Record, error) {
+	if r.Header.CallerID == "" {
+		return nil, nil //nolint:nilnil // most operations may have no CallerId
+	}
+	key := idempotency.Key{CallerID: r.Header.CallerID, Subscription: r.Subscription, Operation: operation.Name(r.Operation)} //nolint:gosec // written by us
+	caller := CallerRow{CallerID: r.Header.CallerID, OperationID: r.OperationID, Fingerprint: r.Fingerprint, State: r.State, Faults: r.Faults}
+	record, err := caller.Record(key)
+	return &record, err
+}
+
+// Reversal returns the reversal of the operation, or nil.
+func (r *OperationRow) Reversal() *fund.Reversal {
+	if r.ReversalID == (batch.UUID{}) {
+		return nil
+	}
+	return &fund.Reversal{OperationID: operation.ID(r.OperationID), ID: operation.ID(r.ReversalID), At: r.ReversedAt.Time}
 }
 
 // FormatFaults writes each fault as a line with its code, its pointer and, if any, the value

@@ -136,5 +136,9 @@ func (r *SaleRow) Entry() (fund.SaleEntry, error) {
 // engine recognizes the index.
 func InState(s operation.State) string { return "state = " + strconv.Itoa(int(s)) }
 
-// IsRecorded is the condition of the index of due sales.
+// OfRefused is the condition of the sales of operations that were refused at once. A sale that
+// failed on its day has the time at which that was decided.
+var OfRefused = InState(operation.Failed) + " AND settled_at IS NULL"
+
+// IsRecorded is the condition of the indexes of due sales, and of recorded operations.
 var IsRecorded = InState(operation.Recorded)

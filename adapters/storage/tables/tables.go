@@ -46,11 +46,17 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	d.ReadAccount = accounts.Table.Find(batch.NoLock, "", "balance")
 
 	operations := open(d, &d.Operations, "operations", "SELECT INSERT UPDATE")
-	operations.Find = operations.Table.Find(batch.NoLock, "", "operation_id", "fingerprint", "state", "faults")
-	operations.Add, operations.Put = operations.Insert().Racing(), operations.Update("state", "faults")
+	last := &d.Relied[len(d.Relied)-1]
+	last.Unique, last.Where = "identity", "caller_id <> ''"
+	operations.Find = operations.Table.Find(batch.SkipLocked, "t."+IsRecorded, "state")
+	operations.Add, operations.Put = operations.Insert().Racing(), operations.Update("state", "faults", "ended_at")
+	d.LockOperation = operations.Table.Find(batch.ForUpdate, "", "state", "reversal_id")
+	d.ReverseOperation = operations.Update("reversal_id", "reversed_at")
+	d.EraseSession = operations.Update("channel_session_id", "session_hash")
+	callers := newTable[CallerRow](d, "operations")
+	d.FindCaller = callers.Find(batch.NoLock, "t.caller_id <> ''", "caller_id", "operation_id", "fingerprint", "state", "faults")
 
 	sales := open(d, &d.Sales, "sales", "SELECT INSERT UPDATE", "units > 0")
-	sales.Find = sales.Table.Find(batch.SkipLocked, "t."+IsRecorded, "state")
 	sales.Put = sales.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at")
 	d.ListedSales = newTable[ListedSaleRow](d, "sales")
 
@@ -63,12 +69,6 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	notifications := open(d, &d.Notifications, "notifications", "SELECT INSERT")
 	notifications.Find, notifications.Add = notifications.Table.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
 	notifications.Put = notifications.Update(erasable...)
-
-	open(d, &d.Refusals, "refusals", "INSERT")
-	open(d, &d.RefusedSales, "refused_sales", "INSERT")
-
-	reversals := open(d, &d.Reversals, "reversals", "SELECT")
-	reversals.Find, reversals.Add = reversals.Table.Find(batch.NoLock, "", "reversal_id"), reversals.Insert().Racing()
 
 	open(d, &d.Audits, "audits", "")
 

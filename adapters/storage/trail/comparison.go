@@ -53,7 +53,6 @@ func (c *comparison) compareAll(head *backoffice.HeadRow, seen func(*read.Stored
 		c.sameCallers,
 		func() error { return c.compareOperations(seen) },
 		func() error { return c.readBatches(nil) },
-		c.repeats,
 		c.findElsewhere,
 		func() error { return c.Suspects(c.placeOf) },
 		c.leftover,
@@ -193,19 +192,11 @@ func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, vis
 func (c *comparison) sameCallers() error {
 	var callers []string
 	const key = "caller_id, subscription, operation"
-	err := c.tx.Table(c.Operations.Name).Group(key).Having("COUNT(*) > 1").Pluck("caller_id", &callers).Error
+	err := c.tx.Table(c.Operations.Name).Where("caller_id <> ''").Group(key).Having("COUNT(*) > 1").Pluck("caller_id", &callers).Error
 	for _, caller := range callers {
 		c.report(backoffice.Added, fmt.Sprintf("second record of CallerId %q", caller))
 	}
-	if err != nil {
-		return err
-	}
-	const of = " o WHERE o.operation_id = t.operation_id AND o.caller_id = t.caller_id AND o.subscription = t.subscription)"
-	without := c.tx.Where("t.operation <> 1").Where("NOT EXISTS (SELECT 1 FROM " + c.Sales.Name + of).Where("NOT EXISTS (SELECT 1 FROM " + c.Database.Refusals.Name + of)
-	return tables.Each(without, c.Operations.Table, func(row *tables.OperationRow) error {
-		c.report(backoffice.Added, "operation "+row.OperationID.String())
-		return nil
-	})
+	return err
 }
 
 // compareOperations reads operations and batches side by side.
@@ -226,18 +217,6 @@ func (c *comparison) compareOperations(seen func(*read.StoredOperation) error) e
 			return err
 		}
 		return c.findElsewhere()
-	})
-}
-
-// repeats compares the CallerIds of pushes of which nothing else is stored.
-func (c *comparison) repeats() error {
-	repeats := c.Repeats()
-	without := c.tx.Where("t.operation = 1 AND NOT EXISTS (SELECT 1 FROM " + c.Notifications.Name + " n WHERE n.operation_id = t.operation_id)")
-	return tables.Each(without, c.Operations.Table, func(row *tables.OperationRow) error {
-		if !repeats[operation.ID(row.OperationID)] {
-			c.report(backoffice.Added, "operation "+row.OperationID.String())
-		}
-		return nil
 	})
 }
 

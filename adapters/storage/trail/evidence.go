@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -192,8 +191,7 @@ func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 }
 
 // withoutOperation reads the rows that no range of operations includes: postings of a wrong
-// shape, CallerIds of operations that took place but have no sales, postings of reversals that
-// do not exist, and outcomes.
+// shape, postings of reversals that do not exist, and outcomes.
 func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 	seen := operationSeen(w)
 	return tables.InTurn(
@@ -205,13 +203,7 @@ func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 			})
 		},
 		func() error {
-			without := tx.Where("t.operation = 2 AND t.state <> 8 AND NOT EXISTS (SELECT 1 FROM " + e.Sales.Name + " s WHERE s.operation_id = t.operation_id)")
-			return tables.Each(without, e.Operations.Table, func(row *tables.OperationRow) error {
-				return seen(&read.StoredOperation{ID: row.OperationID, Record: row})
-			})
-		},
-		func() error {
-			without := tx.Where("t.kind = 4 AND NOT EXISTS (SELECT 1 FROM " + e.Reversals.Name + " r WHERE r.reversal_id = t.operation_id)")
+			without := tx.Where("t.kind = 4 AND NOT EXISTS (SELECT 1 FROM " + e.Operations.Name + " o WHERE o.reversal_id = t.operation_id)")
 			return tables.Each(without, e.Postings.Table, func(row *tables.PostingRow) error {
 				return seen(&read.StoredOperation{ID: row.OperationID, Others: []tables.PostingRow{*row}})
 			})
@@ -220,51 +212,40 @@ func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 	)
 }
 
-// longestRequest exceeds any request. A sale that was settled later was recorded first.
-const longestRequest = time.Hour
-
-// outcomes compares the outcomes with the results of their operations. On the day of the first
-// outcome, a replica of an earlier version may have settled sales without writing outcomes.
+// outcomes compares the outcomes with the results of their operations. Every end of a recorded
+// operation has an outcome, and every reversal.
 func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
-	var totals struct {
-		Count, Newest, Last int64
-		Since               batch.Instant
-	}
-	t := &e.Outcomes
+	var totals struct{ Count, Newest, Last int64 }
+	t, operations := &e.Outcomes, &e.Operations
 	err := tx.Raw(fmt.Sprintf("SELECT COUNT(*) AS count, COALESCE(MAX(number), 0) AS newest,"+
-		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last, MIN(ended_at) AS since FROM %s", e.OutcomeCounter.Name, t.Name)).Scan(&totals).Error
-	if err == nil && (totals.Newest != totals.Last || totals.Count != totals.Last) {
-		err = w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(totals.Last, totals.Newest))))
-	}
+		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last FROM %s", e.OutcomeCounter.Name, t.Name)).Scan(&totals).Error
 	if err != nil {
 		return err
 	}
-	untrue := tx.Joins("LEFT JOIN " + e.Sales.Name + " s ON s.operation_id = t.operation_id AND s.position = 0").
-		Joins("LEFT JOIN " + e.Reversals.Name + " r ON r.operation_id = t.operation_id").
-		Where("s.state IS NULL OR s.subscription <> t.subscription OR s.caller_id <> t.caller_id" +
-			" OR t.state = 2 AND t.faults <> '' OR t.reversed NOT IN (0, 1)" +
-			" OR t.reversed = 0 AND (s.state <> t.state OR s.settled_at IS NULL OR s.settled_at <> t.ended_at)" +
-			" OR t.reversed <> 0 AND (t.state <> 2 OR r.reversed_at IS NULL OR r.reversed_at <> t.ended_at)")
+	if totals.Newest != totals.Last || totals.Count != totals.Last {
+		err := w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(totals.Last, totals.Newest))))
+		if err != nil {
+			return err
+		}
+	}
+	untrue := tx.Joins("LEFT JOIN " + operations.Name + " o ON o.operation_id = t.operation_id").
+		Where("o.state IS NULL OR o.subscription <> t.subscription OR o.caller_id <> t.caller_id OR t.reversed NOT IN (0, 1)" +
+			" OR t.reversed = 0 AND (o.state <> t.state OR o.faults <> t.faults OR o.due_on IS NULL OR o.ended_at IS NULL OR o.ended_at <> t.ended_at)" +
+			" OR t.reversed = 1 AND (t.state <> 2 OR t.faults <> '' OR o.reversed_at IS NULL OR o.reversed_at <> t.ended_at)")
 	err = tables.Each(untrue, t.Table, func(row *tables.OutcomeRow) error {
 		return w.Found(backoffice.OutcomeOfNoEnd.Of(fmt.Sprintf("outcome %d of operation %s", row.Number, row.OperationID)))
 	})
 	if err != nil {
 		return err
 	}
-	reversed := tx.Where("NOT EXISTS (SELECT 1 FROM " + t.Name + " o WHERE o.operation_id = t.operation_id AND o.reversed <> 0)")
-	err = tables.Each(reversed, e.Reversals.Table, func(row *tables.ReversalRow) error {
-		return w.Found(backoffice.EndWithout.Of("operation " + row.OperationID.String()))
-	})
-	if err != nil {
-		return err
-	}
-	without := tx.Joins("LEFT JOIN "+t.Name+" o ON o.operation_id = t.operation_id AND o.reversed = 0").
-		Where("o.number IS NULL AND t.position = 0 AND t.state IN (2, 8) AND t.selected_date > t.received_at AND t.settled_at > ?",
-			e.Dialect.Bind(totals.Since.Add(24*time.Hour)))
-	return tables.Each(without, e.Sales.Table, func(row *tables.SaleRow) error {
-		if row.SettledAt.Sub(row.ReceivedAt.Time) <= longestRequest {
-			return nil
+	for reversed, ended := range []string{"t.due_on IS NOT NULL AND t.state <> 1", "t.reversal_id IS NOT NULL"} {
+		without := tx.Where(ended+" AND NOT EXISTS (SELECT 1 FROM "+t.Name+" o WHERE o.operation_id = t.operation_id AND o.reversed = ?)", reversed)
+		err := tables.Each(without, operations.Table, func(row *tables.OperationRow) error {
+			return w.Found(backoffice.EndWithout.Of("operation " + row.OperationID.String()))
+		})
+		if err != nil {
+			return err
 		}
-		return w.Found(backoffice.EndWithout.Of("operation " + row.OperationID.String()))
-	})
+	}
+	return nil
 }

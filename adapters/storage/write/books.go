@@ -97,10 +97,10 @@ func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 			b.Learn(locks.PriceDays[i], p)
 		}),
 		findRecords(b.db.Database, locks.Callers, &book.Register),
-		// If two reverse one operation at the same moment, one of them loses the race by the
-		// key.
-		b.db.Reversals.Find.Request(tables.Convert(locks.Reversed, reversalKey), func(i int, _ *tables.ReversalRow) error {
-			book.LoadReversal(locks.Reversed[i])
+		b.db.LockOperation.Request(tables.Convert(locks.Reversed, operationKey), func(i int, row *tables.OperationRow) error {
+			if row.ReversalID != (batch.UUID{}) {
+				book.LoadReversal(locks.Reversed[i])
+			}
 			return nil
 		}),
 	)
@@ -152,8 +152,8 @@ func currentPriceKey(priceDay fund.PriceDay) tables.PriceRow {
 	return tables.NewCurrentPriceRow(priceDay, fund.Price{})
 }
 
-func reversalKey(id operation.ID) tables.ReversalRow {
-	return tables.ReversalRow{OperationID: batch.UUID(id)}
+func operationKey(id operation.ID) tables.OperationRow {
+	return tables.OperationRow{OperationID: batch.UUID(id)}
 }
 
 // findPrices looks up prices by ID. visit receives the index of the ID.
@@ -182,7 +182,7 @@ func findCurrentPrices(d *tables.Database, days []fund.PriceDay, visit func(i in
 
 // findRecords looks up the records of the keys and adds them to the register.
 func findRecords(d *tables.Database, keys []idempotency.Key, register *idempotency.Register) batch.Request {
-	request := d.Operations.Find.Request(tables.Convert(keys, tables.OperationKey), func(i int, row *tables.OperationRow) error {
+	request := d.FindCaller.Request(tables.Convert(keys, tables.CallerKey), func(i int, row *tables.CallerRow) error {
 		record, err := row.Record(keys[i])
 		if err == nil {
 			register.Load(record)
@@ -193,26 +193,12 @@ func findRecords(d *tables.Database, keys []idempotency.Key, register *idempoten
 	return request
 }
 
-// claim locks the sales of due operations that are still recorded. An operation is claimed if
-// all its sales are locked.
+// claim locks the due operations that are still recorded and that no other transaction holds.
+// Only the transaction that holds an operation changes its sales.
 func (b *Books) claim(due []*fund.Operation, book *fund.Book) batch.Request {
-	var keys []tables.SaleRow
-	var operations []*fund.Operation
-	for _, o := range due {
-		for i := range o.Sales {
-			keys = append(keys, tables.SaleRow{
-				CustomerNo:  o.Sales[i].Terms().Holding.CustomerNo,
-				OperationID: batch.UUID(o.ID),
-				Position:    int64(i),
-			})
-			operations = append(operations, o)
-		}
-	}
-	locked := make(map[*fund.Operation]int, len(due))
-	return b.db.Sales.Find.Request(keys, func(i int, _ *tables.SaleRow) error {
-		if locked[operations[i]]++; locked[operations[i]] == len(operations[i].Sales) {
-			book.LoadClaim(operations[i].ID)
-		}
+	keys := tables.Convert(due, func(o *fund.Operation) tables.OperationRow { return operationKey(o.ID) })
+	return b.db.Operations.Find.Request(keys, func(i int, _ *tables.OperationRow) error {
+		book.LoadClaim(due[i].ID)
 		return nil
 	})
 }
@@ -225,18 +211,24 @@ func (b *Books) Changes(book *fund.Book, c *fund.Changes) []batch.Request {
 	}, b.Records(book, c)...)...)
 }
 
-// Records returns the requests that write the operations, sales, postings and refusals of a
-// settled book, and their entries in the trail: all changes except holdings and accounts.
+// Records returns the requests that write the operations, sales and postings of a settled book,
+// and their entries in the trail: all changes except holdings and accounts.
 func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 	units, money := tables.PostingRows(c.Postings, c.PostedAt)
 	joined, units, money := tables.TransferRows(units, money)
+	var ended []tables.OperationRow
+	for i := range c.Ended {
+		if !c.Ended[i].Reversed {
+			ended = append(ended, tables.EndedRow(&c.Ended[i]))
+		}
+	}
 	return []batch.Request{
-		b.db.Operations.Add.Request(tables.OperationRows(book.Register.NewRecords())),
-		b.db.Operations.Put.Request(tables.OperationRows(book.Register.ChangedRecords())),
-		b.db.Sales.Add.Request(tables.Convert(c.Sales, tables.NewSaleRow)), b.db.Sales.Put.Request(tables.Convert(c.Settled, tables.NewSaleRow)),
+		b.db.Operations.Add.Request(tables.BookOperationRows(c, &book.Register)),
+		b.db.Operations.Put.Request(ended),
+		b.db.ReverseOperation.Request(tables.Convert(c.Reversals, tables.ReversedRow)),
+		b.db.Sales.Add.Request(tables.Convert(slices.Concat(c.Sales, c.RefusedSales), tables.NewSaleRow)),
+		b.db.Sales.Put.Request(tables.Convert(c.Settled, tables.NewSaleRow)),
 		b.db.Transfers.Add.Request(joined), b.db.Postings.Add.Request(units), b.db.Postings.Add.Request(money),
-		b.db.Refusals.Add.Request(tables.Convert(c.Refusals, tables.NewRefusalRow)), b.db.RefusedSales.Add.Request(tables.Convert(c.RefusedSales, tables.NewSaleRow)),
-		b.db.Reversals.Add.Request(tables.Convert(c.Reversals, tables.NewReversalRow)),
 		b.db.BookEntryWrite(c, &book.Register),
 	}
 }

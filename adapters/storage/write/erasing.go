@@ -84,14 +84,20 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 	act, _ := audit.From(ctx)
 	erased := e.NewSum()
 	var overwritten, emptied []tables.NotificationRow
+	var overwrittenSessions, sessions []tables.OperationRow
 	for i := range rows {
+		session := tables.OperationRow{OperationID: rows[i].OperationID, SessionHash: []byte{}} // nil would be NULL
+		if trailKeys != nil {
+			session.SessionHash = proof.SessionHash(trailKeys, rows[i].Header.ChannelSessionID)
+		}
+		if rows[i].Header.ChannelSessionID != "" && (len(sessions) == 0 || sessions[len(sessions)-1].OperationID != session.OperationID) {
+			sessions = append(sessions, session)
+			session.Header.ChannelSessionID = rows[i].Blank().Header.ChannelSessionID
+			overwrittenSessions = append(overwrittenSessions, session)
+		}
 		// SQLite may leave parts of a text in the file, unless it was overwritten before.
 		overwritten = append(overwritten, rows[i].Blank())
 		row := rows[i]
-		row.SessionHash = []byte{} // nil would be NULL
-		if trailKeys != nil && row.Header.ChannelSessionID != "" {
-			row.SessionHash = proof.SessionHash(trailKeys, row.Header.ChannelSessionID)
-		}
 		row.ErasureID, row.ErasureReason = batch.UUID(act.ID), act.Reason
 		row.Erase()
 		emptied = append(emptied, row)
@@ -104,7 +110,10 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 		}
 		erased.Erased(&entry)
 	}
-	writes := batch.NonEmpty(e.Notifications.Put.Request(overwritten), e.Notifications.Put.Request(emptied))
+	writes := batch.NonEmpty(
+		e.Notifications.Put.Request(overwritten), e.Notifications.Put.Request(emptied),
+		e.EraseSession.Request(overwrittenSessions), e.EraseSession.Request(sessions),
+	)
 	acts := e.ActWrites(ctx, trail.Changes{Erased: erased}, fmt.Sprintf("messages: %d", len(rows)))
 	return e.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, append(writes, acts...)...)
 }

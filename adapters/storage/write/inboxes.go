@@ -60,8 +60,7 @@ func (b *Inboxes) Writes(inbox *push.Inbox) ([]batch.Request, error) {
 	add := b.db.Notifications.Add.Request(stored)
 	add.Decides = true
 	return batch.NonEmpty(
-		b.db.Operations.Add.Request(tables.OperationRows(inbox.Register.NewRecords())),
-		b.db.Operations.Put.Request(tables.OperationRows(inbox.Register.ChangedRecords())),
+		b.db.Operations.Add.Request(tables.InboxOperationRows(inbox.Accepted())),
 		add, b.db.InboxEntryWrite(inbox.Accepted()),
 	), err
 }

@@ -130,9 +130,6 @@ func operationObject(o *backoffice.Operation) object {
 		state = was.State
 		of["Name"], of["Subscription"], of["Received"] = was.Operation.String(), was.Subscription, instant(was.ReceivedAt)
 		of["CallerId"], of["RequestId"] = was.Header.CallerID, was.Header.RequestID
-	} else if o.Record != nil {
-		state = o.Record.Outcome.State
-		of["Name"], of["Subscription"], of["CallerId"] = o.Record.Key.Operation.String(), o.Record.Key.Subscription, o.Record.Key.CallerID
 	}
 	if state != 0 {
 		of["State"], of["StateNumber"] = state.String(), int(state)

@@ -84,17 +84,40 @@ CREATE TABLE {{prefix}}accounts (
     PRIMARY KEY (customer_no, branch_code, account_suffix, currency_code)
 ) WITH (fillfactor = 90);
 
--- Operations whose caller gave a CallerId: what a repeat is compared with.
+-- Every operation that was answered: one row, whatever becomes of it. A message may have been
+-- stored by an earlier operation; the operation that sent it again is here too.
+--
+-- identity is a hash of operation, subscription and CallerId, or operation_id without a
+-- CallerId. due_on is the day for which the operation was recorded. ended_at is when its sales
+-- were carried out or failed on their day. reversal_id and reversed_at name the act that
+-- reversed it. faults has lines of code and pointer. session_hash replaces channel_session_id
+-- after personal data was erased. request_id is empty if the caller sent no X-Request-Id.
 CREATE TABLE {{prefix}}operations (
-    caller_id    text COLLATE "C" NOT NULL,
-    subscription text COLLATE "C" NOT NULL,
-    operation    bigint NOT NULL,
-    operation_id uuid   NOT NULL,
-    fingerprint  bytea  NOT NULL,
-    state        bigint NOT NULL,
-    faults       text   NOT NULL DEFAULT '',
-    PRIMARY KEY (caller_id, subscription, operation)
+    received_at        timestamptz NOT NULL,
+    ended_at           timestamptz,
+    reversed_at        timestamptz,
+    due_on             date,
+    operation          bigint NOT NULL,
+    state              bigint NOT NULL,
+    identity           uuid   NOT NULL,
+    operation_id       uuid   NOT NULL,
+    reversal_id        uuid,
+    fingerprint        bytea  NOT NULL DEFAULT '',
+    session_hash       bytea  NOT NULL DEFAULT '',
+    subscription       text COLLATE "C" NOT NULL,
+    app_key            text   NOT NULL DEFAULT '',
+    channel            text   NOT NULL DEFAULT '',
+    teller_name        text   NOT NULL DEFAULT '',
+    caller_id          text   NOT NULL DEFAULT '',
+    channel_session_id text   NOT NULL DEFAULT '',
+    channel_request_id text   NOT NULL DEFAULT '',
+    request_id         text   NOT NULL DEFAULT '',
+    faults             text   NOT NULL DEFAULT '',
+    PRIMARY KEY (operation_id)
 );
+CREATE UNIQUE INDEX {{prefix}}operations_identity ON {{prefix}}operations (identity) WHERE caller_id <> '';
+CREATE INDEX {{prefix}}operations_failed ON {{prefix}}operations (operation_id) WHERE state = 8;
+CREATE INDEX {{prefix}}operations_reversal ON {{prefix}}operations (reversal_id) WHERE reversal_id IS NOT NULL;
 
 -- Pages keep room, so that most due sales stay in their page when they are settled.
 -- request_id is empty if the caller sent no X-Request-Id.
@@ -174,72 +197,9 @@ CREATE TABLE {{prefix}}transfers (
     PRIMARY KEY (operation_id, position)
 );
 
--- Operations that were refused at once. faults has lines of code and pointer.
-CREATE TABLE {{prefix}}refusals (
-    operation_id       uuid        NOT NULL,
-    operation          bigint      NOT NULL,
-    subscription       text        NOT NULL,
-    app_key            text        NOT NULL DEFAULT '',
-    channel            text        NOT NULL DEFAULT '',
-    teller_name        text        NOT NULL DEFAULT '',
-    caller_id          text        NOT NULL DEFAULT '',
-    channel_session_id text        NOT NULL DEFAULT '',
-    channel_request_id text        NOT NULL DEFAULT '',
-    request_id         text        NOT NULL DEFAULT '',
-    state              bigint      NOT NULL,
-    faults             text        NOT NULL,
-    received_at        timestamptz NOT NULL,
-    PRIMARY KEY (operation_id)
-);
-CREATE INDEX {{prefix}}refusals_request ON {{prefix}}refusals (request_id) WHERE request_id <> '';
-
--- What a refused operation asked for. The columns are those of sales.
-CREATE TABLE {{prefix}}refused_sales (
-    customer_no             bigint      NOT NULL,
-    operation_id            uuid        NOT NULL,
-    position                bigint      NOT NULL,
-    subscription            text        NOT NULL,
-    app_key                 text        NOT NULL DEFAULT '',
-    channel                 text        NOT NULL DEFAULT '',
-    teller_name             text        NOT NULL DEFAULT '',
-    caller_id               text        NOT NULL DEFAULT '',
-    channel_session_id      text        NOT NULL DEFAULT '',
-    channel_request_id      text        NOT NULL DEFAULT '',
-    imkb_code               text        NOT NULL,
-    holder_corporation_name text        NOT NULL,
-    price_id                bigint      NOT NULL,
-    units                   bigint      NOT NULL,
-    account_customer_no     bigint      NOT NULL,
-    branch_code             bigint      NOT NULL,
-    account_suffix          bigint      NOT NULL,
-    currency_code           text        NOT NULL,
-    control_total           bigint      NOT NULL DEFAULT 0,
-    selected_date           date,
-    state                   bigint      NOT NULL,
-    settled_price_id        bigint,
-    settled_price           bigint,
-    proceeds                bigint,
-    refusal                 text        NOT NULL DEFAULT '',
-    received_at             timestamptz NOT NULL,
-    settled_at              timestamptz,
-    request_id              text        NOT NULL DEFAULT '',
-    PRIMARY KEY (operation_id, position, customer_no)
-);
-CREATE INDEX {{prefix}}refused_sales_customer ON {{prefix}}refused_sales (customer_no, operation_id);
-
--- Completed operations that were reversed, each once. Their postings of kind 4
--- have the ID of the reversal.
-CREATE TABLE {{prefix}}reversals (
-    operation_id uuid        NOT NULL,
-    reversal_id  uuid        NOT NULL,
-    reversed_at  timestamptz NOT NULL,
-    PRIMARY KEY (operation_id)
-);
-
 -- identity is a keyed hash of the message (properties, messages_key). It never changes: an
--- erased notification has an empty user_id and the same identity. session_hash replaces its
--- channel_session_id.
--- erasure_id is the act in audits. leaf is the hash of its leaf in the trail.
+-- erased notification has an empty user_id and the same identity. erasure_id is the act in
+-- audits.
 CREATE TABLE {{prefix}}notifications (
     identity                  uuid        NOT NULL,
     user_id                   text COLLATE "C" NOT NULL,
@@ -267,7 +227,6 @@ CREATE TABLE {{prefix}}notifications (
     request_id                text        NOT NULL DEFAULT '',
     erasure_id                uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
     erasure_reason            text        NOT NULL DEFAULT '',
-    session_hash              bytea       NOT NULL DEFAULT '',
     PRIMARY KEY (identity)
 );
 CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
@@ -376,7 +335,7 @@ BEGIN
     CREATE INDEX {{prefix}}sales_customer ON {{prefix}}sales USING brin
         (customer_no int8_bloom_ops (false_positive_rate = 0.001), operation_id)
         WITH (autosummarize = on, pages_per_range = 16);
-    CREATE INDEX {{prefix}}sales_request ON {{prefix}}sales USING brin
+    CREATE INDEX {{prefix}}operations_request ON {{prefix}}operations USING brin
         (request_id text_bloom_ops (false_positive_rate = 0.001), operation_id)
         WITH (autosummarize = on, pages_per_range = 32) WHERE request_id <> '';
     CREATE INDEX {{prefix}}notifications_user ON {{prefix}}notifications USING brin
@@ -385,9 +344,6 @@ BEGIN
     CREATE INDEX {{prefix}}notifications_push ON {{prefix}}notifications USING brin
         (push_id text_bloom_ops (false_positive_rate = 0.001), operation_id)
         WITH (autosummarize = on, pages_per_range = 64);
-    CREATE INDEX {{prefix}}notifications_request ON {{prefix}}notifications USING brin
-        (request_id text_bloom_ops (false_positive_rate = 0.001), operation_id)
-        WITH (autosummarize = on, pages_per_range = 64) WHERE request_id <> '';
 EXCEPTION WHEN feature_not_supported OR undefined_object OR invalid_parameter_value THEN
     RAISE NOTICE 'this server has no BRIN indexes with bloom filters: lookups of a customer read whole tables';
 END $$;

@@ -77,17 +77,40 @@ CREATE TABLE {{prefix}}accounts (
     PRIMARY KEY (customer_no, branch_code, account_suffix, currency_code)
 ) STRICT, WITHOUT ROWID;
 
--- Operations whose caller gave a CallerId: what a repeat is compared with.
+-- Every operation that was answered: one row, whatever becomes of it. A message may have been
+-- stored by an earlier operation; the operation that sent it again is here too.
+--
+-- identity is a hash of operation, subscription and CallerId, or operation_id without a
+-- CallerId. due_on is the day for which the operation was recorded. ended_at is when its sales
+-- were carried out or failed on their day. reversal_id and reversed_at name the act that
+-- reversed it. faults has lines of code and pointer. session_hash replaces channel_session_id
+-- after personal data was erased. request_id is empty if the caller sent no X-Request-Id.
 CREATE TABLE {{prefix}}operations (
-    caller_id    TEXT NOT NULL,
-    subscription TEXT NOT NULL,
-    operation    INTEGER NOT NULL,
-    operation_id BLOB NOT NULL,
-    fingerprint  BLOB NOT NULL,
-    state        INTEGER NOT NULL,
-    faults       TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (caller_id, subscription, operation)
+    received_at        TEXT NOT NULL,
+    ended_at           TEXT,
+    reversed_at        TEXT,
+    due_on             TEXT,
+    operation          INTEGER NOT NULL,
+    state              INTEGER NOT NULL,
+    identity           BLOB NOT NULL,
+    operation_id       BLOB NOT NULL,
+    reversal_id        BLOB,
+    fingerprint        BLOB NOT NULL DEFAULT x'',
+    session_hash       BLOB NOT NULL DEFAULT x'',
+    subscription       TEXT NOT NULL,
+    app_key            TEXT NOT NULL DEFAULT '',
+    channel            TEXT NOT NULL DEFAULT '',
+    teller_name        TEXT NOT NULL DEFAULT '',
+    caller_id          TEXT NOT NULL DEFAULT '',
+    channel_session_id TEXT NOT NULL DEFAULT '',
+    channel_request_id TEXT NOT NULL DEFAULT '',
+    request_id         TEXT NOT NULL DEFAULT '',
+    faults             TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (operation_id)
 ) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX {{prefix}}operations_identity ON {{prefix}}operations (identity) WHERE caller_id <> '';
+CREATE INDEX {{prefix}}operations_failed ON {{prefix}}operations (operation_id) WHERE state = 8;
+CREATE INDEX {{prefix}}operations_reversal ON {{prefix}}operations (reversal_id) WHERE reversal_id IS NOT NULL;
 
 -- request_id is empty if the caller sent no X-Request-Id.
 CREATE TABLE {{prefix}}sales (
@@ -166,72 +189,9 @@ CREATE TABLE {{prefix}}transfers (
     PRIMARY KEY (operation_id, position)
 ) STRICT;
 
--- Operations that were refused at once. faults has lines of code and pointer.
-CREATE TABLE {{prefix}}refusals (
-    operation_id       BLOB NOT NULL,
-    operation          INTEGER NOT NULL,
-    subscription       TEXT NOT NULL,
-    app_key            TEXT NOT NULL DEFAULT '',
-    channel            TEXT NOT NULL DEFAULT '',
-    teller_name        TEXT NOT NULL DEFAULT '',
-    caller_id          TEXT NOT NULL DEFAULT '',
-    channel_session_id TEXT NOT NULL DEFAULT '',
-    channel_request_id TEXT NOT NULL DEFAULT '',
-    request_id         TEXT NOT NULL DEFAULT '',
-    state              INTEGER NOT NULL,
-    faults             TEXT NOT NULL,
-    received_at        TEXT NOT NULL,
-    PRIMARY KEY (operation_id)
-) STRICT;
-CREATE INDEX {{prefix}}refusals_request ON {{prefix}}refusals (request_id) WHERE request_id <> '';
-
--- What a refused operation asked for. The columns are those of sales.
-CREATE TABLE {{prefix}}refused_sales (
-    customer_no             INTEGER NOT NULL,
-    operation_id            BLOB NOT NULL,
-    position                INTEGER NOT NULL,
-    subscription            TEXT NOT NULL,
-    app_key                 TEXT NOT NULL DEFAULT '',
-    channel                 TEXT NOT NULL DEFAULT '',
-    teller_name             TEXT NOT NULL DEFAULT '',
-    caller_id               TEXT NOT NULL DEFAULT '',
-    channel_session_id      TEXT NOT NULL DEFAULT '',
-    channel_request_id      TEXT NOT NULL DEFAULT '',
-    imkb_code               TEXT NOT NULL,
-    holder_corporation_name TEXT NOT NULL,
-    price_id                INTEGER NOT NULL,
-    units                   INTEGER NOT NULL,
-    account_customer_no     INTEGER NOT NULL,
-    branch_code             INTEGER NOT NULL,
-    account_suffix          INTEGER NOT NULL,
-    currency_code           TEXT NOT NULL,
-    control_total           INTEGER NOT NULL DEFAULT 0,
-    selected_date           TEXT,
-    state                   INTEGER NOT NULL,
-    settled_price_id        INTEGER,
-    settled_price           INTEGER,
-    proceeds                INTEGER,
-    refusal                 TEXT NOT NULL DEFAULT '',
-    received_at             TEXT NOT NULL,
-    settled_at              TEXT,
-    request_id              TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (operation_id, position, customer_no)
-) STRICT;
-CREATE INDEX {{prefix}}refused_sales_customer ON {{prefix}}refused_sales (customer_no, operation_id);
-
--- Completed operations that were reversed, each once. Their postings of kind 4
--- have the ID of the reversal.
-CREATE TABLE {{prefix}}reversals (
-    operation_id BLOB NOT NULL,
-    reversal_id  BLOB NOT NULL,
-    reversed_at  TEXT NOT NULL,
-    PRIMARY KEY (operation_id)
-) STRICT;
-
 -- identity is a keyed hash of the message (properties, messages_key). It never changes: an
--- erased notification has an empty user_id and the same identity. session_hash replaces its
--- channel_session_id.
--- erasure_id is the act in audits. leaf is the hash of its leaf in the trail.
+-- erased notification has an empty user_id and the same identity. erasure_id is the act in
+-- audits.
 CREATE TABLE {{prefix}}notifications (
     identity                  BLOB NOT NULL,
     user_id                   TEXT NOT NULL,
@@ -259,7 +219,6 @@ CREATE TABLE {{prefix}}notifications (
     request_id                TEXT NOT NULL DEFAULT '',
     erasure_id                BLOB NOT NULL DEFAULT x'00000000000000000000000000000000',
     erasure_reason            TEXT NOT NULL DEFAULT '',
-    session_hash              BLOB NOT NULL DEFAULT x'',
     PRIMARY KEY (identity)
 ) STRICT;
 CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
