@@ -82,6 +82,7 @@ func newHandler(p apiParts) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	lines := logging.NewRequests(w.log, w.now)
 	api := httpapi.Options{
 		BodyLimit: int64(h.BodyLimit), BodiesLimit: int64(h.BodiesLimit), ParametersLimit: h.ParametersLimit, WriteTimeout: h.WriteTimeout,
 		TrustedProxies: proxies,
@@ -95,7 +96,7 @@ func newHandler(p apiParts) (http.Handler, error) {
 			p.Metrics.Request(ctx, x)
 			w.tracing.Request(ctx, x)
 			x.TraceID = telemetry.TraceID(ctx)
-			logging.Log(w.log, x)
+			lines.Log(x)
 			p.Console.Request(x)
 			p.Requests.Add(x)
 		},

@@ -414,7 +414,7 @@ type forgetful struct {
 	rounds atomic.Int64
 }
 
-func (f *forgetful) Forget(context.Context, time.Time, int) error {
+func (f *forgetful) Forget(context.Context, time.Time, int, int) error {
 	f.rounds.Add(1)
 	return nil
 }

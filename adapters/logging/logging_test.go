@@ -427,3 +427,23 @@ func BenchmarkRequest(b *testing.B) {
 		}
 	})
 }
+
+// A flood of requests without a known key costs 50 lines a second, and a partner's lines are all
+// there.
+func TestAFloodOfStrangersIsCounted(t *testing.T) {
+	t.Parallel()
+	core, seen := observer.New(zap.InfoLevel)
+	now := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	lines := logging.NewRequests(zap.New(core), func() time.Time { return now })
+	for range 1000 {
+		lines.Log(&summary.Exchange{Status: 401})
+		lines.Log(&summary.Exchange{Status: 200, Subscription: "partner"})
+	}
+	require.Equal(t, 1050, seen.FilterMessage("request").Len())
+	now = now.Add(time.Second)
+	lines.Log(&summary.Exchange{Status: 401})
+	more := seen.FilterMessage("more requests without a known subscription").All()
+	require.Len(t, more, 1)
+	require.EqualValues(t, 950, more[0].ContextMap()["more"])
+	require.Equal(t, 1051, seen.FilterMessage("request").Len())
+}

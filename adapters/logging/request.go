@@ -3,6 +3,8 @@ package logging
 import (
 	"cmp"
 	"net/http"
+	"sync"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -29,6 +31,55 @@ func Log(to *zap.Logger, x *summary.Exchange) {
 	if entry := to.Check(level, "request"); entry != nil {
 		entry.Write(zap.Inline(request(*x)))
 	}
+}
+
+// strangersLines is how many lines of requests without a subscription are written in a second.
+const strangersLines = 50
+
+// Requests writes the lines of requests. Of the requests without a known subscription it writes
+// the first 50 of a second, and then how many more there were: a flood of wrong keys must not
+// fill the disk. It is safe for concurrent use.
+type Requests struct {
+	to  *zap.Logger
+	now func() time.Time
+
+	mu     sync.Mutex
+	second time.Time
+	count  int // the requests without a subscription in this second
+}
+
+// NewRequests returns a Requests that writes to a logger.
+func NewRequests(to *zap.Logger, now func() time.Time) *Requests {
+	return &Requests{to: to, now: now}
+}
+
+// Log writes the line of a request, as the function Log does.
+func (r *Requests) Log(x *summary.Exchange) {
+	if x.Subscription != "" {
+		Log(r.to, x)
+		return
+	}
+	mayWrite, more := r.admit()
+	if more > 0 {
+		r.to.Warn("more requests without a known subscription", zap.Int("more", more))
+	}
+	if mayWrite {
+		Log(r.to, x)
+	}
+}
+
+// admit counts a request without a subscription. It returns how many lines were left out in the
+// last second that had such requests, once that second has passed.
+func (r *Requests) admit() (mayWrite bool, more int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	second := r.now().Truncate(time.Second)
+	if !second.Equal(r.second) {
+		more = max(0, r.count-strangersLines)
+		r.second, r.count = second, 0
+	}
+	r.count++
+	return r.count <= strangersLines, more
 }
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.

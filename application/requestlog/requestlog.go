@@ -24,8 +24,12 @@ const (
 	Days = 7
 	// MaxEntries is the maximum number of entries.
 	MaxEntries = 1_000_000
+	// MaxOfStrangers is the maximum number of entries of requests without a subscription.
+	MaxOfStrangers = MaxEntries / 10
+	// maxOfStrangers is how many requests without a subscription are added in one second.
+	maxOfStrangers = 2
 	// maxWaiting and maxOfPartner are how many requests a batch has of all partners and of
-	// one. Requests without a subscription count as one partner. Repeats leave half of both
+	// one. Repeats leave half of both
 	// for errors.
 	maxWaiting, maxOfPartner = 200, 20
 	// maxWrite is the timeout of a write, even while the service stops.
@@ -37,9 +41,10 @@ type Storage interface {
 	// Add keeps entries. Existing entries do not change. They need not survive a crash that
 	// follows. An error that is not fault.Internal may pass.
 	Add(ctx context.Context, entries []summary.Answered) error
-	// Forget deletes the entries before a time, and all but the newest. It does so in
-	// steps, so that no step keeps others waiting.
-	Forget(ctx context.Context, before time.Time, newest int) error
+	// Forget deletes the entries before a time, and all but the newest. Of the entries without
+	// a subscription it keeps at most the newest strangers. It does so in steps, so that no
+	// step keeps others waiting.
+	Forget(ctx context.Context, before time.Time, newest, strangers int) error
 }
 
 // Log is the log of one process. It is safe for concurrent use.
@@ -51,6 +56,8 @@ type Log struct {
 	waiting  []summary.Answered
 	partners map[string]int // how many of waiting are of a subscription
 	omitted  int64
+	second   time.Time // the second in which the last request without a subscription was added
+	added    int       // how many of them were added in this second
 }
 
 // New returns a log that has IDs and times of acts.
@@ -69,14 +76,26 @@ func (l *Log) Add(x *summary.Exchange) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) >= maxWaiting/share || l.partners[x.Subscription] >= maxOfPartner/share {
+	now := l.acts.Now()
+	isFull := len(l.waiting) >= maxWaiting/share || l.partners[x.Subscription] >= maxOfPartner/share
+	if isFull || (x.Subscription == "" && !l.mayAddStranger(now)) {
 		l.omitted++
 		return
 	}
 	l.partners[x.Subscription]++
-	entry := summary.Answered{ID: l.acts.NewID(), At: l.acts.Now(), Exchange: *x}
+	entry := summary.Answered{ID: l.acts.NewID(), At: now, Exchange: *x}
 	entry.Codes = slices.Clone(x.Codes)
 	l.waiting = append(l.waiting, entry)
+}
+
+// mayAddStranger reports whether a request without a subscription may be added, and counts it.
+func (l *Log) mayAddStranger(now time.Time) bool {
+	second := now.Truncate(time.Second)
+	if !second.Equal(l.second) {
+		l.second, l.added = second, 0
+	}
+	l.added++
+	return l.added <= maxOfStrangers
 }
 
 // Write keeps the requests that wait, also after ctx has ended. If the storage is away, they
@@ -111,7 +130,7 @@ func (l *Log) Write(ctx context.Context) error {
 	return err
 }
 
-// Forget deletes entries that are older than Days or beyond MaxEntries.
+// Forget deletes entries that are older than Days, or beyond MaxEntries or MaxOfStrangers.
 func (l *Log) Forget(ctx context.Context) error {
-	return l.storage.Forget(ctx, l.acts.Now().AddDate(0, 0, -Days), MaxEntries)
+	return l.storage.Forget(ctx, l.acts.Now().AddDate(0, 0, -Days), MaxEntries, MaxOfStrangers)
 }

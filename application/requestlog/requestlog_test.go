@@ -38,6 +38,7 @@ func TestWhatIsKept(t *testing.T) {
 	log, kept := open(nil)
 	codes := []string{"required"}
 	for _, x := range []summary.Exchange{{Status: 200}, {Status: 200, Replayed: true}, {Status: 400, Codes: codes}, {Status: 304}, {Status: 503}} {
+		x.Subscription = "shop"
 		log.Add(&x)
 	}
 	codes[0] = "used again"
@@ -86,6 +87,36 @@ func TestAFloodIsSampled(t *testing.T) {
 	require.Zero(t, found[198].Omitted)
 }
 
+// Whoever sends requests without a key takes no place of a partner.
+func TestStrangersAreFew(t *testing.T) {
+	t.Parallel()
+	clock := fake.NewClock(time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC))
+	store := fake.NewStore()
+	log := requestlog.New(store.Requests(nil), audit.Acts{NewID: new(fake.IDs).Next, Now: clock.Now})
+	for range 3 {
+		for range 100 {
+			log.Add(&summary.Exchange{Status: 401})
+			log.Add(&summary.Exchange{Status: 404})
+		}
+		log.Add(&summary.Exchange{Status: 401, Subscription: "partner"})
+		require.NoError(t, log.Write(t.Context()))
+		clock.Set(clock.Now().Add(time.Second))
+	}
+	strangers, omitted := 0, int64(0)
+	entries := 0
+	for entry, err := range store.Backoffice(nil, clock.Now).Reader.Requests(t.Context(), backoffice.Query{}) {
+		require.NoError(t, err)
+		entries++
+		omitted += entry.Omitted
+		if entry.Subscription == "" {
+			strangers++
+		}
+	}
+	require.Equal(t, 6, strangers, "two a second")
+	require.Equal(t, 9, entries)
+	require.EqualValues(t, 600-6, omitted)
+}
+
 // Repeats are harmless. However many there are, they leave half of the room of a partner, and
 // of all, for errors.
 func TestRepeatsLeaveRoomForErrors(t *testing.T) {
@@ -124,7 +155,7 @@ func TestEntriesWaitForTheStorage(t *testing.T) {
 		var failed error = fault.New(kind, "away")
 		log, kept := open(func(context.Context, fake.Moment) error { return failed })
 		for n := range 30 {
-			log.Add(&summary.Exchange{Status: 503, RequestID: strconv.Itoa(n)})
+			log.Add(&summary.Exchange{Status: 503, RequestID: strconv.Itoa(n), Subscription: "loud"})
 			require.ErrorIs(t, log.Write(t.Context()), failed)
 		}
 		log.Add(&summary.Exchange{Status: 503, RequestID: "another", Subscription: "quiet"})
@@ -135,7 +166,7 @@ func TestEntriesWaitForTheStorage(t *testing.T) {
 		require.Equal(t, "0", found[0].RequestID)
 		require.Equal(t, "another", found[20].RequestID)
 		require.EqualValues(t, 10, found[20].Omitted)
-		log.Add(&summary.Exchange{Status: 503})
+		log.Add(&summary.Exchange{Status: 503, Subscription: "loud"})
 		require.NoError(t, log.Write(t.Context()))
 		require.Len(t, kept(), 22, "there is room again")
 		require.Zero(t, kept()[21].Omitted)

@@ -115,7 +115,7 @@ type lacking struct{}
 func (lacking) KeepUses(context.Context, []subscriptions.Use) error { return nil }
 func (lacking) Keep(context.Context, audit.Act) error               { return nil }
 func (lacking) Add(context.Context, []summary.Answered) error       { return nil }
-func (lacking) Forget(context.Context, time.Time, int) error        { return nil }
+func (lacking) Forget(context.Context, time.Time, int, int) error   { return nil }
 func (lacking) DueDays(context.Context, day.Day, int) (none []backoffice.DueDay, err error) {
 	return none, nil
 }

@@ -82,13 +82,16 @@ func testForget(t *testing.T, s requests) {
 	}
 	require.NoError(t, s.Add(t.Context(), entries))
 	require.NoError(t, s.Add(t.Context(), []summary.Answered{answered(10), answered(11), answered(12)}))
-	require.NoError(t, s.Forget(t.Context(), at(-1), many+3))
+	require.NoError(t, s.Forget(t.Context(), at(-1), many+3, many+3))
 	require.Len(t, s.list(backoffice.Query{}), many+3)
-	require.NoError(t, s.Forget(t.Context(), at(10), many+3))
+	require.NoError(t, s.Forget(t.Context(), at(10), many+3, many+3))
 	equal(t, []summary.Answered{answered(12), answered(11), answered(10)}, s.list(backoffice.Query{}))
-	require.NoError(t, s.Forget(t.Context(), at(-1), 2))
+	require.NoError(t, s.Forget(t.Context(), at(-1), 2, 2))
 	equal(t, []summary.Answered{answered(12), answered(11)}, s.list(backoffice.Query{}))
-	require.NoError(t, s.Forget(t.Context(), at(13), 2))
+	require.NoError(t, s.Add(t.Context(), []summary.Answered{answered(13), answered(14), answered(15)}))
+	require.NoError(t, s.Forget(t.Context(), at(-1), many, 2))
+	equal(t, []summary.Answered{answered(15), answered(14), answered(13), answered(12)}, s.list(backoffice.Query{}))
+	require.NoError(t, s.Forget(t.Context(), at(16), 2, 2))
 	require.Empty(t, s.list(backoffice.Query{}))
 }
 
@@ -96,5 +99,5 @@ func testRequestsWithoutStorage(t *testing.T, s requests) {
 	needs(t, s.Disconnect, "Disconnect")
 	s.Disconnect()
 	require.Error(t, s.Add(t.Context(), []summary.Answered{answered(1)}))
-	require.Error(t, s.Forget(t.Context(), at(0), 1))
+	require.Error(t, s.Forget(t.Context(), at(0), 1, 1))
 }

@@ -253,15 +253,24 @@ func (r Requests) Add(ctx context.Context, entries []summary.Answered) error {
 }
 
 // Forget implements requestlog.Storage.
-func (r Requests) Forget(ctx context.Context, before time.Time, newest int) error {
+func (r Requests) Forget(ctx context.Context, before time.Time, newest, strangers int) error {
 	return r.store.read(ctx, r.strike, func() {
 		slices.SortFunc(r.store.requests, func(a, b summary.Answered) int { return compareIDs(a.ID, b.ID) })
 		first := backoffice.FirstID(before)
-		surplus := len(r.store.requests) - newest
-		for len(r.store.requests) > 0 && (surplus > 0 || compareIDs(r.store.requests[0].ID, first) < 0) {
-			r.store.requests = r.store.requests[1:]
-			surplus--
+		var kept []summary.Answered
+		all, ofStrangers := 0, 0
+		for _, entry := range slices.Backward(r.store.requests) {
+			all++
+			if entry.Subscription == "" {
+				ofStrangers++
+			}
+			isSurplus := all > newest || (entry.Subscription == "" && ofStrangers > strangers)
+			if !isSurplus && compareIDs(entry.ID, first) >= 0 {
+				kept = append(kept, entry)
+			}
 		}
+		slices.Reverse(kept)
+		r.store.requests = kept
 	})
 }
 

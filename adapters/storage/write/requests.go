@@ -23,15 +23,21 @@ func (l requestLog) Add(ctx context.Context, entries []summary.Answered) error {
 // forgotten is how many entries one transaction deletes.
 const forgotten = 1000
 
-func (l requestLog) Forget(ctx context.Context, before time.Time, newest int) error {
-	var surplus []batch.UUID
-	err := l.Reads.WithContext(ctx).Table(l.Requests.Name).Order("entry_id DESC").Offset(newest).Limit(1).Pluck("entry_id", &surplus).Error
+func (l requestLog) Forget(ctx context.Context, before time.Time, newest, strangers int) error {
+	surplus, err := l.surplus(ctx, newest, "1 = 1")
 	if err != nil {
-		return l.Translate(err)
+		return err
+	}
+	ofStrangers, err := l.surplus(ctx, strangers, "subscription = ''")
+	if err != nil {
+		return err
 	}
 	old, arguments := "entry_id < ?", []any{l.Dialect.Bind(batch.UUID(backoffice.FirstID(before)))}
 	for _, id := range surplus {
 		old, arguments = old+" OR entry_id <= ?", append(arguments, l.Dialect.Bind(id))
+	}
+	for _, id := range ofStrangers {
+		old, arguments = old+" OR subscription = '' AND entry_id <= ?", append(arguments, l.Dialect.Bind(id))
 	}
 	statement := "DELETE FROM " + l.Requests.Name + " WHERE entry_id IN (SELECT entry_id FROM " + l.Requests.Name + " WHERE " + old + " ORDER BY entry_id LIMIT ?)"
 	arguments = append(arguments, forgotten)
@@ -46,4 +52,11 @@ func (l requestLog) Forget(ctx context.Context, before time.Time, newest int) er
 		}
 	}
 	return nil
+}
+
+// surplus returns the newest entry beyond the number of newest ones, or nothing. It counts the
+// entries that meet the condition.
+func (l requestLog) surplus(ctx context.Context, newest int, condition string) (found []batch.UUID, err error) {
+	err = l.Reads.WithContext(ctx).Table(l.Requests.Name).Where(condition).Order("entry_id DESC").Offset(newest).Limit(1).Pluck("entry_id", &found).Error
+	return found, l.Translate(err)
 }
