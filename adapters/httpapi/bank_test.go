@@ -223,7 +223,7 @@ func requirePushed(t *testing.T, body []byte, now books) {
 	}
 	notifications := slices.Clone(now.notifications)
 	for i := range notifications {
-		notifications[i].ID = operation.ID{}
+		notifications[i].ID, notifications[i].Identity = operation.ID{}, push.Identity{} // the store gives them
 		if r := &notifications[i].Values; len(r.TranData) == 0 {
 			r.TranData = nil
 		}
