@@ -77,6 +77,15 @@ func TestTheScriptOfTheGuide(t *testing.T) {
 	require.Contains(t, read(`document.querySelector("main pre").textContent`), "Ocp-Apim-Subscription-Key: "+key)
 	search("price-not-current")
 	comes(`document.querySelector(".results a")?.href`, "/docs/errors/price-not-current")
+	for words, page := range map[string]string{
+		"idempotency": "/docs/repeats", "webhook": "/docs/settled", "mTLS": "/docs/keys", "refund": "/docs/settled",
+		"rounding": "/docs/values", "NAV": "/docs", "PHP": "/docs/recipes",
+	} {
+		search("price-not-current") // so that the results change
+		comes(`document.querySelector(".results a")?.href`, "/docs/errors/price-not-current")
+		search(words)
+		comes(`[...document.querySelectorAll(".results a")].some((a) => new URL(a.href).pathname === "`+page+`") + ""`, "true")
+	}
 	search("closed weekday of mars")
 	comes(`document.querySelector(".count").textContent`, "Nothing found")
 
