@@ -36,9 +36,9 @@ func TestIndexesHaveRoomForManyValues(t *testing.T) {
 SELECT n, gen_random_uuid(), 0, 's', 'A', 'H', 1, 1, -n, 1, 1, 'TRY', 2, now(), 'request ' || n FROM generate_series(1, 30000) n`,
 		`INSERT INTO postings (customer_no, operation_id, position, leg, kind, quantity, posted_at)
 SELECT n, gen_random_uuid(), 0, 1, 1, 1, now() FROM generate_series(1, 30000) n`,
-		`INSERT INTO notifications (user_id, digest, operation_id, position, subscription, external_application_code, push_id, platform, send_status,
+		`INSERT INTO notifications (user_id, identity, operation_id, position, subscription, external_application_code, push_id, platform, send_status,
  tran_data, received_at, request_id)
-SELECT 'user ' || n, sha256(n::text::bytea), gen_random_uuid(), 0, 's', 'A', 'push ' || n, 65, 1, '[]', now(), 'request ' || n FROM generate_series(1, 30000) n`,
+SELECT 'user ' || n, md5(n::text)::uuid, gen_random_uuid(), 0, 's', 'A', 'push ' || n, 65, 1, '[]', now(), 'request ' || n FROM generate_series(1, 30000) n`,
 		summarize,
 		// Summarized ranges take new values too.
 		"UPDATE sales SET request_id = 'other ' || request_id, customer_no = customer_no + 1000000",
@@ -52,9 +52,9 @@ const (
 	manySales = `INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
  account_customer_no, branch_code, account_suffix, currency_code, state, received_at, request_id)
 SELECT 1 + n % 10000, lpad(to_hex(n), 32, '0')::uuid, 0, 's', 'A', 'H', 1, 1, 1 + n % 10000, 1, 1, 'TRY', 2, now(), 'request ' || n FROM generate_series(1, 30000) n`
-	manyNotifications = `INSERT INTO notifications (user_id, digest, operation_id, position, subscription, external_application_code, push_id, platform, send_status,
+	manyNotifications = `INSERT INTO notifications (user_id, identity, operation_id, position, subscription, external_application_code, push_id, platform, send_status,
  tran_data, received_at, request_id)
-SELECT 'user ' || n, sha256(n::text::bytea), lpad(to_hex(n), 32, '0')::uuid, 0, 's', 'A', 'push ' || n, 65, 1, '[]', now(), 'request ' || n FROM generate_series(1, 30000) n`
+SELECT 'user ' || n, md5(n::text)::uuid, lpad(to_hex(n), 32, '0')::uuid, 0, 's', 'A', 'push ' || n, 65, 1, '[]', now(), 'request ' || n FROM generate_series(1, 30000) n`
 )
 
 // Lookups use the indexes. Connections keep one plan for all values of a parameter,
@@ -239,7 +239,7 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 			`INSERT INTO sales (rowid, customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
  account_customer_no, branch_code, account_suffix, currency_code, state, received_at, request_id)
 `+numbers+`SELECT n, 1 + n % 10000, unhex(printf('%032x', n)), 0, 's', 'A', 'H', 1, 1, 1 + n % 10000, 1, 1, 'TRY', 2, '2026-01-02T03:04:05.000000Z', CASE WHEN n % 2 THEN 'request ' || n ELSE '' END`+few,
-			`INSERT INTO notifications (rowid, user_id, digest, operation_id, position, subscription, external_application_code, push_id, platform, send_status, tran_data, received_at, request_id)
+			`INSERT INTO notifications (rowid, user_id, identity, operation_id, position, subscription, external_application_code, push_id, platform, send_status, tran_data, received_at, request_id)
 `+numbers+`SELECT n, 'user ' || n, unhex(printf('%032x', n)), unhex(printf('%032x', n)), 0, 's', 'A', 'push ' || (n % 10000), 65, 1, '[]', '2026-01-02T03:04:05.000000Z', 'request ' || n`+few)
 	}
 	found := func(customerNo int64) (all []string) {

@@ -18,7 +18,7 @@ SELECT c AS customer_no, printf('F%02d', c % 20) AS fund, 101 + c % 20 AS price_
 FROM named;
 
 INSERT INTO operations (caller_id, subscription, operation, operation_id, fingerprint, state, faults)
-SELECT id, 'bench', 2, unhex(id, '-'), unhex(id || id, '-'), 2, '' FROM past;
+SELECT id, 'bench', 2, unhex(id, '-'), unhex(id, '-'), 2, '' FROM past;
 
 INSERT INTO sales (customer_no, operation_id, position, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
     imkb_code, holder_corporation_name, price_id, units, account_customer_no, branch_code, account_suffix, currency_code, control_total, selected_date,
@@ -38,9 +38,9 @@ UPDATE holdings SET units = units - 1000000 * per_customer FROM size;
 UPDATE accounts SET balance = balance + per_customer * ((1000000 * (1234567891 + (customer_no % 20) * 1000003) + 500000000000) / 1000000000000)
 FROM size;
 
-INSERT INTO notifications (user_id, digest, operation_id, position, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
+INSERT INTO notifications (user_id, identity, operation_id, position, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
     external_application_code, external_tran_code, push_id, push_interaction_id, platform, subject, content, deep_link_url, send_status, send_date, tran_data, received_at, request_id)
-SELECT 'user-' || customer_no, unhex(id || id, '-'), unhex(replace(id, '-8000-', '-8001-'), '-'), 0, 'bench', '', 'PUSH', '', '', '', '',
+SELECT 'user-' || customer_no, unhex(id, '-'), unhex(replace(id, '-8000-', '-8001-'), '-'), 0, 'bench', '', 'PUSH', '', '', '', '',
     'MOBILBANK', 'FUNDSALE', id, 42, 73, 'Fon satış talimatınız gerçekleşti',
     'Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.',
     'examplebank://funds/sales/latest', 1, substr(received_at, 1, 10), '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]', received_at, 'push-' || request_id
