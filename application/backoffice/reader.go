@@ -79,6 +79,8 @@ type Query struct {
 	// are that number of minor units of their currency.
 	IMKBCode string
 	Amount   int64
+	// Fund selects prices of that fund.
+	Fund fund.Fund
 	// UserID, PushID, Application and Platform select notifications with these values.
 	UserID, PushID, Application string
 	Platform                    push.Platform

@@ -17,6 +17,12 @@ type Options struct {
 	backoffice.ImportOptions
 	// Name is the name of the file, for the audit.
 	Name string
+	// Format is CSV or Excel. If it is empty, the first line decides: semicolons are Excel.
+	Format Format
+	// CheckHolders refuses a fund without a price in the book if its name can be taken for
+	// another one: if its IMKBCode has another holder, or if its code and holder differ from
+	// those of another fund only in case, accents, blanks or similar characters.
+	CheckHolders bool
 	// Phase is called at the start of each phase: reading, checking, writing, committing. lines
 	// is the number of lines of the phase. It is 0 if the number is not known, or if the phase
 	// does not process single lines. Phase may be nil.
@@ -28,19 +34,22 @@ type Options struct {
 // wraps *backoffice.Faults if lines break rules, also if a price exists with other values. The
 // audit records the import as an act of the person in ctx.
 func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Reader, o Options) (imported backoffice.Imported, err error) {
+	if o.Format != "" && o.Format != CSV && o.Format != Excel {
+		return imported, fmt.Errorf("there is no format %q: it is csv or excel", o.Format)
+	}
 	ctx, o.ID = office.Acts.Begin(ctx, "import."+kind, o.Name, ""), office.Acts.NewID()
 	if o.Phase == nil {
 		o.Phase = func(string, int64) {}
 	}
 	switch kind {
 	case "prices":
-		imported, err = importFile(ctx, r, &prices, office.Imports.Prices, o)
+		imported, err = importFile(ctx, r, &prices, office, office.Imports.Prices, o)
 	case "holdings":
-		imported, err = importFile(ctx, r, &holdings, office.Imports.Holdings, o)
+		imported, err = importFile(ctx, r, &holdings, office, office.Imports.Holdings, o)
 	case "accounts":
-		imported, err = importFile(ctx, r, &accounts, office.Imports.Accounts, o)
+		imported, err = importFile(ctx, r, &accounts, office, office.Imports.Accounts, o)
 	case "calendar":
-		imported, err = importFile(ctx, r, &calendar, office.Imports.ClosedDays, o)
+		imported, err = importFile(ctx, r, &calendar, office, office.Imports.ClosedDays, o)
 	default:
 		return imported, unknownKind(kind, "prices", "holdings", "accounts", "calendar")
 	}
@@ -53,13 +62,18 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	return imported, err
 }
 
-func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], write backoffice.Import[T], o Options) (imported backoffice.Imported, err error) {
+func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], office *backoffice.Office, write backoffice.Import[T], o Options) (imported backoffice.Imported, err error) {
 	o.Phase("reading", 0)
-	file, err := read(ctx, r, k, func() { o.Phase("checking", 0) })
+	file, err := read(ctx, r, k, o.Format, func() { o.Phase("checking", 0) })
 	if err != nil {
 		return imported, err
 	}
 	defer func() { err = errors.Join(err, file.close()) }()
+	if o.CheckHolders && k.fundOf != nil {
+		if err := checkHolders(ctx, office.Reader, file); err != nil {
+			return imported, err
+		}
+	}
 	lines := func(yield func(int64, T) error) error { // called again after a conflict
 		o.Phase("writing", file.count)
 		for e, err := range file.values(nil) {

@@ -43,6 +43,66 @@ func exports(t *testing.T, o *backoffice.Office, kind, format string) string {
 	return b.String()
 }
 
+// The fund in a new file may be misspelt: then its customers could not sell it. With --force it
+// is a fund of its own.
+func TestImportNamesTheFundThatANewOneMayBeTakenFor(t *testing.T) {
+	t.Parallel()
+	o := office(nil)
+	_, err := imports(t, o, "prices", priceHeader+"1,AFA,Demo Portföy,1,TRY,2024-01-01\n2,AFO,Other,1,TRY,2024-01-01\n")
+	require.NoError(t, err)
+	for _, c := range []struct{ kind, content, want string }{
+		{"prices", priceHeader + "1,AFA,Demo Portföy,1,TRY,2024-01-01\n3,AFA,demo portfoy,1,TRY,2024-01-02\n", "3: HolderCorporationName: There is the fund AFA of \"Demo Portföy\", whose name only looks the same."},
+		{"prices", priceHeader + "3,AFA,Bank,1,TRY,2024-01-02\n", "2: HolderCorporationName: There is the fund AFA of another holder, \"Demo Portföy\"."},
+		{"prices", priceHeader + "3,AF0,Other,1,TRY,2024-01-02\n", "2: HolderCorporationName: There is the fund AFO of \"Other\", whose name only looks the same."},
+		{"prices", priceHeader + "3,NEW,DEMO PORTFÖY,1,TRY,2024-01-02\n", "2: HolderCorporationName: There is the holder \"Demo Portföy\", whose name only looks the same."},
+		{"prices", priceHeader + "3,NEW,Demo Portföy,1,TRY,2024-01-02\n4,NEW,Bank,1,TRY,2024-01-02\n", "3: HolderCorporationName: There is the fund NEW of another holder, \"Demo Portföy\"."},
+		{"holdings", holdingHeader + "1,AFA,Demo Portfoy,1\n2,AFA,Demo Portföy,1\n", "2: HolderCorporationName: There is the fund AFA of \"Demo Portföy\""},
+		{"holdings", holdingHeader + "1,AFO,Demo Portföy,1\n", "2: HolderCorporationName: There is the fund AFO of another holder, \"Other\"."},
+	} {
+		checked := bookfile.Options{CheckHolders: true}
+		_, err := bookfile.Import(t.Context(), o, c.kind, strings.NewReader(c.content), checked)
+		faults, ok := errors.AsType[*backoffice.Faults](err)
+		require.True(t, ok, "%s: %v", c.content, err)
+		require.Len(t, faults.List, 1, c.content)
+		require.Contains(t, faults.List[0].String(), c.want)
+		free := bookfile.Options{ImportOptions: backoffice.ImportOptions{DryRun: true}}
+		_, err = bookfile.Import(t.Context(), o, c.kind, strings.NewReader(c.content), free)
+		require.NoError(t, err, c.content)
+	}
+	for _, c := range []struct{ kind, content string }{
+		{"prices", priceHeader + "3,AFA,Demo Portföy,1,TRY,2024-01-02\n4,NEW,Demo Portföy,1,TRY,2024-01-02\n5,NEW,Demo Portföy,2,TRY,2024-01-03\n"},
+		{"holdings", holdingHeader + "1,AFA,Demo Portföy,1\n1,AFB,Third,1\n2,AFB,Third,1\n"},
+	} {
+		_, err := bookfile.Import(t.Context(), o, c.kind, strings.NewReader(c.content), bookfile.Options{CheckHolders: true})
+		require.NoError(t, err, c.content)
+	}
+}
+
+// An import takes back what a spreadsheet saves of an export for it.
+func TestImportReadsWhatExcelSaves(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ kind, content, csv string }{
+		{"prices", "\ufeffPriceID;IMKBCode;HolderCorporationName;Price;CurrencyCode;ValidFrom\r\n7;AFA;\"Demo; \"\"A\"\"\";1234,50000001;TRY;27.11.2026\r\n8;AFA;'=1+1;2;TRY;2026-11-28\r\n", priceHeader + "7,AFA,\"Demo; \"\"A\"\"\",1234.50000001,TRY,2026-11-27\n8,AFA,=1+1,2,TRY,2026-11-28\n"},
+		{"holdings", "CustomerNo;IMKBCode;HolderCorporationName;Units\n1001;AFA;Demo, A;0,5\n", holdingHeader + "1001,AFA,\"Demo, A\",0.5\n"},
+		{"accounts", "Balance;CustomerNo;BranchCode;AccountSuffix;CurrencyCode\n12,50;1;2;3;TRY\n", accountHeader + "2,1,3,TRY,12.50\n"},
+		{"calendar", "Day;Reason\n1.1.2027;Yılbaşı\n", "Day,Reason\n2027-01-01,Yılbaşı\n"},
+	} {
+		o := office(nil)
+		_, err := imports(t, o, c.kind, c.content)
+		require.NoError(t, err, c.kind)
+		require.Equal(t, c.csv, exports(t, o, c.kind, "csv"))
+		imported, err := imports(t, o, c.kind, exports(t, o, c.kind, "excel"))
+		require.NoError(t, err, c.kind)
+		require.EqualValues(t, imported.Lines(), imported.Unchanged, c.kind)
+		_, err = bookfile.Import(t.Context(), o, c.kind, strings.NewReader(c.content), bookfile.Options{Format: bookfile.CSV})
+		faults, ok := errors.AsType[*backoffice.Faults](err)
+		require.True(t, ok, "%v", err)
+		require.Contains(t, faults.List[0].Rule, "import it with --format excel")
+	}
+	_, err := bookfile.Import(t.Context(), office(nil), "prices", strings.NewReader(priceHeader), bookfile.Options{Format: "xlsx"})
+	require.ErrorContains(t, err, "csv or excel")
+}
+
 const (
 	priceHeader   = "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n"
 	holdingHeader = "CustomerNo,IMKBCode,HolderCorporationName,Units\n"
@@ -142,7 +202,7 @@ func TestTheLaterOfTwoLinesIsAtFault(t *testing.T) {
 // the holding would come back as another one: this is why the reader is ours.
 func TestAnExportImportedAgainChangesNothing(t *testing.T) {
 	t.Parallel()
-	const holder = "Demo\r\nPortfoy \"A\", B "
+	const holder = "Demo\r\nPortfoy \"A\", B"
 	o := office(nil)
 	h := fund.Holding{Key: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "AFA", HolderCorporationName: holder}}, Units: 5}
 	_, err := o.Imports.Holdings(t.Context(), backoffice.LinesOf(h), backoffice.ImportOptions{ID: o.Acts.NewID()})

@@ -10,7 +10,13 @@
 //	accounts  BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance
 //	calendar  Day,Reason
 //
-// Numbers have the syntax of JSON. Texts are not changed. The whole file is checked before the
+// Numbers are written with all their digits, as in 1234.5: a number with an exponent was
+// shortened by a spreadsheet, and is refused. Texts are not changed.
+//
+// A file whose first line has semicolons was saved by a spreadsheet as in Turkey: a comma stands
+// before the decimals, a day may be 27.11.2026, and the apostrophes of Excel are removed.
+//
+// The whole file is checked before the
 // first line is passed on. Every error is reported with its line and column. Lines are passed
 // on in the order of their keys, so that all writers lock rows in the same order. Memory does
 // not grow with the file.
@@ -25,6 +31,9 @@
 // A posting is two rows, one for the customer and one for the bank, so that the columns Units
 // and Amount sum to zero for each fund and currency. The row of the bank has no customer and no
 // account. Kind is sale, opening, adjustment or reversal.
+//
+// For a spreadsheet, an apostrophe stands before each part of a text that it may run as a
+// formula, also after a separator inside the text.
 //
 // Quantities are exact in both formats: units and prices without trailing zeros, money with the
 // decimals of its currency. Times are RFC 3339 in UTC with six decimals. For Excel they are in

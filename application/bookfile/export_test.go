@@ -10,15 +10,19 @@ import (
 )
 
 func ReadPrices(ctx context.Context, r io.Reader) (*Sorted[fund.Price], error) {
-	return read(ctx, r, &prices, nil)
+	return read(ctx, r, &prices, "", nil)
 }
 
 func ReadHoldings(ctx context.Context, r io.Reader) (*Sorted[fund.Holding], error) {
-	return read(ctx, r, &holdings, nil)
+	return read(ctx, r, &holdings, "", nil)
 }
 
 func ReadAccounts(ctx context.Context, r io.Reader) (*Sorted[fund.Account], error) {
-	return read(ctx, r, &accounts, nil)
+	return read(ctx, r, &accounts, "", nil)
+}
+
+func ReadCalendar(ctx context.Context, r io.Reader) (*Sorted[fund.ClosedDay], error) {
+	return read(ctx, r, &calendar, "", nil)
 }
 
 func WritePrices(w io.Writer, f Format, rows iter.Seq2[fund.Price, error]) error {

@@ -8,10 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 )
@@ -26,6 +24,8 @@ type kind[T any] struct {
 	// same reports whether a second line with the same key has the same values. Such a line is
 	// left out. same is nil if a key must be unique.
 	same func(a, b T) bool
+	// fundOf returns the fund of a value. It is nil if values have none.
+	fundOf func(*T) fund.Fund
 	// duplicate is the error text for a second line with the same key.
 	duplicate string
 }
@@ -35,11 +35,12 @@ var prices = kind[fund.Price]{
 	newValue: func(l *line) (fund.Price, []fault.Fault) {
 		return fund.NewPrice(fund.PriceFields{
 			PriceID: l.number(0), IMKBCode: l.text(1), HolderCorporationName: l.text(2),
-			Price: l.number(3), CurrencyCode: l.text(4), ValidFrom: l.text(5),
+			Price: l.number(3), CurrencyCode: l.text(4), ValidFrom: l.day(5),
 		})
 	},
 	compare:   func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) },
 	same:      func(a, b fund.Price) bool { return a == b },
+	fundOf:    func(p *fund.Price) fund.Fund { return p.Fund },
 	duplicate: "Another price of this PriceID is on line %d.",
 }
 
@@ -51,6 +52,7 @@ var holdings = kind[fund.Holding]{
 		})
 	},
 	compare:   func(a, b fund.Holding) int { return a.Key.Compare(b.Key) },
+	fundOf:    func(h *fund.Holding) fund.Fund { return h.Key.Fund },
 	duplicate: "The same holding is on line %d.",
 }
 
@@ -68,20 +70,22 @@ var accounts = kind[fund.Account]{
 
 var calendar = kind[fund.ClosedDay]{
 	columns:   names(closedDayColumns),
-	newValue:  func(l *line) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(l.text(0), l.text(1)) },
+	newValue:  func(l *line) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(l.day(0), l.text(1)) },
 	compare:   func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) },
 	duplicate: "The same day is on line %d.",
 }
 
-// read reads a file to its end. Then it calls checking, which may be nil.
-func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) (_ *sorted[T], err error) {
+// read reads a file to its end. Then it calls checking, which may be nil. Without a format the
+// first line decides.
+func read[T any](ctx context.Context, r io.Reader, k *kind[T], format Format, checking func()) (_ *sorted[T], err error) {
 	file := newRecords(r)
 	faults := new(backoffice.Faults)
-	order, err := header(file, k.columns)
+	order, err := header(file, k.columns, format)
 	if err != nil {
 		return nil, err
 	}
-	content := &sorted[T]{kind: k, order: order}
+	written := layout{order: order, excel: file.separator == semicolon}
+	content := &sorted[T]{kind: k, layout: written}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, content.close())
@@ -95,7 +99,7 @@ func read[T any](ctx context.Context, r io.Reader, k *kind[T], checking func()) 
 		if err != nil {
 			return nil, err
 		}
-		if value, ok := k.parse(&rec, order, faults); ok {
+		if value, ok := k.parse(&rec, written, faults); ok {
 			if err := content.add(&rec, value); err != nil {
 				return nil, err
 			}
@@ -127,10 +131,10 @@ func badHeader(line int64, rule string) error {
 }
 
 // header reads the line of column names. It returns the index of each column in the file.
-func header(file *records, columns []string) ([]int, error) {
+func header(file *records, columns []string, format Format) ([]int, error) {
 	faults := new(backoffice.Faults)
-	expected := strings.Join(columns, ",")
-	rec, err := file.next()
+	rec, err := file.first(format)
+	expected := strings.Join(columns, file.separator)
 	if errors.Is(err, io.EOF) {
 		return nil, badHeader(1, "The file is empty; the first line must be "+expected+".")
 	}
@@ -151,7 +155,11 @@ func header(file *records, columns []string) ([]int, error) {
 		order[i] = slices.Index(rec.fields, name)
 	}
 	for place, name := range rec.fields {
+		similar := slices.IndexFunc(columns, func(column string) bool { return strings.EqualFold(column, strings.TrimSpace(name)) })
 		switch {
+		case !slices.Contains(columns, name) && similar >= 0:
+			order[similar] = place
+			faults.Add(rec.line, columns[similar], fmt.Sprintf("Column %d must have exactly this name: in this letter case and without blanks.", place+1))
 		case !slices.Contains(columns, name):
 			faults.Add(rec.line, "", fmt.Sprintf("Column %d has an unknown name; the first line must be %s.", place+1, expected))
 		case slices.Contains(rec.fields[:place], name):
@@ -163,8 +171,10 @@ func header(file *records, columns []string) ([]int, error) {
 		switch first := strings.Join(rec.fields, ","); {
 		case strings.HasPrefix(first, "\xff\xfe"), strings.HasPrefix(first, "\xfe\xff"):
 			rule += " The file is UTF-16: save it as CSV UTF-8."
-		case strings.ContainsAny(first, ";\t"):
-			rule += " The values are separated by semicolons or tabs: save the file with commas."
+		case file.separator == comma && strings.Contains(first, semicolon):
+			rule += " The values are separated by semicolons: save the file with commas, or import it with --format excel."
+		case strings.Contains(first, "\t"):
+			rule += " The values are separated by tabs: save the file as CSV UTF-8."
 		}
 		return nil, badHeader(rec.line, rule)
 	}
@@ -179,17 +189,22 @@ func header(file *records, columns []string) ([]int, error) {
 	return order, nil
 }
 
-// parse checks one record. ok is false if it has faults. order has the index of each column.
-func (k *kind[T]) parse(r *record, order []int, faults *backoffice.Faults) (value T, ok bool) {
+// parse checks one record. ok is false if it has faults.
+func (k *kind[T]) parse(r *record, written layout, faults *backoffice.Faults) (value T, ok bool) {
+	needed := len(written.order)
+	isEmpty := !slices.ContainsFunc(r.fields, func(text string) bool { return text != "" })
 	switch {
 	case r.broken != "":
 		faults.Add(r.line, "", string(r.broken))
 		return value, false
-	case len(r.fields) != len(order):
-		faults.Add(r.line, "", fmt.Sprintf("%d values are needed, there are %d.", len(order), len(r.fields)))
+	case isEmpty && len(r.fields) > 1:
+		faults.Add(r.line, "", "The row is empty: remove it. A spreadsheet saves such rows below a table.")
+		return value, false
+	case len(r.fields) != needed:
+		faults.Add(r.line, "", fmt.Sprintf("%d values are needed, there are %d.", needed, len(r.fields)))
 		return value, false
 	}
-	l := line{columns: k.columns, order: order, fields: r.fields}
+	l := line{layout: written, columns: k.columns, fields: r.fields}
 	value, broken := k.newValue(&l)
 	l.List = append(l.List, broken...)
 	for _, column := range k.columns { // report one fault per column
@@ -198,35 +213,4 @@ func (k *kind[T]) parse(r *record, order []int, faults *backoffice.Faults) (valu
 		}
 	}
 	return value, len(l.List) == 0
-}
-
-// line gives access to the fields of a record by column. order has the index of each column.
-type line struct {
-	columns    []string
-	order      []int
-	fields     []string
-	fault.List // faults of fields with a wrong syntax
-}
-
-func (l *line) text(column int) string {
-	text := l.fields[l.order[column]]
-	switch {
-	case strings.IndexByte(text, 0) >= 0:
-		l.Add("/"+l.columns[column], fault.InvalidFormat, "A NUL character cannot be kept.")
-	case !utf8.ValidString(text):
-		l.Add("/"+l.columns[column], fault.InvalidFormat, "The text is not UTF-8.")
-	}
-	return text
-}
-
-func (l *line) number(column int) decimal.Decimal {
-	text := l.fields[l.order[column]]
-	if text == "" {
-		return decimal.Decimal{} // missing: the domain decides whether it is optional
-	}
-	d, err := decimal.Parse(text)
-	if err != nil {
-		l.Add("/"+l.columns[column], fault.InvalidFormat, "A number like 1234.5 is needed.")
-	}
-	return d
 }

@@ -37,11 +37,11 @@ func collect[T any](t require.TestingT, file *bookfile.Sorted[T], err error) (va
 func TestReadSortsByKey(t *testing.T) {
 	t.Parallel()
 	const content = "\xef\xbb\xbfUnits,HolderCorporationName,CustomerNo,IMKBCode\r\n" +
-		"0.5,\"Ğ, \"\"İ\"\"\r\n\",2,AFA\r\n" +
+		"0.5,\"Ğ, \r\n\"\"İ\"\"\",2,AFA\r\n" +
 		"1000000000000,H,1,B.F1\r\n" +
 		"\r\n" +
 		"0,H,1,AFA\r\n" +
-		"1e1,H,10,AFA"
+		"10.0,H,10,AFA"
 	file, err := bookfile.ReadHoldings(t.Context(), strings.NewReader(content))
 	require.NoError(t, err)
 	require.EqualValues(t, 4, file.Len())
@@ -52,7 +52,7 @@ func TestReadSortsByKey(t *testing.T) {
 	require.Equal(t, []fund.Holding{
 		{Key: key(1, "AFA", "H")},
 		{Key: key(1, "B.F1", "H"), Units: fund.MaxUnits},
-		{Key: key(2, "AFA", "Ğ, \"İ\"\r\n"), Units: 500_000},
+		{Key: key(2, "AFA", "Ğ, \r\n\"İ\""), Units: 500_000},
 		{Key: key(10, "AFA", "H"), Units: 10_000_000},
 	}, values)
 	require.Equal(t, []int64{6, 4, 2, 7}, at)
@@ -62,7 +62,7 @@ func TestReadPricesTwice(t *testing.T) {
 	t.Parallel()
 	const content = "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n" +
 		"7,AFA,H,0.00000001,JPY,2024-02-29\n" +
-		"7,AFA,H,1E-8,JPY,2024-02-29\n"
+		"7,AFA,H,0.000000010,JPY,2024-02-29\n"
 	file, err := bookfile.ReadPrices(t.Context(), strings.NewReader(content))
 	values, at := collect(t, file, err)
 	require.Len(t, values, 1, "the same line again is fine")
@@ -98,6 +98,8 @@ func faultsOf(t *testing.T, name string, content io.Reader) string {
 		_, err = bookfile.ReadHoldings(t.Context(), content)
 	case "accounts":
 		_, err = bookfile.ReadAccounts(t.Context(), content)
+	case "calendar":
+		_, err = bookfile.ReadCalendar(t.Context(), content)
 	}
 	faults, ok := errors.AsType[*backoffice.Faults](err)
 	require.True(t, ok, "%v", err)
@@ -216,13 +218,13 @@ func TestReadWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		holding := rapid.Custom(func(t *rapid.T) fund.Holding {
-			holder := rapid.StringOfN(rapid.OneOf(rapid.SampledFrom([]rune(" ,\"\r\n\tağ😀\x01")), rapid.Rune()), 1, 20, -1)
+			holder := rapid.StringOfN(rapid.OneOf(rapid.SampledFrom([]rune(" ,;'=＋\"\r\n\tağ😀\x01")), rapid.Rune()), 0, 20, -1)
 			return fund.Holding{
 				Key: fund.HoldingKey{
 					CustomerNo: rapid.Int64Min(1).Draw(t, "customer"),
 					Fund: fund.Fund{
 						IMKBCode:              rapid.StringMatching(`[A-Z0-9]{1,12}(\.[A-Z0-9]{1,2})?`).Draw(t, "code"),
-						HolderCorporationName: strings.ReplaceAll(holder.Draw(t, "holder"), "\x00", "-"),
+						HolderCorporationName: rapid.SampledFrom([]string{"A", "'", "=", "-", "''＝"}).Draw(t, "begin") + strings.ReplaceAll(holder.Draw(t, "holder"), "\x00", "-") + "Z",
 					},
 				},
 				Units: fund.Units(rapid.Int64Range(0, int64(fund.MaxUnits)).Draw(t, "units")),
@@ -230,7 +232,8 @@ func TestReadWhatIsWritten(t *testing.T) {
 		})
 		holdings := rapid.SliceOfNDistinct(holding, 0, 10, func(h fund.Holding) fund.HoldingKey { return h.Key }).Draw(t, "holdings")
 		var content bytes.Buffer
-		require.NoError(t, bookfile.WriteHoldings(&content, bookfile.CSV, rows(holdings...)))
+		format := rapid.SampledFrom([]bookfile.Format{bookfile.CSV, bookfile.Excel}).Draw(t, "format")
+		require.NoError(t, bookfile.WriteHoldings(&content, format, rows(holdings...)))
 		file, err := bookfile.ReadHoldings(context.Background(), &content)
 		values, at := collect(t, file, err)
 		require.Len(t, values, len(holdings))

@@ -23,7 +23,7 @@ func (c Comparison) String() string {
 	return fmt.Sprintf("%d equal, %d different, %d missing here, %d missing there", c.Equal, c.Different, c.MissingHere, c.MissingThere)
 }
 
-// Reconcile compares a file of holdings or accounts, with the columns of Import, with a
+// Reconcile compares a file of holdings or accounts, with the columns and formats of Import, with a
 // snapshot of the book. It writes each position that is different, missing here (in the book)
 // or missing there (in the file). The format is csv or ndjson. It changes nothing. The error is
 // *backoffice.Faults if lines break rules.
@@ -45,7 +45,7 @@ func Reconcile(ctx context.Context, office *backoffice.Office, kind, format stri
 
 // reconcile expects the quantity in the last column. In a pair, a is the book and b the file.
 func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows iter.Seq2[T, error], w io.Writer, f Format, columns []Column[T], c *Comparison) (err error) {
-	file, err := read(ctx, r, k, nil)
+	file, err := read(ctx, r, k, "", nil)
 	if err != nil {
 		return err
 	}

@@ -24,13 +24,16 @@ type badRecord string
 
 func (b badRecord) Error() string { return string(b) }
 
+const errTooLong = badRecord("The line is too long, or a quote is not closed.")
+
 // records reads the records of a CSV file. Unlike encoding/csv it does not change line ends
 // inside quotes, continues after a bad line, and limits the length of a record.
 type records struct {
-	r    *bufio.Reader
-	line int64  // the number of the current line
-	end  string // its line end
-	size int    // length of the record so far
+	r         *bufio.Reader
+	separator string // between two values
+	line      int64  // the number of the current line
+	end       string // its line end
+	size      int    // length of the record so far
 }
 
 func newRecords(r io.Reader) *records {
@@ -38,17 +41,54 @@ func newRecords(r io.Reader) *records {
 	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // Excel writes this byte order mark
 		_, _ = buffered.Discard(3)
 	}
-	return &records{r: buffered}
+	return &records{r: buffered, separator: comma}
+}
+
+// The separators of values.
+const (
+	comma     = ","
+	semicolon = ";"
+)
+
+// first returns the first record. It decides what separates the values of the file: a file
+// whose first line has semicolons and no comma comes from a spreadsheet with decimal commas.
+// Names of columns have neither. A format that is given decides instead.
+func (c *records) first(format Format) (record, error) {
+	text, err := c.nextLine()
+	hasSemicolons := strings.Contains(text, semicolon) && !strings.Contains(text, comma)
+	if format == Excel || format == "" && hasSemicolons {
+		c.separator = semicolon
+	}
+	switch {
+	case err != nil && !errors.As(err, new(badRecord)):
+	case hasLoneReturn(text) || errors.Is(err, errTooLong) && hasLoneReturn(c.end):
+		err = badRecord("The lines end in CR, which no program of today writes: save the file again as CSV UTF-8.")
+	case strings.HasPrefix(strings.ToLower(text), "sep="):
+		err = badRecord("The line sep= is for a spreadsheet only: remove it, so that the file begins with the names of the columns.")
+	}
+	return c.split(text, err)
+}
+
+func hasLoneReturn(text string) bool {
+	return strings.Contains(strings.ReplaceAll(text, "\r\n", ""), "\r")
 }
 
 // next returns the next record that is not an empty line. The error is io.EOF after the last
 // record.
-func (c *records) next() (r record, err error) {
-	text := ""
+func (c *records) next() (record, error) { return c.split(c.nextLine()) }
+
+// nextLine returns the next line that is not empty.
+func (c *records) nextLine() (text string, err error) {
 	for text == "" && err == nil {
 		c.size = 0
 		text, err = c.readLine()
 	}
+	return text, err
+}
+
+// split makes a record of a line. It reads more lines if a value has line ends inside quotes.
+// err is the error of reading the line.
+func (c *records) split(text string, err error) (r record, _ error) {
 	r.line = c.line
 	for more := err == nil; more; {
 		var field string
@@ -56,7 +96,7 @@ func (c *records) next() (r record, err error) {
 			break
 		}
 		r.fields = append(r.fields, field)
-		text, more = strings.CutPrefix(text, ",")
+		text, more = strings.CutPrefix(text, c.separator)
 	}
 	if errors.As(err, &r.broken) {
 		return record{line: r.line, broken: r.broken}, nil
@@ -75,7 +115,8 @@ func (c *records) readLine() (string, error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return "", err
 	case c.size > recordLimit:
-		return "", badRecord("The line is too long, or a quote is not closed.")
+		c.end = string(read)
+		return "", errTooLong
 	case len(read) == 0:
 		return "", err
 	}
@@ -86,10 +127,10 @@ func (c *records) readLine() (string, error) {
 }
 
 // field splits the first field from a text. If the field has line ends inside quotes, it reads
-// more lines. rest begins with a comma or is empty.
+// more lines. rest begins with a separator or is empty.
 func (c *records) field(text string) (field, rest string, err error) {
 	if !strings.HasPrefix(text, `"`) {
-		field, _, _ = strings.Cut(text, ",")
+		field, _, _ = strings.Cut(text, c.separator)
 		switch i := strings.IndexAny(field, "\"\r"); {
 		case i < 0:
 			return field, text[len(field):], nil
@@ -113,8 +154,10 @@ func (c *records) field(text string) (field, rest string, err error) {
 		case strings.HasPrefix(after, `"`): // a doubled quote
 			field += `"`
 			text = after[1:]
-		case after == "" || after[0] == ',':
+		case after == "" || strings.HasPrefix(after, c.separator):
 			return field, after, nil
+		case c.separator == semicolon:
+			return "", "", badRecord("A semicolon or the end of the line must follow a closing quote.")
 		default:
 			return "", "", badRecord("A comma or the end of the line must follow a closing quote.")
 		}

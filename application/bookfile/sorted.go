@@ -29,12 +29,12 @@ const (
 // The sorting is not done in a table of the database. So no transaction is open while a file is
 // read from a slow pipe, and sales continue. An import that is killed leaves no rows behind.
 type sorted[T any] struct {
-	kind  *kind[T]
-	order []int       // index of each column in the file
-	run   []*entry[T] // lines that are not in the temporary file
-	file  *os.File
-	runs  []int64 // offset of each run in file, and the end of the last one
-	count int64   // number of all lines, including repeated equal lines
+	kind   *kind[T]
+	layout layout
+	run    []*entry[T] // lines that are not in the temporary file
+	file   *os.File
+	runs   []int64 // offset of each run in file, and the end of the last one
+	count  int64   // number of all lines, including repeated equal lines
 	// last is the value of the last line. unordered: the key of some line was not greater than
 	// the key of the line before.
 	last      T
@@ -169,7 +169,7 @@ func (s *sorted[T]) read(start, end int64) iter.Seq2[*entry[T], error] {
 			}
 			var faults backoffice.Faults
 			if err == nil {
-				e.value, _ = s.kind.parse(&record{line: e.Line, fields: e.Fields}, s.order, &faults)
+				e.value, _ = s.kind.parse(&record{line: e.Line, fields: e.Fields}, s.layout, &faults)
 			}
 			if faults.Lines > 0 {
 				err = errDamaged

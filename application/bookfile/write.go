@@ -17,12 +17,13 @@ type Format string
 const (
 	CSV    Format = "csv"
 	NDJSON Format = "ndjson" // one JSON object per line
-	// Spreadsheet is CSV in which a text starts with an apostrophe if a spreadsheet may run it
-	// as a formula. Import does not remove this apostrophe.
+	// Spreadsheet is CSV in which an apostrophe stands before each text that a spreadsheet may
+	// run as a formula. Such a text may also follow a separator inside a value. Import does not
+	// remove this apostrophe.
 	Spreadsheet Format = "spreadsheet"
 	// Excel is Spreadsheet for a version of Excel that uses a decimal comma, as in Turkey. It
 	// has semicolons, a byte order mark, and times in Style.Zone to the second. The name of a
-	// column with times includes the zone.
+	// column with times includes the zone. Import removes the apostrophes.
 	Excel Format = "excel"
 )
 
@@ -192,9 +193,9 @@ func appendCSV[T any](b []byte, columns []Column[T], row *T, s Style) []byte {
 		case s.Format == CSV:
 		case excel && !v.time.IsZero():
 			v.text = v.time.In(s.Zone).Format(time.DateTime)
-		case !v.raw && strings.IndexAny(v.text, "=+-@\t\r\n") == 0: // a formula; some programs skip leading white space
-			v.text = "'" + v.text
-		case excel && v.raw && !strings.HasPrefix(v.text, "["):
+		case !v.raw || strings.HasPrefix(v.text, "["): // a text, or JSON with texts
+			v.text = eachCell(v.text, guarded)
+		case excel:
 			v.text = strings.Replace(v.text, ".", ",", 1)
 		}
 		b = append(appendField(b, v.text, separator), separator)

@@ -281,6 +281,56 @@ func TestSpreadsheet(t *testing.T) {
 	require.NotContains(t, out.String(), "'-")
 }
 
+// A program that splits at another separator finds cells inside a value, whatever stands in
+// quotes. Some skip white space, and some read full-width signs.
+func TestSpreadsheetGuardsEveryCell(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a;=1+1":               "a;'=1+1",
+		"a,=1+1":               "a,'=1+1",
+		"a|@x":                 "a|'@x",
+		"a\t-1":                "a\t'-1",
+		"a\n+1":                "a\n'+1",
+		"a\r\n=1":              "a\r\n'=1",
+		"a; \"=1+1\"":          "a;' \"=1+1\"",
+		"\u00a0=1":             "'\u00a0=1",
+		"＝1+1":                 "'＝1+1",
+		"a;＋1":                 "a;'＋1",
+		"－1":                   "'－1",
+		"＠x":                   "'＠x",
+		"\u200b=1":             "'\u200b=1",
+		"\"=1\"":               "'\"=1\"",
+		"=1;=2;b":              "'=1;'=2;b",
+		"'=1":                  "''=1",
+		"a=1; b-2, c@d":        "a=1; b-2, c@d",
+		"'quoted', and 'more'": "'quoted', and 'more'",
+		"":                     "",
+	} {
+		for _, format := range []bookfile.Format{bookfile.Spreadsheet, bookfile.Excel} {
+			var out bytes.Buffer
+			act := audit.Act{Action: text}
+			action := slices.DeleteFunc(slices.Clone(bookfile.Acts), func(c bookfile.Column[audit.Act]) bool { return c.Name != "Action" })
+			require.NoError(t, bookfile.Write(&out, bookfile.Style{Format: format}, action, rows(act)))
+			reader := csv.NewReader(strings.NewReader(strings.ReplaceAll(out.String(), "\r\n", "\r\r\n"))) // it drops a CR
+			reader.Comma = map[bookfile.Format]rune{bookfile.Spreadsheet: ',', bookfile.Excel: ';'}[format]
+			_, err := reader.Read()
+			require.NoError(t, err)
+			got, err := reader.Read()
+			if text == "" {
+				require.ErrorIs(t, err, io.EOF)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, []string{want}, got)
+		}
+	}
+	var out bytes.Buffer
+	message := notifications[0]
+	message.Values.TranData = []push.TranDataItem{{Code: "a;=1", Name: "b"}}
+	require.NoError(t, bookfile.WriteNotifications(&out, bookfile.Spreadsheet, rows(message)))
+	require.Contains(t, out.String(), "a;'=1", "JSON has texts of callers too")
+}
+
 // A Turkish Excel splits at semicolons, and takes 12.5 for a day.
 func TestExcel(t *testing.T) {
 	t.Parallel()
@@ -304,7 +354,7 @@ func TestExcel(t *testing.T) {
 			want[1][i] = at.Format(time.DateTime)
 		} else if _, err := strconv.ParseFloat(value, 64); err == nil {
 			want[1][i] = strings.Replace(value, ".", ",", 1)
-		} else if value == sale.Header.AppKey {
+		} else if value == sale.Header.AppKey { // its second cell is no formula
 			want[1][i] = "'" + value
 		}
 	}

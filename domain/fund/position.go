@@ -2,6 +2,7 @@ package fund
 
 import (
 	"cmp"
+	"strings"
 
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
@@ -94,7 +95,7 @@ func NewPrice(f PriceFields) (Price, []fault.Fault) {
 	var c checker
 	p := Price{
 		ID:   c.integer("/PriceID", f.PriceID, 1, positiveInteger),
-		Fund: c.fund("", f.IMKBCode, f.HolderCorporationName),
+		Fund: c.keptFund(f.IMKBCode, f.HolderCorporationName),
 		PerUnit: UnitPrice(c.quantity("/Price", f.Price, PriceDecimals, 1, int64(MaxUnitPrice),
 			"A price of one unit: greater than 0, at most 10^10.")),
 		Currency: c.currency("/CurrencyCode", f.CurrencyCode),
@@ -121,7 +122,7 @@ func NewHolding(f HoldingFields) (Holding, []fault.Fault) {
 	var c checker
 	var h Holding
 	h.Key.CustomerNo = c.integer("/CustomerNo", f.CustomerNo, 1, positiveInteger)
-	h.Key.Fund = c.fund("", f.IMKBCode, f.HolderCorporationName)
+	h.Key.Fund = c.keptFund(f.IMKBCode, f.HolderCorporationName)
 	h.Units = Units(c.quantity("/Units", f.Units, UnitDecimals, 0, int64(MaxUnits),
 		"Units of the fund: 0 or greater, at most 10^12."))
 	return fault.Either(h, c.List)
@@ -137,4 +138,18 @@ func NewAccount(f AccountFields, balance decimal.Decimal) (Account, []fault.Faul
 	}
 	a.Balance = c.amount("/Balance", balance, a.Key.Currency)
 	return fault.Either(a, c.List)
+}
+
+// keptFund checks the name of a fund that the book will have. A request may name any fund, and
+// finds only those.
+func (c *checker) keptFund(imkbCode, holder string) Fund {
+	const padded = "Must not begin or end with white space or an invisible character."
+	if isPadded(imkbCode) {
+		c.Add("/IMKBCode", fault.InvalidFormat, padded)
+		imkbCode = strings.TrimFunc(imkbCode, isInvisible)
+	}
+	if isPadded(holder) {
+		c.Add("/HolderCorporationName", fault.InvalidFormat, padded)
+	}
+	return c.fund("", imkbCode, holder)
 }

@@ -80,6 +80,9 @@ func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.P
 			return slices.SortedFunc(slices.Values(r.store.prices), func(x, y fund.Price) int { return cmp.Compare(x.ID, y.ID) })
 		}, nil,
 		func(p *fund.Price) bool {
+			if q.Fund != (fund.Fund{}) && q.Fund != p.Fund {
+				return false
+			}
 			return q.Since.IsZero() && q.Until.IsZero() || during(q, p.ValidFrom.Start(q.Zone))
 		})
 }

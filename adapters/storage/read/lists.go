@@ -159,7 +159,8 @@ func (r reader) list(q backoffice.Query, source, id, order string) *list {
 
 func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Price, error] {
 	return stream(ctx, r.Database.Prices.Table, (*tables.PriceRow).ToPrice, r.list(q, r.Database.Prices.Name, "price_id", "price_id").
-		where("valid_from >= ?", firstDay(q.Since, q.Zone)).where("valid_from < ?", firstDay(q.Until, q.Zone)))
+		where("valid_from >= ?", firstDay(q.Since, q.Zone)).where("valid_from < ?", firstDay(q.Until, q.Zone)).
+		where("imkb_code = ?", q.Fund.IMKBCode).where("holder_corporation_name = ?", q.Fund.HolderCorporationName))
 }
 
 // firstDay returns the first day that does not begin before the instant. It is empty for the

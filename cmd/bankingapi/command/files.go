@@ -22,8 +22,11 @@ import (
 
 func readImport(c *call) (o backoffice.ImportOptions, err error) {
 	force := c.is("force")
-	if force && c.args[0] != "prices" {
-		return o, wrongUsef("--force is for prices")
+	if force && c.args[0] != "prices" && c.args[0] != "holdings" {
+		return o, wrongUsef("--force is for prices and holdings")
+	}
+	if format := bookfile.Format(c.text("format")); format != "" && format != bookfile.CSV && format != bookfile.Excel {
+		return o, wrongUsef("--format must be csv or excel")
 	}
 	if !force {
 		o.PriceChangeLimit = c.settings.Import.PriceChangeLimit
@@ -51,7 +54,10 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 	defer work.stop()
 	o.Progress = work.rows.Store
 	imported, err := bookfile.Import(c.Context(), c.office, kind, io.TeeReader(file, work), bookfile.Options{
-		ImportOptions: o, Name: name,
+		ImportOptions: o,
+		Name:          name,
+		Format:        bookfile.Format(c.text("format")),
+		CheckHolders:  !c.is("force"),
 		Phase: func(phase string, lines int64) {
 			if phase != "reading" { // startProgress already counts its bytes
 				work.enter(importing+", "+phase, lines)

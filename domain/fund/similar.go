@@ -1,0 +1,59 @@
+package fund
+
+import (
+	"strings"
+	"unicode"
+)
+
+// LooksLike reports whether a person may take one fund for the other: they are different, and
+// differ only in the case of letters, accents, blanks, punctuation, invisible characters,
+// letters of other alphabets that look the same, or in 0 and O or 1 and I of the code.
+func (f Fund) LooksLike(o Fund) bool {
+	return f != o && similarCodes.Replace(f.IMKBCode) == similarCodes.Replace(o.IMKBCode) && IsSameName(f.HolderCorporationName, o.HolderCorporationName)
+}
+
+// IsSameName reports whether a person would read both names of a holder as one name.
+func IsSameName(a, b string) bool {
+	return a == b || strings.Map(plainLetter, a) == strings.Map(plainLetter, b)
+}
+
+var similarCodes = strings.NewReplacer("0", "O", "1", "I")
+
+// plainLetter returns the Latin letter that a letter looks like, in lower case. It drops what is
+// neither a letter nor a digit.
+func plainLetter(r rune) rune {
+	const fullWidth = '！' - '!'
+	if r >= '！' && r <= '～' {
+		r -= fullWidth
+	}
+	if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+		return -1
+	}
+	r = unicode.ToLower(r)
+	if plain, ok := plainLetters[r]; ok {
+		return plain
+	}
+	return r
+}
+
+// plainLetters has letters with accents, as they are written in Turkey and western Europe, and
+// letters of the Greek and Cyrillic alphabets that look like Latin ones.
+var plainLetters = func() map[rune]rune {
+	letters := make(map[rune]rune)
+	for plain, others := range map[rune]string{
+		'a': "àáâãäåāăąаα", 'b': "в", 'c': "çćčс", 'd': "ďđ", 'e': "èéêëēęěеε", 'g': "ğģ", 'h': "нһ", 'i': "ìíîïīįıіι", 'j': "ј",
+		'k': "ķкκ", 'l': "ĺļľł", 'm': "м", 'n': "ñńņň", 'o': "òóôõöøōőоο", 'p': "рρ", 'r': "ŕř", 's': "śşšșѕ", 't': "ţťțтτ",
+		'u': "ùúûüūůűų", 'x': "хχ", 'y': "ýÿуγ", 'z': "źżž",
+	} {
+		for _, r := range others {
+			letters[r] = plain
+		}
+	}
+	return letters
+}()
+
+// isPadded reports whether a name begins or ends with white space or with a character that
+// nobody sees. Such a name looks like another one.
+func isPadded(name string) bool { return name != strings.TrimFunc(name, isInvisible) }
+
+func isInvisible(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc) }
