@@ -68,6 +68,7 @@ func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
 			CertFile: certFile, KeyFile: keyFile, ClientCA: tls.ClientCA, Now: w.now, Report: w.warn("a changed certificate cannot be used"),
 		},
 	}, func(err error) { w.failed <- err })
+	w.api.Store(server)
 	lc.Append(fx.StopHook(w.shutdown.bound(server.Shutdown)))
 	return &api{server, handler}, nil
 }

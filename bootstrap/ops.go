@@ -18,6 +18,7 @@ import (
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
 	"bankingapi/adapters/opsapi"
+	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/commit"
@@ -103,6 +104,14 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 		checks = append(checks, opsapi.Check{Name: "trail", Probe: func(context.Context) (warnings []string, err error) {
 			if problem := k.Problem(); problem != "" {
 				warnings = append(warnings, problem)
+			}
+			return warnings, nil
+		}})
+	}
+	if mode := w.settings.TLS.Mode; mode == settings.TLSFiles || mode == settings.TLSSelfSigned {
+		checks = append(checks, opsapi.Check{Name: "certificate", Probe: func(context.Context) (warnings []string, err error) {
+			if server := w.api.Load(); server != nil {
+				warnings = server.CertificateWarnings()
 			}
 			return warnings, nil
 		}})

@@ -111,6 +111,8 @@ type setup struct {
 	shutdown *shutdown
 	tracing  *telemetry.Tracing
 	routes   telemetry.Routes // the routes of traces and metrics
+	// api is the listener of the API once it is made. Readiness is made before it.
+	api *atomic.Pointer[httpapi.Server]
 }
 
 // validate applies the changes of the host to the settings, validates them and returns them.
@@ -128,7 +130,7 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 		return nil, err
 	}
 	zone, err := settings.Bank.Location()
-	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: o.newID, Now: o.now}}
+	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), api: new(atomic.Pointer[httpapi.Server]), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: o.newID, Now: o.now}}
 	if o.isSandbox {
 		w.bank = func() time.Time { return o.now().Add(time.Duration(w.ahead.Load())).Truncate(time.Microsecond) }
 		w.acts = audit.Acts{NewID: clock.IDs(w.bank), Now: w.bank}
@@ -151,7 +153,7 @@ func (w *setup) book() string {
 	case w.database != nil:
 		return "database of the host"
 	case driver == SQLite:
-		file, _ := filepath.Abs(strings.TrimPrefix(dsn, "file:"))
+		file, _ := filepath.Abs(w.settings.Storage.File())
 		return "SQLite file " + file
 	case driver == Postgres:
 		if config, err := url.Parse(dsn); err == nil && config.Host != "" {

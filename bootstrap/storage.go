@@ -25,6 +25,9 @@ func openStore(w *setup, trace func(context.Context, string) (context.Context, f
 	o.Slow = func(statements string, took time.Duration) {
 		w.log.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
 	}
+	if settings.Driver == SQLite {
+		o.DSN = settings.File()
+	}
 	open := w.drivers[settings.Driver] // valid settings name a known driver
 	if w.database != nil {
 		open = func(context.Context, store.Options) (store.Database, error) { return w.database, nil }
@@ -78,7 +81,7 @@ func makeTrail(w *setup, s *store.Store) *trail.Keeper {
 	case w.isSandbox && !s.HasDataFile:
 		book = sandboxFolder // its key is in the same folder as sandbox.key
 	case s.HasDataFile:
-		book = strings.TrimSuffix(filepath.Base(string(w.settings.Storage.DSN)), ".db")
+		book = strings.TrimSuffix(filepath.Base(w.settings.Storage.File()), ".db")
 	}
 	return trail.New(trail.Options{
 		Ports: s.Trail, Wanted: w.settings.Trail.Enabled, NewID: w.acts.NewID, Ready: s.Schema.Require,

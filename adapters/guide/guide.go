@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/owner"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/subscription"
@@ -133,11 +134,20 @@ func (g *Guide) keep(key subscription.Key, err error) error {
 		return err
 	}
 	g.Key = g.KeyPrefix + key.Reveal()
-	if err = os.MkdirAll(filepath.Dir(g.KeyFile), 0o700); err == nil {
-		err = os.WriteFile(g.KeyFile, []byte(g.Key+"\n"), 0o600)
-	}
-	if err != nil {
+	if err := g.write(); err != nil {
 		return fmt.Errorf("keep the key: %w", err)
 	}
 	return nil
+}
+
+func (g *Guide) write() error {
+	if err := owner.MakeFolder(filepath.Dir(g.KeyFile)); err != nil {
+		return err
+	}
+	file, err := owner.Create(g.KeyFile, os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(g.Key + "\n")
+	return errors.Join(err, file.Close())
 }

@@ -136,6 +136,14 @@ func (s *Server) Reload() error {
 	return nil
 }
 
+// CertificateWarnings says which changed files of TLS are not used, and which are over.
+func (s *Server) CertificateWarnings() []string {
+	if _, current := s.bound(); current != nil {
+		return current.Warnings()
+	}
+	return nil
+}
+
 // CertificateEnd returns when the certificate expires, or the zero time if there is none.
 func (s *Server) CertificateEnd() time.Time {
 	if _, current := s.bound(); current != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bankingapi/application/operator"
+	"bankingapi/application/owner"
 )
 
 const (
@@ -80,7 +81,7 @@ func (q *requests) write(how int, newestFirst []*request) {
 		line, _ := json.Marshal(r) // it has texts and numbers
 		lines = append(append(lines, line...), '\n')
 	}
-	if file, err := os.OpenFile(q.name, os.O_WRONLY|os.O_CREATE|how, 0o600); err == nil {
+	if file, err := owner.Create(q.name, os.O_WRONLY|how, 0o600); err == nil {
 		_, _ = file.Write(lines)
 		_ = file.Close()
 	}

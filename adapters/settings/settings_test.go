@@ -149,7 +149,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		{"postgres by URL", func(s *Settings) { s.Storage.Driver, s.Storage.DSN = Postgres, "postgres://u:p@db/bank" }, nil},
 		{"postgres by words", func(s *Settings) { s.Storage.Driver, s.Storage.DSN = Postgres, "host=/run/postgresql dbname=bank" }, nil},
 		{"sqlite with a Postgres URL", func(s *Settings) { s.Storage.DSN = "postgresql://db/bank" }, []string{"storage.dsn"}},
-		{"sqlite URI", func(s *Settings) { s.Storage.DSN = "file:bank.db?cache=private" }, nil},
+		{"sqlite URI", func(s *Settings) { s.Storage.DSN = "file:bank.db" }, nil},
 		{"sqlite without a file", func(s *Settings) { s.Storage.DSN = "" }, []string{"storage.dsn"}},
 
 		{"a commit outlasts the answer", func(s *Settings) { s.Storage.StatementTimeout = s.HTTP.WriteTimeout / 2 }, []string{"storage.statement_timeout"}},
@@ -300,4 +300,47 @@ func TestAnIPv4AddressMayBeWrittenAsIPv6(t *testing.T) {
 	networks, err := List("::ffff:10.0.0.7, ::ffff:10.1.0.9/112, 10.2.0.7, ::1, fe80::1%eth0, ::/0").Networks()
 	require.NoError(t, err)
 	require.Equal(t, "[10.0.0.7/32 10.1.0.0/16 10.2.0.7/32 ::1/128 fe80::1/128 ::/0]", fmt.Sprint(networks))
+}
+
+// SQLite and other programs take these for more than the name of a file.
+func TestOddNamesOfTheSQLiteFileAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"", "file:", "file:data/bank.db?mode=rwc", "data/bank.db?mode=rwc", "bank.db?", ":memory:", "file::memory:", "file:/data/bank%20one.db", "bank.db#1",
+		"sqlite:data/bank.db", "sqlite3:bank.db", "sqlite://data/bank.db", "file:///data/bank.db", "FILE:bank.db", "file:file:bank.db", "~/bank.db",
+		" bank.db", "bank.db ", "bank.db\n", "bank\u00a0.db", "bank\u202e.db", "data/", "file:data/", ".", "..", "bank.db-wal", "bank.db-shm",
+	} {
+		s := Default()
+		s.Storage.DSN = Secret(name)
+		require.ErrorContains(t, s.Validate(), "storage.dsn: must ", "%q", name)
+	}
+	for name, file := range map[string]string{"bank.db": "bank.db", "file:bank.db": "bank.db", "file:/data/bank.db": "/data/bank.db", "/data/my bank.db": "/data/my bank.db", "C:\\bank.db": "C:\\bank.db", "bank%20.db": "bank%20.db"} {
+		s := Default()
+		s.Storage.DSN = Secret(name)
+		require.NoError(t, s.Validate(), name)
+		require.Equal(t, file, s.Storage.File())
+	}
+}
+
+// A part of such a password would be taken for a host, and be named in messages.
+func TestPasswordsWithUnescapedSignsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"postgres://bank:open@sesame@db/bank", "postgres://bank:open/sesame@db/bank", "postgres://bank:open?sesame@db/bank", "postgres://bank:open#sesame@db/bank",
+		"postgresql://bank:a@b@c@db:5432/bank?sslmode=disable", "postgres://bank:open@sesame:word@db/bank",
+	} {
+		s := Default()
+		s.Storage.Driver, s.Storage.DSN = Postgres, Secret(url)
+		err := s.Validate()
+		require.ErrorContains(t, err, "storage.dsn: must have one @ only", url)
+		require.NotContains(t, err.Error(), "sesame")
+	}
+	for _, url := range []string{
+		"postgres://bank:open%40sesame@db/bank", "postgres://db/bank?user=a@b", "postgres://bank@[fd00::1]:5432/bank", "postgres://bank:x@db1:5432,db2:5433/bank?target_session_attrs=primary",
+		"host=db user=bank password=open@sesame dbname=bank", "postgres:///bank?host=/run/postgresql",
+	} {
+		s := Default()
+		s.Storage.Driver, s.Storage.DSN = Postgres, Secret(url)
+		require.NoError(t, s.Validate(), url)
+	}
 }

@@ -164,12 +164,42 @@ func (d Drivers) broken(s Storage) (path, rule string) {
 		return "storage.driver", "must be " + Choice(d)
 	case s.Driver == Postgres && !isPostgres:
 		return "storage.dsn", "must be a Postgres URL, like postgres://user:password@host:5432/database, because storage.driver is postgres"
-	case s.Driver == SQLite && s.DSN == "":
-		return "storage.dsn", "must name the SQLite file"
 	case s.Driver == SQLite && isPostgres:
 		return "storage.dsn", "is a Postgres URL, but storage.driver is sqlite: set storage.driver to postgres"
+	case s.Driver == SQLite && s.brokenFile() != "":
+		return "storage.dsn", s.brokenFile()
+	case s.Driver == Postgres && isAmbiguous(string(s.DSN)):
+		return "storage.dsn", "must have one @ only: write each @ of the password as %40, : as %3A and / as %2F"
 	}
 	return "", ""
+}
+
+// isAmbiguous reports whether the user, password and hosts of a URL cannot be told apart. Then a
+// part of the password would be taken for a host, and appear in messages.
+func isAmbiguous(url string) bool {
+	_, rest, isURL := strings.Cut(url, "://")
+	if !isURL {
+		return false
+	}
+	authority, parameters := rest, ""
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority, parameters = rest[:end], rest[end:]
+	}
+	path, _, _ := strings.Cut(parameters, "?")
+	if strings.Count(authority, "@") > 1 || strings.Contains(path, "@") {
+		return true
+	}
+	_, hosts, hasUser := strings.Cut(authority, "@")
+	if !hasUser {
+		hosts = authority
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		_, port, hasPort := strings.Cut(host[strings.LastIndex(host, "]")+1:], ":")
+		if hasPort && strings.Trim(port, "0123456789") != "" {
+			return true
+		}
+	}
+	return false
 }
 
 func isAddress(address string) bool {

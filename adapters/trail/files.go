@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/owner"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/proof"
 )
@@ -55,11 +56,11 @@ func newKey(file, name string) (temporary string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	if err := owner.MakeFolder(filepath.Dir(file)); err != nil {
 		return "", err
 	}
 	temporary = file + "." + rand.Text()
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := owner.Create(temporary, os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", err
 	}
@@ -90,10 +91,10 @@ func NewCheckpoints(path, verifyingKey string) *Checkpoints { return &Checkpoint
 
 // Append adds a checkpoint. The checkpoint is on disk when Append returns.
 func (c *Checkpoints) Append(checkpoint string) error {
-	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
+	if err := owner.MakeFolder(filepath.Dir(c.path)); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(c.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // checkpoints are public
+	f, err := owner.Create(c.path, os.O_APPEND|os.O_WRONLY, 0o644) // checkpoints are public
 	if err != nil {
 		return err
 	}

@@ -289,6 +289,30 @@ func (k *Keeper) Ahead(ctx context.Context) (file string, err error) {
 	return current.checkpoints.path, nil
 }
 
+// WithoutNewer returns the checkpoints of a file, without those of this log that have more
+// batches than the log has now, and the number of these. A restored log is shorter than they say,
+// and nobody has changed it.
+func (k *Keeper) WithoutNewer(ctx context.Context, content string) (kept string, newer int, err error) {
+	current := k.current.Load()
+	if current.notary == nil {
+		return content, 0, nil
+	}
+	log, err := k.o.Ports.Log.State(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	var older []string
+	for _, checkpoint := range splitCheckpoints(content) {
+		opened, err := OpenCheckpoint(checkpoint, k.VerifyingKey())
+		if err == nil && opened.Size > log.Size {
+			newer++
+			continue
+		}
+		older = append(older, checkpoint)
+	}
+	return strings.Join(older, "\n"), newer, nil
+}
+
 // Prove returns a file that proves an operation, with its end and its reversal, or an act.
 // CheckFile can check the file on any machine.
 func (k *Keeper) Prove(ctx context.Context, id operation.ID) (file []byte, err error) {

@@ -19,9 +19,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"bankingapi/application/owner"
 )
 
 // Files are PEM files.
@@ -41,6 +44,10 @@ type Current struct {
 	Files
 	base   *tls.Config
 	config atomic.Pointer[tls.Config]
+	// problem says why changed files are not used. It is empty if they are.
+	problem atomic.Value
+	// authorities are those of the files in use.
+	authorities []*x509.Certificate
 
 	reading sync.Mutex // guards the fields below; a handshake that finds it locked uses the current files
 	checked time.Time
@@ -58,8 +65,31 @@ func (f Files) Load(base *tls.Config) (*Current, error) {
 func (c *Current) Reload() error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	_, err := c.read()
+	_, err := c.look()
 	return err
+}
+
+// Warnings says that changed files are not used and why, and which certificates in use are over.
+func (c *Current) Warnings() (sentences []string) {
+	if problem, _ := c.problem.Load().(string); problem != "" {
+		sentences = append(sentences, problem)
+	}
+	if config := c.config.Load(); config != nil {
+		if end := config.Certificates[0].Leaf.NotAfter; !c.Now().Before(end) {
+			sentences = append(sentences, fmt.Sprintf("The TLS certificate %s is over since %s: callers refuse it.", c.CertFile, end.UTC().Format(time.RFC3339)))
+		}
+	}
+	return sentences
+}
+
+// look reads the files and keeps why they cannot be used.
+func (c *Current) look() (found string, err error) {
+	if found, err = c.read(); err == nil {
+		c.problem.Store("")
+	} else if c.config.Load() != nil {
+		c.problem.Store("Changed files of TLS are not used, and the previous ones stay in use: " + err.Error() + ".")
+	}
+	return found, err
 }
 
 // End returns when the certificate expires.
@@ -76,7 +106,7 @@ func (c *Current) Config(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := c.Now()
 		if elapsed := now.Sub(c.checked); elapsed < 0 || elapsed >= checkEvery {
 			c.checked = now
-			if found, err := c.read(); err == nil {
+			if found, err := c.look(); err == nil {
 				c.refused = ""
 			} else if found != c.refused && c.Report != nil {
 				c.refused = found
@@ -106,17 +136,84 @@ func (c *Current) read() (found string, err error) {
 	if err != nil {
 		return found, fmt.Errorf("use the TLS certificate %s and key %s: %w", c.CertFile, c.KeyFile, err)
 	}
+	if err := c.isNotWorse(pair.Leaf); err != nil {
+		return found, err
+	}
 	config := c.base.Clone()
 	config.Certificates = []tls.Certificate{pair}
+	var authorities []*x509.Certificate
 	if c.ClientCA != "" {
+		if authorities, err = parseAuthorities(content[2]); err != nil {
+			return found, fmt.Errorf("use the authorities of clients: %s %w", c.ClientCA, err)
+		}
+		if c.anyCounts(c.authorities) && !c.anyCounts(authorities) {
+			return found, fmt.Errorf("use the authorities of clients: each certificate in %s is over or not valid yet, and one in use is valid", c.ClientCA)
+		}
 		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-		if !config.ClientCAs.AppendCertsFromPEM(content[2]) {
-			return found, fmt.Errorf("use the authorities of clients: %s has no certificate in PEM format", c.ClientCA)
+		for _, authority := range authorities {
+			config.ClientCAs.AddCert(authority)
 		}
 	}
 	c.config.Store(config)
-	c.used = found
+	c.used, c.authorities = found, authorities
 	return found, nil
+}
+
+// counts reports whether a certificate is valid now.
+func (c *Current) counts(certificate *x509.Certificate) bool {
+	now := c.Now()
+	return !now.Before(certificate.NotBefore) && now.Before(certificate.NotAfter)
+}
+
+func (c *Current) anyCounts(certificates []*x509.Certificate) bool {
+	return slices.ContainsFunc(certificates, c.counts)
+}
+
+// isNotWorse returns an error for a certificate that is over or not valid yet, if the one in use
+// is valid: somebody has copied the wrong file.
+func (c *Current) isNotWorse(leaf *x509.Certificate) error {
+	config := c.config.Load()
+	if config == nil || c.counts(leaf) || !c.counts(config.Certificates[0].Leaf) {
+		return nil
+	}
+	return fmt.Errorf("use the TLS certificate %s: it is valid from %s to %s only, and the one in use is valid until %s", c.CertFile,
+		leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339), config.Certificates[0].Leaf.NotAfter.UTC().Format(time.RFC3339))
+}
+
+// parseAuthorities reads every certificate of a PEM file. A certificate that is left out would
+// lock out the callers of its authority, so a damaged one is an error that names its line.
+func parseAuthorities(content []byte) (authorities []*x509.Certificate, err error) {
+	const begin = "-----BEGIN "
+	line := 1
+	for rest := content; ; {
+		start := bytes.Index(rest, []byte(begin))
+		if start < 0 {
+			break
+		}
+		line += bytes.Count(rest[:start], []byte("\n"))
+		text := rest[start:]
+		if next := bytes.Index(text[len(begin):], []byte(begin)); next >= 0 {
+			text = text[:len(begin)+next]
+		}
+		rest = rest[start+len(text):]
+		block, after := pem.Decode(text)
+		switch {
+		case block == nil || bytes.Contains(after, []byte("-----")):
+			return nil, fmt.Errorf("has a damaged certificate on line %d", line)
+		case block.Type != "CERTIFICATE":
+			return nil, fmt.Errorf("must only have certificates, and has something else on line %d", line)
+		}
+		authority, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("has a damaged certificate on line %d: %w", line, err)
+		}
+		authorities = append(authorities, authority)
+		line += bytes.Count(text, []byte("\n"))
+	}
+	if len(authorities) == 0 || bytes.Count(content, []byte("-----BEGIN")) != bytes.Count(content, []byte("-----END")) {
+		return nil, errors.New("has no certificate in PEM format, or only parts of one")
+	}
+	return authorities, nil
 }
 
 // selfSignedFor is the longest time that clients accept.
@@ -167,10 +264,15 @@ func (f Files) makeSelfSigned(now time.Time) error {
 
 // writeWhole writes a PEM file for its owner. It appears complete or not at all.
 func writeWhole(name, kind string, der []byte) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+	if err := owner.MakeFolder(filepath.Dir(name)); err != nil {
 		return err
 	}
-	if err := os.WriteFile(name+".new", pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+	file, err := owner.Create(name+".new", os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	if err := errors.Join(err, owner.Keep(file, name), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)

@@ -30,6 +30,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/write"
+	"bankingapi/application/owner"
 	"bankingapi/application/store"
 )
 
@@ -44,7 +45,7 @@ const walPages = "wal_autocheckpoint(40000)"
 // not exist. Only the owner can read them. With o.MustExist it creates nothing and returns an
 // error. A second process may open the same file.
 func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
-	path := strings.TrimPrefix(o.DSN, "file:")
+	path := o.DSN
 	if path == "" || strings.HasPrefix(path, ":memory:") {
 		return nil, errors.New("storage.dsn: the name of a file is needed")
 	}
@@ -179,7 +180,7 @@ func (d dialector) Initialize(db *gorm.DB) error {
 // backup writes a copy of one snapshot of the database. Only the owner can read the copy,
 // because it has the data of customers.
 func (c *connections) backup(ctx context.Context, file string) (err error) {
-	target, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	target, err := owner.Create(file, os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
@@ -216,13 +217,13 @@ func exists(path string) error {
 }
 
 func create(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := owner.MakeFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return nil // opening and closing it would drop the locks of this process
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
+	file, err := owner.Create(path, os.O_RDONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the database file: %w", err)
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/owner"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
 )
 
 func backup(c *call) error {
@@ -67,17 +71,18 @@ func restore(c *call, against []string) error {
 	if head, _ := from.Peek(len(sqliteHead)); string(head) != sqliteHead {
 		return fmt.Errorf("%s is not a SQLite database: nothing was changed", backup)
 	}
-	book, _, _ := strings.Cut(strings.TrimPrefix(string(c.settings.Storage.DSN), "file:"), "?")
-	if err := os.MkdirAll(filepath.Dir(book), 0o700); err != nil {
+	book := c.settings.Storage.File()
+	if err := owner.MakeFolder(filepath.Dir(book)); err != nil {
 		return err
 	}
 	copied := book + ".restoring"
-	err = copyTo(copied, from)
+	err = copyTo(copied, from, book)
 	if err == nil {
 		err = checkBook(c, copied, backup)
 	}
+	var erasures []audit.Act
 	if err == nil {
-		err = makeRoom(c, book)
+		erasures, err = makeRoom(c, book)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(copied))
@@ -92,7 +97,88 @@ func restore(c *call, against []string) error {
 	if err := keepNewerCheckpoints(c); err != nil {
 		return err
 	}
-	return verifyBook(c, against, nil)
+	if err := nameErasures(c, erasures); err != nil {
+		return err
+	}
+	older, err := withoutNewer(c, against)
+	if err != nil {
+		return err
+	}
+	if err := verifyBook(c, older, nil); err != nil {
+		return err
+	}
+	if len(against) > 0 && len(older) == 0 {
+		return errors.New("every checkpoint of --against is newer than the backup, so the log was compared with none: run verify --against with an older one")
+	}
+	return nil
+}
+
+// withoutNewer removes the checkpoints that are newer than the backup, and says so.
+func withoutNewer(c *call, against []string) (older []string, err error) {
+	for i, content := range against {
+		kept, newer, err := c.keeper.WithoutNewer(c.Context(), content)
+		if err != nil {
+			return nil, err
+		}
+		if newer > 0 {
+			c.PrintErrf("File %d of --against has %s newer than the backup. They are not compared: they prove that the log was longer, and that what was answered after the backup is lost.\n",
+				i+1, backoffice.Plural(int64(newer), "checkpoint"))
+		}
+		if kept != "" {
+			older = append(older, kept)
+		}
+	}
+	return older, nil
+}
+
+// readErasures returns the acts in the present book that erased messages. A book that cannot be
+// read is no reason not to restore another one.
+func readErasures(c *call) (acts []audit.Act) {
+	quiet := c.settings
+	quiet.Settlement.Enabled = false
+	quiet.Trail.Interval = 0
+	quiet.Log.Level = "error"
+	app, err := bootstrap.Open(c.Context(), quiet, c.serviceOptions(), bootstrap.WithBookAsItIs())
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = app.Close(context.WithoutCancel(c.Context())) }()
+	office, err := app.Backoffice(c.Context())
+	if err != nil {
+		return nil
+	}
+	for act, err := range office.Reader.Acts(c.Context(), backoffice.Query{Action: backoffice.EraseAct}) {
+		if err != nil {
+			return acts
+		}
+		acts = append(acts, act)
+	}
+	return acts
+}
+
+// nameErasures names the erasures that the replaced book had and the restored one does not have.
+// The service repeats those of retention.notifications itself.
+func nameErasures(c *call, erasures []audit.Act) error {
+	known := make(map[operation.ID]bool)
+	for act, err := range c.office.Reader.Acts(c.Context(), backoffice.Query{Action: backoffice.EraseAct}) {
+		if err != nil {
+			return err
+		}
+		known[act.ID] = true
+	}
+	var lost []string
+	for _, act := range erasures {
+		line := fmt.Sprintf("  %s, by %s: %s\n", act.Object, act.Actor, act.Reason)
+		isOfBatch := len(lost) > 0 && strings.HasSuffix(lost[len(lost)-1], line) // an act for each thousand
+		if !known[act.ID] && !isOfBatch {
+			lost = append(lost, "  "+act.At.UTC().Format(time.RFC3339)+line)
+		}
+	}
+	if len(lost) > 0 {
+		c.PrintErrf("The backup is older than %s. Their messages can be read again. Repeat them with 'bankingapi notifications erase':\n%s",
+			backoffice.Plural(int64(len(lost)), "erasure"), strings.Join(lost, ""))
+	}
+	return nil
 }
 
 // keepNewerCheckpoints renames the file of checkpoints that the restored log does not have, so
@@ -140,12 +226,14 @@ func checkBook(c *call, copied, backup string) error {
 	return nil
 }
 
-// makeRoom renames the files of an existing book to keep them.
-func makeRoom(c *call, book string) error {
+// makeRoom renames the files of an existing book to keep them. It returns the acts of this book
+// that erased messages.
+func makeRoom(c *call, book string) (erasures []audit.Act, err error) {
 	if info, err := os.Stat(book); c.is("replace") && err == nil && info.Size() > 0 {
 		if err := bootstrap.CheckAlone(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
-			return fmt.Errorf("nothing was changed: %w. If no service runs, move %s away yourself", err, book)
+			return nil, fmt.Errorf("nothing was changed: %w. If no service runs, move %s away yourself", err, book)
 		}
+		erasures = readErasures(c)
 	}
 	aside := unused(book)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -153,14 +241,14 @@ func makeRoom(c *call, book string) error {
 			continue
 		}
 		if !c.is("replace") {
-			return fmt.Errorf("%s exists already: stop the service, and use --replace to keep the book under another name", book+suffix)
+			return nil, fmt.Errorf("%s exists already: stop the service, and use --replace to keep the book under another name", book+suffix)
 		}
 		if err := os.Rename(book+suffix, aside+suffix); err != nil {
-			return err
+			return nil, err
 		}
 		c.PrintErrf("Kept %s as %s.\n", book+suffix, aside+suffix)
 	}
-	return nil
+	return erasures, nil
 }
 
 // isFile reports whether a file with this name exists, or may exist but cannot be inspected.
@@ -169,14 +257,15 @@ func isFile(name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// copyTo writes a new file that only its owner can read.
-func copyTo(name string, from io.Reader) error {
-	to, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+// copyTo writes a new file that only its owner can read: the owner of the file that it will
+// replace, or of its folder.
+func copyTo(name string, from io.Reader, replaced string) error {
+	to, err := owner.Create(name, os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(to, from)
-	return errors.Join(err, to.Sync(), to.Close())
+	return errors.Join(err, owner.Keep(to, replaced), to.Sync(), to.Close())
 }
 
 func copyBook(c *call) error {

@@ -116,3 +116,44 @@ func TestRestoreRefusesWhatIsNoBook(t *testing.T) {
 	require.NoError(t, os.Remove(book))
 	require.Zero(t, bankingapi(t, environment, "restore", good).status)
 }
+
+// A backup has what was erased after it was made.
+func TestRestoreNamesWhatTheBackupIsTooOldFor(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	book, backup := filepath.Join(folder, "bank.db"), filepath.Join(folder, "backup.db")
+	environment := []string{"BANKINGAPI_STORAGE__DSN=file:" + book}
+	do := func(status int, args ...string) outcome {
+		t.Helper()
+		got := bankingapi(t, environment, args...)
+		require.Equal(t, status, got.status, got.err)
+		return got
+	}
+	checkpoint := func(name string) string {
+		t.Helper()
+		file := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(file, []byte(do(0, "trail", "checkpoint").out), 0o600))
+		return file
+	}
+	do(0, "migrate", "up")
+	do(0, "notifications", "erase", "--before", "2020-01-01", "--reason", "early", "--as", "ayse")
+	older := checkpoint("older.checkpoint")
+	do(0, "backup", backup)
+	do(0, "notifications", "erase", "--user", "user-7", "--reason", "request 4711", "--as", "ayse")
+	do(0, "notifications", "erase", "--before", "2025-01-01", "--reason", "retention period", "--as", "mehmet")
+	newer := checkpoint("newer.checkpoint")
+
+	got := do(0, "restore", backup, "--replace", "--against", newer, "--against", older)
+	require.Contains(t, got.err, "Restored "+backup+" to "+book+".\n", "storage.dsn begins with file:")
+	require.Contains(t, got.err, "The backup is older than 2 erasures. Their messages can be read again. Repeat them with 'bankingapi notifications erase':\n")
+	require.Contains(t, got.err, "one user, by ayse: request 4711\n")
+	require.Contains(t, got.err, "before 2025-01-01, by mehmet: retention period\n")
+	require.NotContains(t, got.err, "early")
+	require.NotContains(t, got.err, "user-7")
+	require.Contains(t, got.err, "File 1 of --against has 1 checkpoint newer than the backup.")
+	require.NotContains(t, got.out, "has become shorter")
+
+	got = do(1, "restore", backup, "--replace", "--against", newer)
+	require.Contains(t, got.err, "every checkpoint of --against is newer than the backup")
+	require.NotContains(t, got.err, "erasures", "the replaced book had none of them")
+}

@@ -8,6 +8,7 @@ import (
 
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/owner"
 )
 
 // readCheckpoints returns the contents of the files of --against.
@@ -77,7 +78,7 @@ func verifyBook(c *call, against []string, report *backoffice.Report) error {
 
 // newFile makes a file that only its owner can read.
 func newFile(name string) (*os.File, error) {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := owner.Create(name, os.O_EXCL|os.O_WRONLY, 0o600)
 	return file, exists(name, err)
 }
 
