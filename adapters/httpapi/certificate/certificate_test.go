@@ -1,8 +1,14 @@
 package certificate_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"math/big"
 	"os"
 	"path/filepath"
 	"testing"
@@ -147,4 +153,84 @@ func TestReloadReadsTheFilesNow(t *testing.T) {
 	after, err = current.Config(nil)
 	require.NoError(t, err)
 	require.NotSame(t, before, after)
+}
+
+// authority returns a certificate in PEM format that is valid from start for that long.
+func authority(t *testing.T, from time.Time, valid time.Duration) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: from, NotAfter: from.Add(valid), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+// The callers of an authority that is left out would be locked out, and nobody would know why.
+func TestADamagedAuthorityIsAnError(t *testing.T) {
+	t.Parallel()
+	f, now := files(t)
+	require.NoError(t, f.EnsureSelfSigned())
+	f.ClientCA = filepath.Join(filepath.Dir(f.CertFile), "ca.pem")
+	one, two := authority(t, start, 48*time.Hour), authority(t, start, 48*time.Hour)
+	write := func(content string) { require.NoError(t, os.WriteFile(f.ClientCA, []byte(content), 0o600)) }
+	damaged := map[string]string{
+		"a letter is missing":   one + two[:60] + two[61:],
+		"a letter is another":   one + two[:60] + "!" + two[61:],
+		"an end is missing":     one + two[:len(two)-20],
+		"a begin is missing":    one + two[len("-----BEGIN CERTIFICATE-----\n"):],
+		"cut in the middle":     one[:100] + "\n" + two,
+		"another type":          one + "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+		"no certificate":        "nothing\n",
+		"empty":                 "",
+		"bytes of another kind": one + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+	}
+	for name, content := range damaged {
+		write(content)
+		_, err := f.Load(new(tls.Config))
+		require.ErrorContains(t, err, "ca.pem", name)
+	}
+	write("# both authorities\n" + one + "\n" + two)
+	current, err := f.Load(new(tls.Config))
+	require.NoError(t, err)
+	require.Empty(t, current.Warnings())
+	before := current.End()
+	for name, content := range damaged {
+		write(content)
+		require.Error(t, current.Reload(), name)
+		require.Len(t, current.Warnings(), 1, name)
+		require.Contains(t, current.Warnings()[0], "ca.pem", name)
+	}
+	write(authority(t, start.Add(-48*time.Hour), 24*time.Hour))
+	require.ErrorContains(t, current.Reload(), "is over or not valid yet")
+	write(two)
+	require.NoError(t, current.Reload())
+	require.Empty(t, current.Warnings())
+	require.Equal(t, before, current.End())
+	*now = current.End()
+	require.Contains(t, current.Warnings()[0], "is over since")
+}
+
+// Somebody has copied the file of last year.
+func TestAValidCertificateIsNotReplacedByOneThatIsOver(t *testing.T) {
+	t.Parallel()
+	f, now := files(t)
+	*now = start.Add(-500 * 24 * time.Hour)
+	require.NoError(t, f.EnsureSelfSigned())
+	oldCert, err := os.ReadFile(f.CertFile)
+	require.NoError(t, err)
+	oldKey, err := os.ReadFile(f.KeyFile)
+	require.NoError(t, err)
+	*now = start
+	require.NoError(t, f.EnsureSelfSigned())
+	current, err := f.Load(new(tls.Config))
+	require.NoError(t, err)
+	end := current.End()
+	require.NoError(t, os.WriteFile(f.CertFile, oldCert, 0o600))
+	require.NoError(t, os.WriteFile(f.KeyFile, oldKey, 0o600))
+	require.ErrorContains(t, current.Reload(), "the one in use is valid until")
+	require.Equal(t, end, current.End())
+	require.Contains(t, current.Warnings()[0], "tls.crt: it is valid from ")
+	*now = end // now neither is valid: what the files say counts
+	require.NoError(t, current.Reload())
 }
