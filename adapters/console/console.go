@@ -115,9 +115,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		h.Set(name, value)
 	}
-	site := r.Header.Get("Sec-Fetch-Site")
-	foreign := site == "cross-site" || site == "same-site"
-	if foreign && r.Header.Get("Sec-Fetch-Mode") != "navigate" || c.origins.Check(r) != nil { // a link in a ticket may be followed
+	if isForeign(r) && r.Header.Get("Sec-Fetch-Mode") != "navigate" || c.origins.Check(r) != nil { // a link in a ticket may be followed
 		http.Error(w, "A page of another site must not use the console.", http.StatusForbidden)
 		return
 	}
@@ -129,6 +127,12 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.mux.ServeHTTP(w, r)
+}
+
+// isForeign reports whether a page of another site has caused the request.
+func isForeign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
 }
 
 // ForOperators implements operator.Console. Clients without the proxy are on a private network.
@@ -152,11 +156,24 @@ func assetPath(name string) (string, error) {
 	return "/console/" + name + "?" + hex.EncodeToString(sum[:6]), err
 }
 
-// refuse responds with the page Sign in. why is empty, form, spent, asked or left.
+// stolenText tells the owner of a session that another browser has sent its cookie.
+const stolenText = "Another browser has sent the cookie of your session, so the session has ended. If it was not you, somebody has copied the cookie: see Audit, action console.stolen."
+
+// recordStolen keeps an act of the owner's session that another browser has ended.
+func (c *Console) recordStolen(r *http.Request, s *session) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	q := &request{Options: &c.o, viewer: c.viewer(s), console: c}
+	if err := q.record(ctx, "console.stolen", "console"); err != nil {
+		c.o.Failed("Sign in", err)
+	}
+}
+
+// refuse responds with the page Sign in. why is empty, form, spent, asked, stolen or left.
 func (c *Console) refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = c.templates["signin"].ExecuteTemplate(w, "signin.html", map[string]any{"Why": why, "Proxy": c.sessions.behindProxy()}) // it fails only if the client disconnected
+	_ = c.templates["signin"].ExecuteTemplate(w, "signin.html", map[string]any{"Why": why, "Stolen": stolenText, "Proxy": c.sessions.behindProxy()}) // it fails only if the client disconnected
 }
 
 // enter signs in with the token of a link, and redirects to the page that the person requested
@@ -198,7 +215,13 @@ func (c *Console) askLink(w http.ResponseWriter, _ *http.Request) {
 
 // signedIn answers a request without a session, and returns nil.
 func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
-	s, why := c.sessions.find(r), ""
+	s, stolen := c.sessions.find(r)
+	why := ""
+	if stolen {
+		c.recordStolen(r, s)
+		s = nil
+	}
+	wasStolen := s == nil && r.Header.Get("X-Live") == "" && c.sessions.wasStolen(r)
 	if c.sessions.behindProxy() {
 		user := c.sessions.proxied(r)
 		if user == "" {
@@ -207,10 +230,15 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 		}
 		if s == nil || s.Name != user {
 			s = c.begin(r, user)
+			if wasStolen {
+				s.Flash, s.FlashPath = stolenText, r.URL.Path
+			}
 		}
 		s.Operator = slices.Contains(c.o.Operators, user) // the cookie may be older than the settings
 	} else if s == nil {
-		if r.Method == http.MethodPost {
+		if wasStolen {
+			why = "stolen"
+		} else if r.Method == http.MethodPost {
 			why = "form"
 		} else if r.Method == http.MethodGet && r.Header.Get("X-Live") == "" {
 			c.sessions.setCookie(w, r, "-wanted", seal(c.sessions.box, "wanted", r.URL.RequestURI()), false)

@@ -73,6 +73,7 @@ var (
 	errReference = &problem{http.StatusNotFound, "This link was not made with the key that the service has now, or a part of it is missing. Search for what it showed. In a ticket use /console/find/ID, with an Operation-Id, X-Request-Id or CallerId: it stays valid."}
 	errForm      = &problem{http.StatusForbidden, "The form is too old, and nothing was changed: go back, reload the page and try again."}
 	errRole      = &problem{http.StatusForbidden, "Only an operator may do this."}
+	errForeign   = &problem{http.StatusForbidden, "A link of another site must not start a download. Open the list here, and download it there."}
 	errMasked    = &problem{http.StatusForbidden, "The file has numbers and texts in full: show them first, then download it."}
 	errDay       = &problem{http.StatusBadRequest, "A day is written as 2026-11-21."}
 	errCustomer  = &problem{http.StatusBadRequest, "A customer is a whole number."}
@@ -100,7 +101,10 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		defer cancel()
 		q := &request{Options: &c.o, viewer: c.viewer(s), Page: p, console: c, r: r, ctx: ctx}
 		var err error
-		if r.Method == http.MethodPost && r.ParseForm() != nil {
+		s.foreign = isForeign(r)
+		if s.foreign && strings.HasSuffix(p.path, "/export") {
+			err = errForeign
+		} else if r.Method == http.MethodPost && r.ParseForm() != nil {
 			err = errForm
 		} else if r.Method == http.MethodPost {
 			q.form, err = c.sessions.readFormToken(s, q.field("csrf"))
@@ -163,7 +167,7 @@ func (q *request) answer(w http.ResponseWriter, answer any) error {
 	q.console.sessions.save(w, q.r, q.session)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(cmp.Or(q.status, http.StatusOK))
-	_, _ = w.Write(body.Bytes()) // it fails only if the client disconnected
+	_, _ = w.Write(visible(body.Bytes())) // it fails only if the client disconnected
 	return nil
 }
 

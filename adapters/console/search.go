@@ -72,6 +72,9 @@ func searchFor(q *request, text string) (any, error) {
 			break
 		}
 	}
+	if q.foreign {
+		q.about += "by a link of another site"
+	}
 	if err := q.keep("console.search", "search"); err != nil {
 		return nil, err
 	}

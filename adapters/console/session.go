@@ -38,6 +38,9 @@ type session struct {
 	Flash, FlashPath string
 
 	*boxes
+	// foreign is true for a request that a page of another site has caused, as a link in a ticket.
+	// Everything is masked then, so that nobody can make it look as if the user had seen it.
+	foreign bool
 	changed bool // the browser needs a new cookie
 	over    bool
 }
@@ -46,7 +49,7 @@ type session struct {
 type boxes struct{ box, refs cipher.AEAD }
 
 // Revealed reports whether the session shows numbers and texts in full.
-func (s *session) Revealed() bool { return s.Operator && s.Unmasked }
+func (s *session) Revealed() bool { return s.Operator && s.Unmasked && !s.foreign }
 
 // refer encrypts a value for a URL or a form, so that only this service can read it.
 func (s *session) refer(value any) string { return seal(s.refs, "reference", value) }
@@ -86,7 +89,9 @@ type sessions struct {
 
 	mu sync.Mutex
 	// over has ended sessions and processed forms, for as long as they would be valid.
-	over    map[string]time.Time
+	over map[string]time.Time
+	// stolen has the sessions that another browser has ended, until their owner knows it.
+	stolen  map[string]bool
 	address string    // of the console, for links
 	token   string    // of the unused link
 	asked   time.Time // when the last link was asked for
@@ -97,7 +102,7 @@ func newSessions(o *Options) *sessions {
 	if len(o.Key) == 0 {
 		o.Key = []byte(rand.Text())
 	}
-	s := &sessions{Options: o, over: make(map[string]time.Time)}
+	s := &sessions{Options: o, over: make(map[string]time.Time), stolen: make(map[string]bool)}
 	key := sha256.Sum256(o.Key)
 	if !s.behindProxy() {
 		_, _ = rand.Read(key[:])
@@ -182,22 +187,47 @@ func (s *sessions) begin(r *http.Request, user string) *session {
 	return &session{ID: rand.Text(), Name: user, Browser: r.UserAgent(), boxes: &s.boxes, changed: true}
 }
 
-// find returns the session of a request, or nil. It ends a session that another browser sends.
-func (s *sessions) find(r *http.Request) *session {
+// find returns the session of a request, or nil. It ends a session that another browser sends:
+// somebody may have copied its cookie. Then stolen is true, once.
+func (s *sessions) find(r *http.Request) (_ *session, stolen bool) {
 	found := &session{boxes: &s.boxes}
 	cookie, err := r.Cookie(cookieName(r, ""))
 	if err != nil || !unseal(s.box, "session", cookie.Value, found) || s.Machine().Sub(found.Used) > idle {
-		return nil
+		return nil, false
 	}
-	if found.Browser != r.UserAgent() {
-		s.end(found.ID)
+	if found.Browser != r.UserAgent() && s.end(found.ID) {
+		s.markStolen(found.ID)
+		return found, true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, over := s.over[found.ID]; over {
-		return nil
+		return nil, false
 	}
-	return found
+	return found, false
+}
+
+// markStolen remembers that another browser ended a session, for its owner.
+func (s *sessions) markStolen(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.stolen, func(id string, _ bool) bool { _, is := s.over[id]; return !is })
+	s.stolen[id] = true
+}
+
+// wasStolen reports whether another browser has ended the session of the request, and its owner
+// does not know it yet.
+func (s *sessions) wasStolen(r *http.Request) bool {
+	sent := &session{boxes: &s.boxes}
+	cookie, err := r.Cookie(cookieName(r, ""))
+	if err != nil || !unseal(s.box, "session", cookie.Value, sent) || sent.Browser != r.UserAgent() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stolen := s.stolen[sent.ID]
+	delete(s.stolen, sent.ID)
+	return stolen
 }
 
 // save sends the session to the browser if it has changed or is old. A page that refreshes

@@ -21,6 +21,8 @@ func TestProfiles(t *testing.T) {
 	defer server.Close()
 	for path, want := range map[string]int{
 		"": http.StatusOK, "goroutine?debug=1": http.StatusOK, "heap": http.StatusOK, "trace?seconds=1": http.StatusOK,
+		"profile?seconds=61": http.StatusBadRequest, "trace?seconds=1e9": http.StatusBadRequest, "heap?seconds=3600": http.StatusBadRequest,
+		"profile?seconds=NaN": http.StatusBadRequest, "profile?seconds=-1": http.StatusBadRequest, "trace?seconds=60.5": http.StatusBadRequest,
 		"cmdline": http.StatusNotFound, "nonsense": http.StatusNotFound,
 	} {
 		answer, err := server.Client().Get(server.URL + "/debug/pprof/" + path)

@@ -6,6 +6,7 @@ import (
 	"net/http/pprof"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -93,6 +94,9 @@ func listen(c *call, guide *bootstrap.Demo) error {
 	}
 }
 
+// maxProfile is the maximum time of a profile or trace.
+const maxProfile = time.Minute
+
 // profiles serves what net/http/pprof serves, except the command line, which may
 // contain secrets.
 func profiles() http.Handler {
@@ -101,6 +105,13 @@ func profiles() http.Handler {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A profile costs the service time as long as it runs.
+		if text := r.FormValue("seconds"); text != "" {
+			if seconds, err := strconv.ParseFloat(text, 64); err != nil || !(seconds > 0 && seconds <= maxProfile.Seconds()) {
+				http.Error(w, "seconds must be a number, at most 60.", http.StatusBadRequest)
+				return
+			}
+		}
 		// A recording may take longer than the read timeout. net/http/pprof extends only the
 		// write deadline.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})

@@ -1,0 +1,66 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A page of another site can make the browser of an operator follow a link. Then no file is
+// written, and the audit does not say that the operator has seen a customer.
+func TestALinkOfAnotherSiteDownloadsAndShowsNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	v := s.entered(t)
+	status, _, _ := v.do(http.MethodPost, "/console/reveal", url.Values{"csrf": {v.csrf()}, "on": {"1"}})
+	require.Equal(t, http.StatusSeeOther, status)
+	for _, site := range []string{"cross-site", "same-site"} {
+		v.header = http.Header{"Sec-Fetch-Site": {site}, "Sec-Fetch-Mode": {"navigate"}}
+		for _, list := range []string{"sales", "notifications", "audit"} {
+			status, body, header := v.do(http.MethodGet, "/console/"+list+"/export?format=csv", nil)
+			require.Equal(t, http.StatusForbidden, status, list)
+			require.Empty(t, header.Get("Content-Disposition"))
+			require.Contains(t, body, "A link of another site must not start a download.")
+		}
+		require.NotContains(t, v.get("sale/"+k.sale), "1001", "it is masked")
+	}
+	v.header = http.Header{}
+	require.Contains(t, v.get("sale/"+k.sale), "1001", "the session still shows everything")
+	audit := v.get("audit")
+	require.Equal(t, 1, strings.Count(audit, ">Sale "+k.sale+"<"))
+	require.NotContains(t, audit, "<code>console.export</code>")
+}
+
+// Callers choose texts. A mark that changes the direction of a text makes it look like another.
+func TestMarksOfDirectionAreVisible(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	operation := s.call(t, "BuyFundFromCustomer", sale("order\u202e17-\u2066\u200b", "1", ""))
+	v := s.entered(t)
+	page := v.get("sale/" + operation)
+	require.Contains(t, page, "order[U+202E]17-[U+2066][U+200B]")
+	require.NotContains(t, page, "\u202e")
+}
+
+// Somebody may have copied the cookie. Its owner and the audit learn that it was used.
+func TestASessionThatAnotherBrowserEndsIsTold(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	v.header = http.Header{"User-Agent": {"another browser"}}
+	status, body, _ := v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.NotContains(t, body, "Another browser", "the thief learns nothing")
+	v.header = http.Header{}
+	status, body, _ = v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Contains(t, body, "Another browser has sent the cookie of your session")
+	_, body, _ = v.do(http.MethodGet, "/console/", nil)
+	require.NotContains(t, body, "Another browser", "once")
+	s.visitor(t).do(http.MethodPost, "/console/link", url.Values{})
+	require.Contains(t, s.entered(t).get("audit"), "<code>console.stolen</code>")
+}
