@@ -181,24 +181,81 @@ var ErrTarget = errors.New("the target of a copy must be empty, or have an inter
 // Copy copies the book of the settings to an empty database, which it creates or migrates. Then
 // it compares both and returns the number of rows. If Copy was interrupted, the next call
 // continues. No service may use either database: Copy fails if it sees one. If the target has
-// other content, the error is ErrTarget.
+// other content, the error is ErrTarget. When the copy is complete, no service uses the book any
+// more until TakeBack. Both books keep an act that says where they were copied.
 func Copy(ctx context.Context, settings, target Settings, watch store.CopyWatch, all ...Option) (int64, error) {
+	rows, err := copyFrom(ctx, "", settings, target, watch, all)
+	if errors.Is(err, errMarked) { // perhaps the copy was interrupted after the book was marked
+		rows, err = copyFrom(ctx, store.CopiedMark, settings, target, watch, all)
+	}
+	return rows, err
+}
+
+// errMarked is the error of a book that has CopiedMark.
+var errMarked = errors.New("the book was copied")
+
+// copyFrom copies a book that has the mark.
+func copyFrom(ctx context.Context, mark string, settings, target Settings, watch store.CopyWatch, all []Option) (int64, error) {
 	o := collect(all)
 	o.storage.MustExist = true
-	return withStore(settings, o, func(_ *setup, from *store.Store) (int64, error) {
+	o.storage.Mark = mark
+	return withStore(settings, o, func(book *setup, from *store.Store) (int64, error) {
+		if err := from.Schema.Require(ctx); err != nil {
+			if found, ok := errors.AsType[store.MarkError](err); ok && found == store.CopiedMark {
+				err = errors.Join(errMarked, err)
+			}
+			return 0, err
+		}
+		log := makeTrail(book, from)
+		if err := log.Load(); err != nil {
+			return 0, err
+		}
+		target.Trail.Enabled = settings.Trail.Enabled
+		target.Trail.KeyFile = log.KeyFile()
 		copied := collect(all)
 		copied.database, copied.storage.Mark = nil, store.CopyMark
-		return withStore(target, copied, func(_ *setup, to *store.Store) (rows int64, err error) {
-			if err = from.Schema.Require(ctx); err != nil {
-				return 0, err
-			}
+		return withStore(target, copied, func(copy *setup, to *store.Store) (rows int64, err error) {
 			if _, err = to.Schema.Up(ctx); err == nil {
-				rows, err = from.Copy(ctx, to, watch)
+				rows, err = from.Copy(book.acts.Begin(ctx, "copy.to", copy.book(), ""), to, watch)
 			}
-			if _, ok := errors.AsType[store.MarkError](err); ok {
+			if found, ok := errors.AsType[store.MarkError](err); ok && found != store.CopiedMark {
 				err = errors.Join(ErrTarget, err)
+			}
+			if err == nil {
+				err = keepAct(ctx, copy, to, "copy.from", book.book())
 			}
 			return rows, err
 		})
 	})
+}
+
+// keepAct keeps an act, with its leaf. Without the key of the log it keeps none: verify would
+// report it.
+func keepAct(ctx context.Context, w *setup, s *store.Store, action, object string) error {
+	log := makeTrail(w, s)
+	if err := log.Load(); err != nil {
+		return err
+	}
+	if log.IsWanted() && log.Missing() != nil {
+		return nil
+	}
+	return s.Backoffice.Audit.Keep(ctx, w.acts.New(ctx, action, object, ""))
+}
+
+// TakeBack lets services use a book again whose copy is not used. The error is a
+// store.MarkError if the book was not copied.
+func TakeBack(ctx context.Context, settings Settings, all ...Option) error {
+	o := collect(all)
+	o.storage.MustExist = true
+	o.storage.Mark = store.CopiedMark
+	_, err := withStore(settings, o, func(w *setup, s *store.Store) (none struct{}, err error) {
+		if err := s.Schema.Require(ctx); err != nil {
+			return none, err
+		}
+		if err := keepAct(ctx, w, s, "copy.takeback", w.book()); err != nil {
+			return none, err
+		}
+		return none, s.RemoveMark(ctx)
+	})
+	return err
 }

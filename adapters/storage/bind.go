@@ -96,6 +96,7 @@ func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Sto
 	write.Fill(&ports, d.Writer)
 	trail.Fill(&ports, d.Writer)
 	ports.Ping, ports.Risks, ports.Clock, ports.Index, ports.Copy = d.ping, d.risks, d.clock, d.index, d.copyTo
+	ports.RemoveMark = d.removeMark
 	return &ports
 }
 

@@ -10,9 +10,13 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 )
 
@@ -25,7 +29,7 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	targetDB := target.Database
 	withContext := func(step func(context.Context) error) func() error { return func() error { return step(ctx) } }
 	checkUnused := func() error { return tables.InTurn(withContext(d.engine.Alone), withContext(target.engine.Alone)) }
-	if err := tables.InTurn(withContext(d.Ready), withContext(targetDB.Ready), checkUnused, func() error { return target.claimCopy(ctx, d.Database) }); err != nil {
+	if err := tables.InTurn(withContext(d.Ready), withContext(targetDB.Ready), checkUnused, func() error { return target.claimCopy(ctx, d) }); err != nil {
 		return 0, err
 	}
 	eachTable := func(work string, source *gorm.DB, do func(t *tables.Relied) error) error {
@@ -77,27 +81,62 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 		})
 	})
 	if err == nil {
-		err = tables.InTurn(checkUnused, withContext(target.finishCopy))
+		err = tables.InTurn(checkUnused, withContext(d.markCopied), withContext(target.removeMark), withContext(target.analyze))
 	}
 	return rows, err
 }
 
 // claimCopy stores in the mark which book the target is a copy of.
-func (d service) claimCopy(ctx context.Context, source *tables.Database) error {
+func (d service) claimCopy(ctx context.Context, source service) error {
 	digest := sha256.Sum256(append([]byte("copy of "), source.MessagesKey()...))
 	book := hex.EncodeToString(digest[:])
 	note, err := d.Note(ctx)
 	switch {
 	case err != nil || note == book:
 		return err
+	case note == "" && source.mark == store.CopiedMark:
+		return otherMark(source.mark, "")
 	case note != "":
 		return fault.Wrap(fault.Conflict, store.MarkError(store.CopyMark), "The target has an interrupted copy of another book:")
 	}
 	return d.SetNote(ctx, book)
 }
 
-// finishCopy removes the mark. Then the copy is a book.
-func (d service) finishCopy(ctx context.Context) error {
+// markCopied marks the source of a copy, so that no service sells what its copy sells. It keeps
+// the act that ctx carries first.
+func (d service) markCopied(ctx context.Context) error {
+	if d.mark == store.CopiedMark { // by the copy that was interrupted
+		return nil
+	}
+	if _, ok := audit.From(ctx); ok {
+		err := d.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, d.ActWrites(ctx, trail.Changes{})...) })
+		if err != nil {
+			return err
+		}
+	}
+	return d.Change(ctx, func(tx *gorm.DB) error {
+		return tx.Table(d.Marks.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&tables.MarkRow{Mark: store.CopiedMark}).Error
+	})
+}
+
+// analyze makes statistics of a copy where the engine needs them: without them, a server takes
+// its tables for empty, and reads them once for each row.
+func (d service) analyze(ctx context.Context) error {
+	if !d.engine.NeedsStatistics {
+		return nil
+	}
+	return d.Change(ctx, func(tx *gorm.DB) error {
+		for i := range d.Relied {
+			if err := tx.Exec("ANALYZE " + d.Relied[i].Table).Error; err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// removeMark removes the mark. Then a copy is a book.
+func (d service) removeMark(ctx context.Context) error {
 	return d.Change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("DELETE FROM "+d.Marks.Name+" WHERE mark = ?", d.mark).Error
 	})

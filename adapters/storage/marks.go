@@ -103,6 +103,8 @@ func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exis
 func otherMark(mark, wanted string) error {
 	cause := fmt.Errorf("it is %w: start with --%s, or choose another database", store.MarkError(mark), mark)
 	switch mark {
+	case store.CopiedMark:
+		cause = fmt.Errorf("it is %w: start the copy, or take this book back with 'bankingapi copy --take-back'", store.MarkError(mark))
 	case store.CopyMark:
 		cause = fmt.Errorf("it is %w: run 'bankingapi copy' again, or choose another database", store.MarkError(mark))
 	case "":

@@ -62,6 +62,8 @@ type Engine struct {
 	Index func(ctx context.Context, prefix string) error
 	// Now is the SQL expression for the server's time, or NULL if the engine has no server.
 	Now string
+	// NeedsStatistics says that the engine plans badly until ANALYZE has seen new rows.
+	NeedsStatistics bool
 	// Tables are the tables that only this engine has, without prefix.
 	Tables []string
 }

@@ -115,9 +115,13 @@ type Store struct {
 	Backup func(ctx context.Context, file string) error
 
 	// Copy copies all data to another storage of the adapter, whose Options.Mark is CopyMark,
-	// and compares both. Then it removes the mark. If it fails, the next Copy continues. It
-	// returns the number of rows that both have.
+	// and compares both. Then it keeps the act that ctx carries, marks this storage with
+	// CopiedMark, and removes the mark of the other one. If it fails, the next Copy continues. It
+	// returns the number of rows that both have. A storage with CopiedMark can only finish the
+	// copy that was interrupted after it was marked.
 	Copy func(ctx context.Context, to *Store, w CopyWatch) (rows int64, err error)
+	// RemoveMark removes Options.Mark. Then the storage is the book of a bank.
+	RemoveMark func(ctx context.Context) error
 
 	// Start opens the storage. Before Start the adapter has made no file, no connection and no
 	// goroutine, and every call fails.
@@ -129,6 +133,10 @@ type Store struct {
 
 // CopyMark is the mark of a storage that does not have all data yet. No service uses it.
 const CopyMark = "copy that is not finished"
+
+// CopiedMark is the mark of a storage whose copy is complete. No service uses it: it would sell
+// what the copy sells.
+const CopiedMark = "book whose copy is used instead"
 
 // SandboxMark is the mark of the storage of a sandbox.
 const SandboxMark = "sandbox"

@@ -93,8 +93,9 @@ func Unsupported() *Store {
 		Copy: func(context.Context, *Store, CopyWatch) (int64, error) {
 			return 0, cannot("be copied: use its own tools")
 		},
-		Start: func(context.Context) error { return nil },
-		Close: func() error { return nil },
+		RemoveMark: func(context.Context) error { return cannot("be marked") },
+		Start:      func(context.Context) error { return nil },
+		Close:      func() error { return nil },
 
 		FreeSpace: func() int64 { return -1 },
 	}

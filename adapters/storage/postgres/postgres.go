@@ -99,6 +99,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	engine.Grace = grace // hosts may configure their connections differently
 	plain := isPlain(config)
 	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, pool, plain) }
+	engine.NeedsStatistics = true
 	engine.Alone = func(ctx context.Context) error {
 		pool.DB().SetMaxIdleConns(1) // our other connections would count too
 		defer pool.DB().SetMaxIdleConns(limit)

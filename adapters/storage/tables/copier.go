@@ -69,6 +69,7 @@ func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, sourc
 		return err
 	}
 	err = Each(source, c.Table, func(row *R) error {
+		fillBytes(row)
 		rows = append(rows, *row)
 		text = c.encode(text, row)
 		if size += len(text); len(rows) < copiedRows && size < copiedBytes {
@@ -80,6 +81,17 @@ func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, sourc
 		return err
 	}
 	return write()
+}
+
+// fillBytes makes empty bytes of those that are nil: a driver may read an empty value as nil,
+// which would be written as NULL. No column with bytes may be NULL.
+func fillBytes(row any) {
+	value := reflect.ValueOf(row).Elem()
+	for i := range value.NumField() {
+		if field, ok := value.Field(i).Addr().Interface().(*[]byte); ok && *field == nil {
+			*field = []byte{}
+		}
+	}
 }
 
 // encode encodes all columns of a row. It reuses the memory of the previous row.

@@ -269,7 +269,13 @@ func copyTo(name string, from io.Reader, replaced string) error {
 }
 
 func copyBook(c *call) error {
+	if c.is("take-back") {
+		return takeBack(c)
+	}
 	to, target := c.text("to"), c.settings
+	if to == "" {
+		return wrongUsef("--to is missing")
+	}
 	target.Storage.DSN = bootstrap.Secret(to)
 	scheme, _, isURL := strings.Cut(to, "://")
 	switch {
@@ -283,10 +289,14 @@ func copyBook(c *call) error {
 	if target.Storage == c.settings.Storage {
 		return wrongUsef("--to names the book itself")
 	}
-	if err := c.openAny(); err != nil {
+	keyFile := c.settings.Trail.KeyFile
+	switch err := c.openAny(); {
+	case isCopied(err): // Copy may go on
+	case err != nil:
 		return err
+	default:
+		keyFile = c.keeper.KeyFile()
 	}
-	keyFile := c.keeper.KeyFile()
 	if err := c.close(); err != nil {
 		return err
 	}
@@ -307,4 +317,24 @@ func copyBook(c *call) error {
 	}
 	work.printf("%s", screen("copied", object{"Rows": backoffice.Plural(rows, "row"), "Driver": target.Storage.Driver, "IsURL": isURL, "To": to, "KeyFile": keyFile}))
 	return nil
+}
+
+// isCopied reports whether an error says that a copy of the book is used instead.
+func isCopied(err error) bool {
+	mark, ok := errors.AsType[store.MarkError](err)
+	return ok && mark == store.CopiedMark
+}
+
+func takeBack(c *call) error {
+	switch {
+	case c.text("to") != "":
+		return wrongUsef("use --to or --take-back, not both")
+	case c.text("reason") == "":
+		return wrongUsef("--reason is missing: say why, for the audit")
+	}
+	err := bootstrap.TakeBack(c.Context(), c.settings, c.options)
+	if mark, ok := errors.AsType[store.MarkError](err); ok && mark == "" {
+		return errors.New("the book was not copied, or was taken back: nothing was changed")
+	}
+	return c.done(err, "Services may use the book again. Do not use its copy: it would sell the same.\n")
 }

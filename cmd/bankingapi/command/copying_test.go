@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	osuser "os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,6 +30,7 @@ func TestAnInterruptedCopyGoesOn(t *testing.T) {
 	file := filepath.Join(folder, "holdings.csv")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	require.Zero(t, bankingapi(t, on(book), "import", "holdings", file).status)
+	want := bankingapi(t, on(book), "export", "holdings").out
 
 	from, to := bootstrap.DefaultSettings(), bootstrap.DefaultSettings()
 	from.Storage.DSN, to.Storage.DSN = bootstrap.Secret(book), bootstrap.Secret(target)
@@ -63,14 +65,61 @@ func TestAnInterruptedCopyGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(3000), second["copying holdings"], "what was copied stays")
 	require.Equal(t, int64(5000), second["comparing holdings"])
-	require.Equal(t, bankingapi(t, on(book), "export", "holdings").out, bankingapi(t, on(target), "export", "holdings").out)
+	require.Equal(t, want, bankingapi(t, on(target), "export", "holdings").out)
 	got = bankingapi(t, on(target), "verify", "--trail.key_file", filepath.Join(folder, "bank.trail.key"))
 	require.Zero(t, got.status, got.err)
 
 	var out, errOut strings.Builder
+	require.Zero(t, bankingapi(t, on(book), "copy", "--take-back", "--reason", "a test").status)
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	status := program{on(book), parts.All(), ""}.run(cancelled, []string{"copy", "--to", filepath.Join(folder, "new.db")}, strings.NewReader(""), &out, &errOut)
 	require.Equal(t, 130, status)
 	require.Equal(t, "Interrupted: what was copied stays, run it again to go on.\n", errOut.String())
+}
+
+// After a copy one book goes on: the other one would sell the same.
+func TestOneBookGoesOnAfterACopy(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	book, copied, second := filepath.Join(folder, "bank.db"), filepath.Join(folder, "laptop.db"), filepath.Join(folder, "second.db")
+	do := func(status int, file string, args ...string) outcome {
+		t.Helper()
+		got := bankingapi(t, []string{"BANKINGAPI_STORAGE__DSN=" + file}, args...)
+		require.Equal(t, status, got.status, got.err)
+		return got
+	}
+	key := []string{"--trail.key_file", filepath.Join(folder, "bank.trail.key")}
+	do(0, book, "migrate", "up")
+	do(0, book, "subscriptions", "create", "app")
+	do(0, book, "trail", "checkpoint")
+	do(0, second, "migrate", "up") // as if the copy had been interrupted before it had a row
+	require.Contains(t, do(1, book, "copy", "--take-back", "--reason", "a try").err, "the book was not copied")
+	require.Contains(t, do(2, book, "copy").err, "--to is missing")
+	require.Contains(t, do(2, book, "copy", "--take-back").err, "--reason is missing")
+	require.Contains(t, do(2, book, "copy", "--take-back", "--to", copied, "--reason", "a try").err, "not both")
+
+	do(0, book, "copy", "--to", copied, "--as", "ayse")
+	for _, args := range [][]string{{"serve"}, {"settle"}, {"subscriptions", "list"}, {"copy", "--to", second}} {
+		got := do(1, book, append(args, "--http.address", "127.0.0.1:0", "--ops.address", "")...)
+		require.Contains(t, got.err+got.out, "book whose copy is used instead", args)
+	}
+	require.Contains(t, do(0, copied, append([]string{"export", "audit"}, key...)...).out, "ayse,"+systemUser(t)+",", "who made the copy")
+	require.Regexp(t, "ayse,.*,copy.from,.*bank.db", do(0, copied, append([]string{"export", "audit"}, key...)...).out)
+	do(0, copied, append([]string{"verify"}, key...)...)
+
+	do(0, book, "copy", "--take-back", "--reason", "the laptop was lost", "--as", "ayse")
+	do(0, book, "verify")
+	audit := do(0, book, "export", "audit").out
+	require.Regexp(t, "ayse,.*,copy.to,.*laptop.db", audit)
+	require.Regexp(t, "ayse,.*,copy.takeback,.*bank.db,the laptop was lost", audit)
+	do(0, book, "copy", "--to", second)
+	do(0, second, append([]string{"verify"}, key...)...)
+}
+
+func systemUser(t *testing.T) string {
+	t.Helper()
+	current, err := osuser.Current()
+	require.NoError(t, err)
+	return current.Username
 }

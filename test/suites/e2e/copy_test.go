@@ -61,6 +61,8 @@ func TestABookMovesToPostgresAndBack(t *testing.T) {
 		again := from.Run(t, "copy", "--to", to.DSN)
 		require.Equal(t, 2, again.Status, again.Err)
 		require.Contains(t, again.Err, "must be empty")
+		taken := from.Run(t, "copy", "--take-back", "--reason", "a test")
+		require.Zero(t, taken.Status, taken.Err)
 
 		// As if it had been interrupted: the tables in between are not complete.
 		to.execute(t, "INSERT INTO marks (mark, note) VALUES ('copy that is not finished', '')")
