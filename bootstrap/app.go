@@ -123,6 +123,9 @@ func (a *App) Buyer() *buyfund.Buyer { return a.parts.Buyer }
 // ends. Within does not accept a pgx.Tx: README explains how to use pgx in the transaction.
 func (a *App) Within(tx any) (Transaction, error) {
 	s, err := a.parts.Store.Within(tx)
+	if err == nil {
+		err = a.guard.last()
+	}
 	if err != nil {
 		return Transaction{}, err
 	}

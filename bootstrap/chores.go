@@ -35,8 +35,11 @@ type background struct{ *App }
 // erase messages, log risks or update metrics: it leaves these to the service.
 func (a background) chores() []chore {
 	s, p, isService := a.settings, a.parts, !a.storage.MustExist
-	migrate := func(ctx context.Context) error { return a.migrator.Retry(a.acts.Begin(ctx, migrateAct, "", "")) }
+	migrate := func(ctx context.Context) error {
+		return a.migrator.Retry(a.acts.Begin(unguarded(ctx), migrateAct, "", ""))
+	}
 	return []chore{
+		{len(a.guard.checks) > 0, guardEvery, false, zap.DebugLevel, "", a.guard.watch},
 		{true, 2 * time.Second, false, zap.WarnLevel, "the schema could not be migrated yet", migrate},
 		{true, subscriptions.RefreshEvery, true, zap.WarnLevel, "subscriptions could not be read", p.Directory.Refresh},
 		{true, time.Minute, true, zap.WarnLevel, usageFailed, func(ctx context.Context) error { return p.Directory.KeepUsage(ctx, p.Store.Usage) }},
@@ -167,7 +170,7 @@ func (a background) settleDueSales() func(context.Context) error {
 	var count time.Time // the time of the next count of the due sales
 	return func(ctx context.Context) error {
 		var settled buyfund.Settlement
-		err := p.Office.CheckClock(ctx)
+		err := a.guard.run(ctx)
 		if err == nil {
 			settled, err = settle(ctx)
 		}

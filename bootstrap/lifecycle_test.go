@@ -365,26 +365,65 @@ func TestRisksAreToldByTheService(t *testing.T) {
 	})
 }
 
-// A replica whose clock is ahead would settle the sales of tomorrow.
-func TestAServiceWhoseClockIsAheadDoesNotSettle(t *testing.T) {
+// A replica whose clock is wrong takes nothing: it would settle the sales of tomorrow, or sell at
+// the price of three days ago. It takes requests again when its clock is right.
+func TestAServiceWhoseClockIsWrongTakesNothing(t *testing.T) {
 	t.Parallel()
-	var skew atomic.Int64
-	app := newMemory(func(s *store.Store) {
-		s.Clock = func(context.Context, string) (now, newest time.Time, err error) {
-			return time.Now().Add(-time.Duration(skew.Load())), newest, nil
-		}
-	}).open(t, nil)
-	_, err := app.Settle(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, app.Ready(t.Context()))
+	for ahead, sentence := range map[time.Duration]string{
+		48 * time.Hour:  "48h0m0s ahead of the clock of the database",
+		-72 * time.Hour: "72h0m0s behind the clock of the database",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var skew atomic.Int64
+			app := newMemory(func(s *store.Store) {
+				s.Clock = func(context.Context, string) (now, newest time.Time, err error) {
+					return time.Now().Add(-time.Duration(skew.Load())), newest, nil
+				}
+			}).open(t, nil)
+			attempts := func() (errs []error) {
+				_, sold := app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
+				_, stored := app.Adder().Add(t.Context(), host, operation.Header{}, []push.Fields{notification})
+				_, settled := app.Settle(t.Context())
+				office, err := app.Backoffice(t.Context())
+				require.NoError(t, err)
+				return []error{sold, stored, settled, app.Ready(t.Context()), office.CheckClock(t.Context())}
+			}
+			for _, err := range attempts() {
+				require.NoError(t, err)
+			}
+			skew.Store(int64(ahead))
+			time.Sleep(2 * time.Second) // within which the service notices it
+			for _, err := range attempts() {
+				require.ErrorContains(t, err, sentence)
+				require.Equal(t, fault.Unavailable, fault.KindOf(err))
+			}
+			skew.Store(0)
+			for _, err := range attempts() {
+				require.NoError(t, err)
+			}
+		})
+	}
+}
 
-	skew.Store(int64(48 * time.Hour))
-	_, err = app.Settle(t.Context())
-	require.ErrorContains(t, err, "ahead of the clock of the database")
-	require.ErrorContains(t, app.Ready(t.Context()), "ahead of the clock of the database")
-	office, err := app.Backoffice(t.Context())
-	require.NoError(t, err)
-	require.ErrorContains(t, office.CheckClock(t.Context()), "ahead of the clock of the database")
+// Somebody sets the clock of the machine between two checks: the next request is checked before
+// it is answered.
+func TestAClockThatWasSetIsNoticedAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var set atomic.Int64
+		app := newMemory(func(s *store.Store) {
+			s.Clock = func(context.Context, string) (now, newest time.Time, err error) { return time.Now(), newest, nil }
+		}).open(t, nil, bootstrap.WithClock(func() time.Time { return time.Now().Add(time.Duration(set.Load())) }))
+		buy := func() error {
+			_, err := app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
+			return err
+		}
+		require.NoError(t, buy())
+		set.Store(int64(-72 * time.Hour))
+		require.ErrorContains(t, buy(), "72h0m0s behind")
+		set.Store(0)
+		require.NoError(t, buy())
+	})
 }
 
 // Nor does it delete the log of requests: to it all entries would be old.

@@ -41,7 +41,7 @@ func (a *App) Backup(ctx context.Context, file string) error {
 // Settle settles the sales that are due now. This is one round of the settling that the service
 // does in the background. If sales are due, Settle records the act before it settles them.
 func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error) {
-	if err = cmp.Or(a.parts.Store.Schema.Require(ctx), a.parts.Office.CheckClock(ctx)); err != nil {
+	if err = cmp.Or(a.parts.Store.Schema.Require(ctx), a.guard.run(ctx)); err != nil {
 		return settled, err
 	}
 	due, err := a.parts.Buyer.CountDue(ctx)
@@ -64,6 +64,7 @@ func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 	if err := a.parts.Store.Schema.Require(ctx); err != nil {
 		return "", err
 	}
+	ctx = unguarded(ctx) // the key may be missing, which is why the log begins anew
 	if a.parts.Trail.Missing() == nil {
 		if last, err = a.parts.Trail.Checkpoint(ctx); err != nil {
 			a.log.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))

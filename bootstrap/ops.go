@@ -25,6 +25,7 @@ import (
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/application/summary"
+	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
 )
 
@@ -100,13 +101,8 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 	if !w.isSandbox {
 		checks = append(checks, opsapi.Check{Name: "clock", Probe: func(ctx context.Context) ([]string, error) { return w.checkClock(ctx, s) }})
 	}
-	if k.IsWanted() {
-		checks = append(checks, opsapi.Check{Name: "trail", Probe: func(context.Context) (warnings []string, err error) {
-			if problem := k.Problem(); problem != "" {
-				warnings = append(warnings, problem)
-			}
-			return warnings, nil
-		}})
+	if s.Trail != application.None && !w.isSandbox {
+		checks = append(checks, opsapi.Check{Name: "trail", Probe: k.Ready})
 	}
 	if mode := w.settings.TLS.Mode; mode == settings.TLSFiles || mode == settings.TLSSelfSigned {
 		checks = append(checks, opsapi.Check{Name: "certificate", Probe: func(context.Context) (warnings []string, err error) {

@@ -45,6 +45,7 @@ type options struct {
 	operations  []httpapi.Descriptor
 	now         func() time.Time
 	newID       func() operation.ID
+	jump        func() time.Duration // how far the clock was set since the start
 	name        string
 	// world opens the world of a key in the sandbox. callers are the callers of a world.
 	// Outside a world callers is nil.
@@ -69,7 +70,7 @@ type options struct {
 type openFunc func(context.Context, store.Options) (store.Database, error)
 
 func collect(all []Option) *options {
-	o := &options{drivers: map[string]openFunc{}, driverNames: settings.Drivers{}, now: clock.Now, newID: clock.NewID}
+	o := &options{drivers: map[string]openFunc{}, driverNames: settings.Drivers{}, now: clock.Now, newID: clock.NewID, jump: clock.NewWatch().Jump}
 	Options(all...)(o)
 	return o
 }
@@ -109,6 +110,7 @@ type setup struct {
 	failed   chan error // has room for both listeners
 	migrator *store.Migrator
 	shutdown *shutdown
+	guard    *guard
 	tracing  *telemetry.Tracing
 	routes   telemetry.Routes // the routes of traces and metrics
 	// api is the listener of the API once it is made. Readiness is made before it.
@@ -130,7 +132,7 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 		return nil, err
 	}
 	zone, err := settings.Bank.Location()
-	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), api: new(atomic.Pointer[httpapi.Server]), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: o.newID, Now: o.now}}
+	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), guard: &guard{now: o.now}, api: new(atomic.Pointer[httpapi.Server]), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: o.newID, Now: o.now}}
 	if o.isSandbox {
 		w.bank = func() time.Time { return o.now().Add(time.Duration(w.ahead.Load())).Truncate(time.Microsecond) }
 		w.acts = audit.Acts{NewID: clock.IDs(w.bank), Now: w.bank}
@@ -315,12 +317,13 @@ func WithVersion(version, revision string) Option {
 
 // WithClock sets the clock of the service, also for the times in IDs. The service converts its
 // time to UTC. It is for tests that cross midnight. If the clock differs from the clock of the
-// database, settling needs storage.allow_unsafe.
+// database, or goes back, the service is ready only with storage.allow_unsafe.
 func WithClock(now func() time.Time) Option {
 	return func(o *options) {
 		if now != nil {
 			o.now = func() time.Time { return now().UTC().Truncate(time.Microsecond) }
 			o.newID = clock.IDs(o.now)
+			o.jump = func() time.Duration { return 0 }
 		}
 	}
 }

@@ -3,6 +3,8 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,7 +15,6 @@ import (
 
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
-	application "bankingapi/application/trail"
 	"bankingapi/domain/fault"
 )
 
@@ -21,7 +22,7 @@ import (
 func openStore(w *setup, trace func(context.Context, string) (context.Context, func(error))) (*store.Store, error) {
 	settings, o := w.settings.Storage, w.storage
 	o.DSN, o.MaxConnections, o.StatementTimeout = string(settings.DSN), settings.MaxConnections, settings.StatementTimeout
-	o.Now, o.Trace = w.bank, trace
+	o.Now, o.Trace, o.MayWrite = w.bank, trace, w.guard.pass
 	o.Slow = func(statements string, took time.Duration) {
 		w.log.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
 	}
@@ -71,7 +72,7 @@ func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []stri
 	}
 	ctx, stop := context.WithTimeout(ctx, w.settings.Storage.StatementTimeout)
 	defer stop()
-	return s.CheckClock(ctx, w.now, w.zone, w.settings.Storage.AllowUnsafe)
+	return s.CheckClock(ctx, store.Clock{Now: w.now, Jump: w.jump}, w.zone, w.settings.Storage.AllowUnsafe)
 }
 
 // makeTrail returns the keeper of the trail that the settings describe. It opens nothing.
@@ -86,7 +87,22 @@ func makeTrail(w *setup, s *store.Store) *trail.Keeper {
 	return trail.New(trail.Options{
 		Ports: s.Trail, Wanted: w.settings.Trail.Enabled, NewID: w.acts.NewID, Ready: s.Schema.Require,
 		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book, AsItIs: w.storage.AsItIs,
+		AllowUnsafe: w.settings.Storage.AllowUnsafe,
+		IsNew: func(ctx context.Context) (bool, error) {
+			status, err := s.Schema.Status(ctx)
+			return s.HasSchema() && status.Version == 0, err
+		},
 	})
+}
+
+// mayKeep returns the reason why this service must not change a book that has a log. It returns
+// nil while the storage does not answer: then nothing can be changed either.
+func mayKeep(ctx context.Context, k *trail.Keeper) error {
+	_, err := k.Ready(ctx)
+	if isFinding(err) {
+		return err
+	}
+	return nil
 }
 
 // newTrail makes the keeper of the trail. At startup it loads the key, and logs why no trail is
@@ -104,12 +120,27 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
 			}
 			w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
 		}
-		err := w.migrator.Start(w.acts.Begin(ctx, migrateAct, "", ""))
+		if mayKeep(ctx, k) != nil {
+			if s.MigrateAtStart {
+				return fault.Explain(s.Schema.Require(ctx))
+			}
+			return nil
+		}
+		err := w.migrator.Start(w.acts.Begin(unguarded(ctx), migrateAct, "", ""))
 		if err == nil && interval > 0 {
 			k.Begin(ctx)
 		}
 		return fault.Explain(err)
 	}))
+	if !w.isSandbox { // partners move its clock, and a reset ends its log
+		w.guard.checks = append(w.guard.checks, func(ctx context.Context) error {
+			_, err := k.Ready(ctx)
+			return err
+		}, func(ctx context.Context) error {
+			_, err := w.checkClock(ctx, s)
+			return err
+		})
+	}
 	return k
 }
 
@@ -129,20 +160,55 @@ func withStore[T any](settings Settings, o *options, do func(*setup, *store.Stor
 	return result, errors.Join(fault.Explain(err), s.Close())
 }
 
-// Risks returns sentences that tell an operator what may lose data in the database of the
-// settings, or what prevents a trail. It changes nothing. It does not check SQLite, because
-// that would create the file.
-func Risks(ctx context.Context, settings Settings, all ...Option) (sentences []string, err error) {
-	if settings.Storage.Driver == SQLite {
-		return nil, nil
+// Inspection is what Inspect found. All are sentences for an operator.
+type Inspection struct {
+	// Blockers say why a service with these settings would not be ready.
+	Blockers []string
+	// Warnings say what may lose data, or why no trail would be kept.
+	Warnings []string
+}
+
+// Inspect asks the database of the settings what a service would complain about. It changes
+// nothing. It finds nothing if the database is a file that does not exist. The error means that
+// the database does not answer.
+func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspection, err error) {
+	o := collect(all)
+	o.storage.MustExist, o.storage.AsItIs = true, true
+	if settings.Storage.Driver == SQLite && o.database == nil {
+		_, err := os.Stat(strings.TrimPrefix(string(settings.Storage.DSN), "file:"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return found, nil
+		}
 	}
-	return withStore(settings, collect(all), func(_ *setup, s *store.Store) ([]string, error) {
-		if settings.Trail.Enabled && settings.Trail.KeyFile == "" && s.Trail != application.None && !s.HasDataFile {
-			sentences = append(sentences, trail.NoKey)
+	return withStore(settings, o, func(w *setup, s *store.Store) (Inspection, error) {
+		err := s.Ping(ctx)
+		if isFinding(err) {
+			found.Blockers = append(found.Blockers, known(err).Detail)
+		} else if err != nil {
+			return found, err
+		}
+		if err := found.inspectTrail(ctx, makeTrail(w, s)); err != nil {
+			return found, err
 		}
 		risks, err := s.Durability(ctx, true)
-		return append(sentences, risks...), err
+		found.Warnings = append(found.Warnings, risks...)
+		return found, err
 	})
+}
+
+// inspectTrail adds what is wrong with the key of the trail.
+func (i *Inspection) inspectTrail(ctx context.Context, k *trail.Keeper) error {
+	if err := k.Load(); err != nil {
+		i.Blockers = append(i.Blockers, err.Error())
+		return nil
+	}
+	warnings, err := k.Ready(ctx)
+	if isFinding(err) {
+		i.Blockers = append(i.Blockers, known(err).Detail)
+		return nil
+	}
+	i.Warnings = append(i.Warnings, warnings...)
+	return err
 }
 
 // migrateAct is the action of an act that migrates the schema.
@@ -156,7 +222,11 @@ func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied [
 // changeSchema changes the schema and writes the act to the trail.
 func changeSchema[T any](ctx context.Context, settings Settings, all []Option, act string, change func(store.Schema, context.Context) (T, error)) (T, error) {
 	return withStore(settings, collect(all), func(w *setup, s *store.Store) (none T, err error) {
-		if err := makeTrail(w, s).Load(); err != nil {
+		k := makeTrail(w, s)
+		if err := k.Load(); err != nil {
+			return none, err
+		}
+		if err := mayKeep(ctx, k); err != nil {
 			return none, err
 		}
 		return change(s.Schema, w.acts.Begin(ctx, act, "", ""))

@@ -17,11 +17,12 @@ import (
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fault"
 )
 
-// Only a database that keeps no key beside the book is told to leave no trail, and
-// SQLite is never asked: to open its file would make it.
-func TestRisksOfTheSettings(t *testing.T) {
+// Only a database that keeps no key beside the book is told that it has none. A file that does
+// not exist is not made.
+func TestInspect(t *testing.T) {
 	t.Parallel()
 	m := newMemory(func(s *store.Store) {
 		s.Risks = func(context.Context) ([]store.Risk, error) { return []store.Risk{{Detail: "no checksums"}}, nil }
@@ -31,26 +32,29 @@ func TestRisksOfTheSettings(t *testing.T) {
 		bootstrap.WithDriver(bootstrap.SQLite, func(context.Context, store.Options) (*store.Store, error) {
 			return nil, errors.New("opened")
 		}))
-	risks := func(driver string, change func(*bootstrap.Settings)) []string {
+	inspect := func(driver string, change func(*bootstrap.Settings)) bootstrap.Inspection {
 		t.Helper()
 		settings := bootstrap.DefaultSettings()
 		settings.Storage.Driver = driver
 		change(&settings)
-		sentences, err := bootstrap.Risks(t.Context(), settings, drivers)
+		found, err := bootstrap.Inspect(t.Context(), settings, drivers)
 		require.NoError(t, err)
-		return sentences
+		return found
 	}
 	as := func(*bootstrap.Settings) {}
-	require.Empty(t, risks(bootstrap.SQLite, as))
-	require.Len(t, risks("memory", as), 1, "this storage can keep no trail")
+	warnings := func(sentences ...string) bootstrap.Inspection { return bootstrap.Inspection{Warnings: sentences} }
+	require.Zero(t, inspect(bootstrap.SQLite, as))
+	require.Equal(t, warnings("no checksums"), inspect("memory", as), "this storage can keep no trail")
 	ports := m.data.Trail(nil)
 	m.ports.Trail = &ports
-	require.Len(t, risks("memory", as), 2)
-	require.Contains(t, risks("memory", as), trail.NoKey)
-	require.Len(t, risks("memory", func(s *bootstrap.Settings) { s.Trail.Enabled = false }), 1)
-	require.Len(t, risks("memory", func(s *bootstrap.Settings) { s.Trail.KeyFile = "log.key" }), 1)
-	m.ports.HasDataFile = true
-	require.Len(t, risks("memory", as), 1)
+	require.Equal(t, warnings(trail.NoKey, "no checksums"), inspect("memory", as))
+	require.Equal(t, warnings("no checksums"), inspect("memory", func(s *bootstrap.Settings) { s.Trail.Enabled = false }))
+	missing := filepath.Join(t.TempDir(), "log.key")
+	blocked := inspect("memory", func(s *bootstrap.Settings) { s.Trail.KeyFile = missing })
+	require.Len(t, blocked.Blockers, 1)
+	require.Contains(t, blocked.Blockers[0], "trail.key_file: open "+missing)
+	m.ports.Ping = func(context.Context) error { return fault.New(fault.Unavailable, "The encoding is wrong.") }
+	require.Equal(t, []string{"The encoding is wrong."}, inspect("memory", as).Blockers)
 }
 
 // The commands of a guide name the certificate that the service made, and no other.

@@ -283,21 +283,26 @@ func messages(logged *observer.ObservedLogs) (all []string) {
 func TestReadinessIsTold(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zapcore.InfoLevel)
-	var passed, skew atomic.Int64
+	var passed atomic.Int64
+	var risk atomic.Pointer[store.Risk]
 	now := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 	app := newMemory(func(s *store.Store) {
-		s.Clock = func(context.Context, string) (_, newest time.Time, err error) {
-			return now().Add(-time.Duration(skew.Load())), newest, nil
+		s.Risks = func(context.Context) (risks []store.Risk, err error) {
+			if r := risk.Load(); r != nil {
+				risks = append(risks, *r)
+			}
+			return risks, nil
 		}
 	}).open(t, func(s *bootstrap.Settings) {
 		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = "127.0.0.1:0", "127.0.0.1:0", bootstrap.TLSOff
 	}, bootstrap.WithLogger(zap.New(core)), bootstrap.WithClock(now))
 	require.NoError(t, app.Start(t.Context()))
+	unsafe, harmless := &store.Risk{Detail: "fsync = off", Unsafe: true}, &store.Risk{Detail: "no checksums"}
 	for _, want := range []struct {
-		skew   time.Duration
+		risk   *store.Risk
 		status int
-	}{{0, 200}, {48 * time.Hour, 503}, {48 * time.Hour, 503}, {0, 200}, {0, 200}, {48 * time.Hour, 503}, {-time.Hour, 200}, {0, 200}} {
-		skew.Store(int64(want.skew))
+	}{{nil, 200}, {unsafe, 503}, {unsafe, 503}, {nil, 200}, {nil, 200}, {unsafe, 503}, {harmless, 200}, {nil, 200}} {
+		risk.Store(want.risk)
 		passed.Add(int64(time.Minute)) // what was found before is old
 		require.Equal(t, want.status, get(t, "http://"+app.OpsAddress()+"/readyz"))
 	}

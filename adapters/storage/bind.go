@@ -53,6 +53,9 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	schema := &migrator{state: new(atomic.Int32)}
 	db := batch.NewDB(e.Dialect, schema.Require)
 	db.Failed, db.Explain = schema.doubt, e.Explain
+	if o.MayWrite != nil {
+		db.MayWrite = o.MayWrite
+	}
 	d := tables.NewDatabase(db, o.TablePrefix)
 	d.Engine, d.Writes, d.Now = e.Engine, writes, o.Now
 	d.Reads = d.Over(context.Background(), e.Reads)

@@ -30,6 +30,11 @@ type Options struct {
 	NewID func() operation.ID
 	// Ready returns an error while the storage cannot be used.
 	Ready func(ctx context.Context) error
+	// IsNew reports whether the storage has no tables yet, so that it has no log either. nil
+	// means that it always has its tables.
+	IsNew func(ctx context.Context) (bool, error)
+	// AllowUnsafe lets a service whose trail is disabled use a book that has a log.
+	AllowUnsafe bool
 	// KeyFile has the signing key. If it is empty and the book is a file, the key is in a file
 	// beside the book. The keeper makes this key if the log is empty.
 	KeyFile string
@@ -63,11 +68,14 @@ const NoKey = "There is no trail, because trail.key_file is empty. Make a key wi
 
 const (
 	lostKey = "The book has a trail, and the key of its log is missing. Set trail.key_file to the file with that key" +
-		" (trail.key beside the original book), begin another log with `bankingapi trail rekey`, or set trail.enabled to false."
+		" (trail.key beside the original book), or begin another log with `bankingapi trail rekey`."
 	otherKey = "The key of %s is not that of the log of this book. Set trail.key_file to the file with the key of" +
-		" this log (trail.key beside the original book), begin another log with `bankingapi trail rekey`, or set trail.enabled to false."
+		" this log (trail.key beside the original book), or begin another log with `bankingapi trail rekey`."
+	notAsked = "The book could not be asked whether it has a trail, so no key was made. The service asks again."
 	noKeyYet = "The trail has not begun: the service makes its key."
 	notKept  = "this service keeps no trail: see trail.enabled"
+	disabled = "The book has a trail, and trail.enabled is false. The log would lack the operations of this service," +
+		" and `bankingapi verify` would report each of them. Set trail.enabled to true."
 )
 
 // New returns a Keeper. It keeps no trail before Load. New opens no file and does not call the
@@ -131,8 +139,10 @@ func (k *Keeper) load(named string) (*Notary, error) {
 	_, err := os.Stat(k.keyFile(named))
 	canCreate := named == "" && k.o.Book != ""
 	if named == "" && (!canCreate || errors.Is(err, fs.ErrNotExist)) {
-		switch isEmpty, err := k.o.Ports.Log.IsOf(ctx, nil); {
-		case err == nil && !isEmpty: // a book without tables has no log yet
+		switch isEmpty, err := k.isEmpty(ctx); {
+		case err != nil:
+			return nil, missing(notAsked)
+		case !isEmpty:
 			return nil, missing(lostKey)
 		case !canCreate:
 			return nil, missing(NoKey)
@@ -144,12 +154,85 @@ func (k *Keeper) load(named string) (*Notary, error) {
 	if err != nil {
 		return nil, err
 	}
-	// If the storage does not answer yet, assume that it has the same key as before. If it has
-	// another key, nothing is sealed, and verify reports that.
-	if isOurs, err := k.o.Ports.Log.IsOf(ctx, notary.Keys()); err == nil && !isOurs {
+	// If the storage does not answer yet, assume that its log has this key. Ready asks again
+	// before the first transaction.
+	if isOther, err := k.isOther(ctx, notary); err == nil && isOther {
 		return nil, missing(fmt.Sprintf(otherKey, k.keyFile(named)))
 	}
 	return notary, nil
+}
+
+// isEmpty reports whether the book has no log.
+func (k *Keeper) isEmpty(ctx context.Context) (bool, error) {
+	if k.o.IsNew != nil {
+		isNew, err := k.o.IsNew(ctx)
+		if err != nil || isNew {
+			return isNew, err
+		}
+	}
+	return k.o.Ports.Log.IsOf(ctx, nil)
+}
+
+// isOther reports whether the log of the book has another key. Two services that began the log at
+// the same moment both have batches in it. Then it is the log of the service that signed it.
+func (k *Keeper) isOther(ctx context.Context, notary *Notary) (bool, error) {
+	state, err := k.o.Ports.Log.State(ctx)
+	if err != nil {
+		return false, err
+	}
+	if state.Checkpoint != "" && notary.isOthers(state.Checkpoint) {
+		return true, nil
+	}
+	if _, err := notary.Open(state.Checkpoint); err == nil {
+		return false, nil
+	}
+	isOurs, err := k.o.Ports.Log.IsOf(ctx, notary.Keys()) // the checkpoint is empty, or was changed
+	return !isOurs, err
+}
+
+// Ready returns an error if this service must not change the book: the book has a log, and the
+// service has not its key, or does not keep the log. Otherwise it returns warnings: why no trail
+// is kept, or why it is not sealed. An error without a cause is a finding. Any other error means
+// that the storage does not answer.
+func (k *Keeper) Ready(ctx context.Context) (warnings []string, err error) {
+	if k.o.Ports == application.None {
+		return nil, nil
+	}
+	current := k.current.Load()
+	if current.missing == notAsked {
+		if err := k.Load(); err != nil {
+			return nil, err
+		}
+		current = k.current.Load()
+	}
+	if current.notary != nil {
+		isOther, err := k.isOther(ctx, current.notary)
+		if err == nil && isOther {
+			err = fault.New(fault.Unavailable, fmt.Sprintf(otherKey, current.keyFile))
+		}
+		return k.problems(), err
+	}
+	isEmpty, err := k.isEmpty(ctx)
+	if err != nil || isEmpty {
+		return k.problems(), err
+	}
+	switch {
+	case !k.o.Wanted && k.o.AllowUnsafe:
+		return []string{disabled}, nil
+	case !k.o.Wanted:
+		return nil, fault.New(fault.Unavailable, disabled+" To run this service all the same, set storage.allow_unsafe.")
+	case current.missing == NoKey || current.missing == noKeyYet || current.missing == notAsked: // another service has begun the log
+		return nil, fault.New(fault.Unavailable, lostKey)
+	default:
+		return nil, fault.New(fault.Unavailable, string(current.missing))
+	}
+}
+
+func (k *Keeper) problems() []string {
+	if problem := k.Problem(); problem != "" {
+		return []string{problem}
+	}
+	return nil
 }
 
 // file returns the name of a file of the trail in the data folder. Two books in one folder have

@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -126,6 +127,14 @@ func (n *Notary) Append(state application.State, records [][]byte, hashes proof.
 func (n *Notary) Open(checkpoint string) (proof.Base, error) {
 	c, err := OpenCheckpoint(checkpoint, n.verifying)
 	return c.Base, err
+}
+
+// isOthers reports whether a checkpoint has the signature of another key. It is false for a text
+// that is no checkpoint.
+func (n *Notary) isOthers(checkpoint string) bool {
+	_, err := note.Open([]byte(checkpoint), note.VerifierList())
+	unverified, ok := errors.AsType[*note.UnverifiedNoteError](err)
+	return ok && !slices.ContainsFunc(unverified.Note.UnverifiedSigs, func(s note.Signature) bool { return s.Hash == n.signer.KeyHash() })
 }
 
 // OpenCheckpoint verifies the signature of a checkpoint and returns it.

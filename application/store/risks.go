@@ -31,30 +31,63 @@ func judge(risks []Risk, allowUnsafe bool) (warnings []string, err error) {
 // maxSkew is the maximum error of the clock of the service.
 const maxSkew = time.Minute
 
-// CheckClock compares the clock of the service with those that the storage knows. The error
-// says that the service must not settle. Another time zone begins the days of the book, or the
-// clock is a minute ahead of the storage's. A storage without a clock has the newest sale as
-// its witness: the clock was set back, or was ahead before. With allowUnsafe a wrong clock is
-// only a warning, as one that is behind always is.
-func (s *Store) CheckClock(ctx context.Context, now func() time.Time, zone *time.Location, allowUnsafe bool) (warnings []string, err error) {
-	at := now()
+// Clock is the clock of the machine of the service.
+type Clock struct {
+	Now func() time.Time
+	// Jump returns how far somebody has set the clock ahead since the service started. It is
+	// negative if it was set back.
+	Jump func() time.Duration
+}
+
+// CheckClock compares the clock of the service with those that the storage knows. An error says
+// that the service must not change the book, because its day may be another one than that of the
+// bank. The clock differs from that of the storage by more than a minute, or it is a minute
+// behind the newest operation. If the storage has no clock, the clock must not jump by more than
+// a minute either. An error also says that the book has another time zone. With allowUnsafe, a
+// wrong clock is only a warning.
+func (s *Store) CheckClock(ctx context.Context, clock Clock, zone *time.Location, allowUnsafe bool) (warnings []string, err error) {
+	before := clock.Now()
 	theirs, newest, err := s.Clock(ctx, zone.String())
 	if err != nil {
 		return nil, err
 	}
-	hasClock := !theirs.IsZero()
+	after := clock.Now()
 	var risks []Risk
-	if ahead := at.Sub(theirs); hasClock && ahead > maxSkew {
-		risks = append(risks, Risk{Unsafe: true, Detail: fmt.Sprintf("The clock of this machine is %s ahead of the clock of the database: "+
-			"sales would be settled before their day. Synchronize the clock of this machine.", ahead.Round(time.Second))})
+	wrong := func(format string, values ...any) {
+		risks = append(risks, Risk{Unsafe: true, Detail: fmt.Sprintf(format, values...)})
 	}
-	if behind := theirs.Sub(now()); behind > maxSkew {
-		risks = append(risks, Risk{Detail: fmt.Sprintf("The clock of this machine is %s behind the clock of the database: "+
-			"sales may get the wrong day. Synchronize the clock of this machine.", behind.Round(time.Second))})
+	agrees := false // with the clock of the storage
+	if !theirs.IsZero() {
+		ahead, behind := before.Sub(theirs), theirs.Sub(after)
+		switch {
+		case ahead > maxSkew:
+			wrong("The clock of this machine is %s ahead of the clock of the database: sales would be settled before their day."+
+				" Synchronize the clocks of both machines.", ahead.Round(time.Second))
+		case behind > maxSkew:
+			wrong("The clock of this machine is %s behind the clock of the database: sales would get the day and the price of the past."+
+				" Synchronize the clocks of both machines.", behind.Round(time.Second))
+		default:
+			agrees = true
+		}
+	} else if jump := clock.Jump(); jump.Abs() > maxSkew {
+		direction := "ahead"
+		if jump < 0 {
+			direction = "back"
+		}
+		wrong("The clock of this machine was set %s %s while the service ran. Synchronize the clock."+
+			" If its time is right now, restart the service.", jump.Abs().Round(time.Second), direction)
 	}
-	if behind := newest.Sub(now()); behind > maxSkew {
-		risks = append(risks, Risk{Unsafe: !hasClock, Detail: fmt.Sprintf("The newest sale was received at %s, %s after the time of this machine: "+
-			"its clock was set back, or was ahead before. Synchronize the clock.", newest.UTC().Format(time.RFC3339), behind.Round(time.Second))})
+	behind := newest.Sub(after)
+	at := newest.UTC().Format(time.RFC3339)
+	switch {
+	case behind <= maxSkew:
+	case agrees:
+		wrong("The newest operation was received at %s, %s after the time of this machine and of the database. Another replica's clock was ahead,"+
+			" or the clocks of both were set back. Compare the clocks. If the time of this machine is right, set storage.allow_unsafe until %s.",
+			at, behind.Round(time.Second), at)
+	case theirs.IsZero():
+		wrong("The newest operation was received at %s, %s after the time of this machine: its clock was set back,"+
+			" or was ahead when the operation was received. Synchronize the clock.", at, behind.Round(time.Second))
 	}
 	return judge(risks, allowUnsafe)
 }

@@ -11,25 +11,31 @@ import (
 	"bankingapi/domain/fault"
 )
 
-func TestAServiceWithAWrongClockDoesNotSettle(t *testing.T) {
+func TestAServiceWithAWrongClockIsNotReady(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, time.November, 20, 9, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		theirs, newest time.Time
-		unsafe         bool
-		fails, warns   string
+		jump           time.Duration
+		finding        string
 	}{
 		"an empty book":                 {},
 		"equal":                         {theirs: at, newest: at},
 		"nearly equal":                  {theirs: at.Add(-time.Minute), newest: at.Add(time.Minute)},
-		"ahead of the database":         {theirs: at.Add(-48 * time.Hour), fails: "The clock of this machine is 48h0m0s ahead of the clock of the database"},
-		"ahead, and unsafe":             {theirs: at.Add(-48 * time.Hour), unsafe: true, warns: "48h0m0s ahead"},
-		"behind the database":           {theirs: at.Add(time.Hour), warns: "1h0m0s behind the clock of the database"},
-		"set back":                      {newest: at.Add(time.Hour), fails: "1h0m0s after the time of this machine"},
-		"set back, and allowed":         {newest: at.Add(time.Hour), unsafe: true, warns: "1h0m0s after the time of this machine"},
-		"another replica was ahead":     {theirs: at, newest: at.Add(time.Hour), warns: "The newest sale was received at 2026-11-20T10:00:00Z"},
-		"the newest sale is a day old":  {newest: at.Add(-24 * time.Hour)},
-		"the newest sale is older here": {theirs: at, newest: at.Add(-24 * time.Hour)},
+		"nearly behind":                 {theirs: at.Add(time.Minute)},
+		"ahead of the database":         {theirs: at.Add(-48 * time.Hour), finding: "The clock of this machine is 48h0m0s ahead of the clock of the database"},
+		"just ahead":                    {theirs: at.Add(-61 * time.Second), finding: "1m1s ahead"},
+		"behind the database":           {theirs: at.Add(72 * time.Hour), finding: "The clock of this machine is 72h0m0s behind the clock of the database"},
+		"just behind":                   {theirs: at.Add(61 * time.Second), finding: "1m1s behind the clock of the database"},
+		"behind everything":             {theirs: at.Add(72 * time.Hour), newest: at.Add(71 * time.Hour), finding: "72h0m0s behind the clock of the database"},
+		"set back":                      {newest: at.Add(time.Hour), finding: "1h0m0s after the time of this machine: its clock was set back"},
+		"another replica was ahead":     {theirs: at, newest: at.Add(time.Hour), finding: "received at 2026-11-20T10:00:00Z, 1h0m0s after the time of this machine and of the database. Another replica's clock was ahead"},
+		"the newest is a day old":       {newest: at.Add(-24 * time.Hour)},
+		"the newest is older here":      {theirs: at, newest: at.Add(-24 * time.Hour)},
+		"jumped ahead":                  {newest: at, jump: 48 * time.Hour, finding: "The clock of this machine was set 48h0m0s ahead while the service ran"},
+		"jumped back":                   {newest: at, jump: -48 * time.Hour, finding: "was set 48h0m0s back while the service ran"},
+		"drifted":                       {jump: time.Minute},
+		"jumped to the database's time": {theirs: at, jump: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,19 +43,20 @@ func TestAServiceWithAWrongClockDoesNotSettle(t *testing.T) {
 				require.Equal(t, "UTC", zone)
 				return test.theirs, test.newest, nil
 			}}
-			warnings, err := s.CheckClock(t.Context(), func() time.Time { return at }, time.UTC, test.unsafe)
-			if test.fails != "" {
-				require.ErrorContains(t, err, test.fails)
-				require.Equal(t, fault.Unavailable, fault.KindOf(err))
+			clock := store.Clock{Now: func() time.Time { return at }, Jump: func() time.Duration { return test.jump }}
+			warnings, err := s.CheckClock(t.Context(), clock, time.UTC, false)
+			require.Empty(t, warnings)
+			allowed, allowedErr := s.CheckClock(t.Context(), clock, time.UTC, true)
+			require.NoError(t, allowedErr)
+			if test.finding == "" {
+				require.NoError(t, err)
+				require.Empty(t, allowed)
 				return
 			}
-			require.NoError(t, err)
-			if test.warns == "" {
-				require.Empty(t, warnings)
-				return
-			}
-			require.Len(t, warnings, 1)
-			require.Contains(t, warnings[0], test.warns)
+			require.ErrorContains(t, err, test.finding)
+			require.Equal(t, fault.Unavailable, fault.KindOf(err))
+			require.Len(t, allowed, 1)
+			require.Contains(t, allowed[0], test.finding)
 		})
 	}
 }

@@ -39,6 +39,11 @@ type Options struct {
 	Mark string
 	// Now returns the current time in UTC. It dates what imports write.
 	Now func() time.Time
+	// MayWrite returns an error while this service must not change the book, because its answers
+	// would do lasting harm: for example if its clock is wrong. An adapter calls it before each
+	// transaction that writes, except in a transaction of the host, and returns its error. It is
+	// quick, and may read the storage. nil means that the service may always write.
+	MayWrite func(ctx context.Context) error
 	// Trace starts a span for one call to the database. The function that it
 	// returns ends the span. name contains no values. nil means no traces.
 	Trace func(ctx context.Context, name string) (context.Context, func(error))

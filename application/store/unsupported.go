@@ -42,6 +42,9 @@ func Open(adapter func(context.Context, Options) (Database, error), o Options) (
 		return nil, err
 	}
 	s := *opened
+	if _, isFinished := database.(*Store); isFinished && o.MayWrite != nil {
+		s.guard(o.MayWrite)
+	}
 	s.DataFolder = cmp.Or(opened.DataFolder, o.DataFolder, "data")
 	s.Start = func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, openTimeout)

@@ -28,6 +28,10 @@ type DB struct {
 	Dialect Dialect
 	// Ready is called before each transaction. If it fails, the transaction does not start.
 	Ready func(context.Context) error
+	// MayWrite is called before each transaction that writes, after Ready. If it fails, the
+	// transaction does not start. It may use other connections, so a DB of Inside does not call
+	// it: the host may hold the only connection.
+	MayWrite func(context.Context) error
 	// Failed is called after a failure that is not a lost race.
 	Failed func()
 	// Explain returns a sentence that explains an error of the database, or "".
@@ -40,15 +44,23 @@ type DB struct {
 // NewDB returns a DB of a dialect. ready may be nil.
 func NewDB(d Dialect, ready func(context.Context) error) *DB {
 	if ready == nil {
-		ready = func(context.Context) error { return nil }
+		ready = always
 	}
-	return &DB{d, ready, func() {}, func(error) string { return "" }, maxAttempts, false}
+	return &DB{
+		Dialect: d, Ready: ready, MayWrite: always, Failed: func() {}, Explain: func(error) string { return "" },
+		attempts: maxAttempts,
+	}
 }
+
+func always(context.Context) error { return nil }
 
 // Inside returns the DB inside a transaction that the caller ends. It does not retry: the
 // caller must retry a transaction that lost a race.
 func (db *DB) Inside(tx Tx) *DB {
-	return &DB{inside{db.Dialect, tx}, db.Ready, db.Failed, db.Explain, 1, true}
+	return &DB{
+		Dialect: inside{db.Dialect, tx}, Ready: db.Ready, MayWrite: always, Failed: db.Failed, Explain: db.Explain,
+		attempts: 1, ofHost: true,
+	}
 }
 
 type inside struct {
@@ -107,6 +119,9 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 // Attempt runs work in a transaction once. It returns the error unchanged.
 func (db *DB) Attempt(ctx context.Context, work func(Session) error) error {
 	if err := db.Ready(ctx); err != nil {
+		return err
+	}
+	if err := db.MayWrite(ctx); err != nil {
 		return err
 	}
 	session, err := db.Dialect.Begin(ctx)

@@ -120,6 +120,9 @@ func (d *Database) Query(ctx context.Context) *gorm.DB {
 // race. The error has a kind of package fault.
 func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) error {
 	return d.Retry(ctx, func() error {
+		if err := d.MayWrite(ctx); err != nil {
+			return err
+		}
 		isDone := false
 		err := d.Writes.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			err := InTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.Check)
