@@ -83,7 +83,7 @@ func (s *Settings) All() []Setting {
 		{"storage.migrate", &s.Storage.Migrate, "false", "true|false", "let serve migrate a Postgres schema at startup (otherwise run migrate up; SQLite is always migrated)", free},
 		{"storage.max_connections", &s.Storage.MaxConnections, "16", "count", "maximum number of database connections of this process; the console has two more", atLeastOne},
 		{"storage.statement_timeout", &s.Storage.StatementTimeout, "4s", "duration", "maximum time of one SQL statement of a request; less than half of http.write_timeout", positive},
-		{"storage.allow_unsafe", &s.Storage.AllowUnsafe, "false", "true|false", "be ready although the database may lose acknowledged operations, as with fsync = off, or the clock is wrong", free},
+		{"storage.allow_unsafe", &s.Storage.AllowUnsafe, "false", "true|false", "be ready although the database may lose acknowledged operations, as with fsync = off, the clock is wrong, or trail.enabled is false and the book has a trail", free},
 		{"bank.time_zone", &s.Bank.TimeZone, "Europe/Istanbul", "zone", "IANA name of the bank's time zone, which decides its current day", must("be a name of the IANA time zone database, like Europe/Istanbul", isZone)},
 		{"bank.closed_weekdays", &s.Bank.ClosedWeekdays, "", "days", "days of the week on which the bank is closed, like Saturday,Sunday. import calendar has the other closed days", must("be days of the week separated by commas, like Saturday,Sunday", every(isWeekday))},
 		{"bank.cut_off", &s.Bank.CutOff, "", "HH:MM", "local time of the bank from which on sales for today are refused; empty means never", must("be a time like 17:30, or empty", orEmpty(isClock))},

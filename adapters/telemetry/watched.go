@@ -57,7 +57,7 @@ func (m *Metrics) sample() {
 			set(oneIf(c.Problem == ""), c.Name)
 		}
 	}, "check")
-	gauge("bankingapi_warnings", "Warnings of the check of readiness, such as trail: the trail is not kept or not sealed.", func(w *Watched, set setter) {
+	gauge("bankingapi_warnings", "Warnings of the check of readiness, such as trail: the trail is not kept or not sealed. They do not make the service not ready.", func(w *Watched, set setter) {
 		for _, c := range w.Checks() {
 			set(float64(len(c.Warnings)), c.Name)
 		}

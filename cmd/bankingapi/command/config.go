@@ -2,16 +2,18 @@ package command
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fault"
 )
 
 func config(c *call) error {
 	if c.is("check") {
 		c.PrintErrf("The settings are valid.\n")
-		warnOfRisks(c)
-		return nil
+		return inspect(c)
 	}
 	var list []object
 	for _, s := range c.loaded.Settings.All() {
@@ -20,18 +22,23 @@ func config(c *call) error {
 	return c.write("config", list)
 }
 
-// warnOfRisks prints what may lose data. If the database does not respond within 5 seconds, the
-// settings are still valid.
-func warnOfRisks(c *call) {
+// inspect prints what a service with these settings would warn of. The error says why the service
+// would not be ready. If the database does not answer within 5 seconds, the settings are still
+// valid.
+func inspect(c *call) error {
 	ctx, cancel := context.WithTimeout(c.Context(), 5*time.Second)
 	defer cancel()
-	risks, err := bootstrap.Risks(ctx, c.settings, c.options)
+	found, err := bootstrap.Inspect(ctx, c.settings, c.options)
 	if err != nil {
-		c.PrintErrf("Warning: the database cannot be asked for its settings: %v\n", err)
+		c.PrintErrf("Warning: the database does not answer: %v\n", fault.Explain(err))
 	}
-	for _, r := range risks {
-		c.PrintErrf("Warning: %s\n", r)
+	for _, sentence := range found.Warnings {
+		c.PrintErrf("Warning: %s\n", sentence)
 	}
+	if len(found.Blockers) > 0 {
+		return fmt.Errorf("the service would not be ready: %s", strings.Join(found.Blockers, " "))
+	}
+	return nil
 }
 
 func printOpenAPI(c *call) error {

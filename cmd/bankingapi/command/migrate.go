@@ -25,6 +25,8 @@ func migrateStatus(c *call) error {
 	if schema.Version > schema.Wanted {
 		c.PrintErrf("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
 	}
-	warnOfRisks(c)
+	if err := inspect(c); err != nil {
+		c.PrintErrf("Warning: %v\n", err)
+	}
 	return c.write("migrate status", list)
 }
