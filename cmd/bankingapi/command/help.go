@@ -107,13 +107,21 @@ func hasSettings(cmd *cobra.Command) bool {
 	return cmd.HasSubCommands() && !slices.ContainsFunc(cmd.Commands(), func(sub *cobra.Command) bool { return !hasSettings(sub) })
 }
 
+// plainValue is the value of a switch in a help text. Without it pflag would show each switch as
+// --name[=true|false].
+type plainValue struct{ pflag.Value }
+
 // usages describes the flags of a command: the settings, or all other flags.
 func usages(cmd *cobra.Command, ofSettings bool) string {
 	wanted := pflag.NewFlagSet("", pflag.ContinueOnError)
 	wanted.SortFlags = !ofSettings
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		if isSetting(flag) == ofSettings {
-			wanted.AddFlag(flag)
+			shown := *flag
+			if flag.Value.Type() == "bool" {
+				shown.Value = plainValue{flag.Value}
+			}
+			wanted.AddFlag(&shown)
 		}
 	})
 	if !ofSettings && hasSettings(cmd) && cmd.HasParent() {
