@@ -14,6 +14,7 @@ import (
 // it all the time. So the writer moves the last few pages itself before its next transaction.
 type checkpoints struct {
 	db        *sql.DB
+	check     func() error  // an error means that the database file must not be written
 	wake      chan struct{} // buffers one signal
 	finishDue atomic.Bool   // the writer must move the last pages
 	rows      atomic.Int64  // rows written since the last checkpoint
@@ -33,9 +34,9 @@ const (
 	checkpoint = "PRAGMA wal_checkpoint(PASSIVE)"
 )
 
-func startCheckpoints(db *sql.DB) *checkpoints {
+func startCheckpoints(db *sql.DB, check func() error) *checkpoints {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &checkpoints{db: db, wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
+	c := &checkpoints{db: db, check: check, wake: make(chan struct{}, 1), cancel: cancel, ended: make(chan struct{})}
 	go c.run(ctx)
 	return c
 }
@@ -45,6 +46,11 @@ func (c *checkpoints) wrote(rows int) {
 	if c == nil || c.rows.Add(int64(rows)) < checkpointRows {
 		return
 	}
+	c.begin()
+}
+
+// begin begins a checkpoint, unless one is running.
+func (c *checkpoints) begin() {
 	select {
 	case c.wake <- struct{}{}:
 	default: // a checkpoint is running
@@ -53,7 +59,7 @@ func (c *checkpoints) wrote(rows int) {
 
 // finish moves the last pages if they are due. The writer calls it between two transactions.
 func (c *checkpoints) finish(ctx context.Context, writer *sql.Conn) {
-	if c != nil && c.finishDue.CompareAndSwap(true, false) {
+	if c != nil && c.finishDue.CompareAndSwap(true, false) && c.check() == nil {
 		_, _ = writer.ExecContext(ctx, checkpoint) // the next checkpoint moves the rest
 	}
 }
@@ -69,6 +75,9 @@ func (c *checkpoints) run(ctx context.Context) {
 		c.rows.Store(0)
 		for range mostRounds {
 			var busy, pages, moved int
+			if c.check() != nil {
+				break
+			}
 			err := c.db.QueryRowContext(ctx, checkpoint).Scan(&busy, &pages, &moved)
 			if err != nil {
 				break // the next checkpoint moves the pages

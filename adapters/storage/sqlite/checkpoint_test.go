@@ -32,7 +32,7 @@ func TestTheLogBeginsAnew(t *testing.T) {
 	for range 100 {
 		write()
 	}
-	c := startCheckpoints(open())
+	c := startCheckpoints(open(), func() error { return nil })
 	t.Cleanup(func() { require.NoError(t, c.close()) })
 	conn, err := writer.Conn(t.Context())
 	require.NoError(t, err)

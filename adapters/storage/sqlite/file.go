@@ -36,6 +36,10 @@ type file struct {
 	// database: the write-ahead log and its index. A new connection may use new files.
 	lastConn driver.Conn
 	beside   [2]*held
+	// last is the database file after the last checkpoint, and overwritten is the error of a
+	// file that somebody has written since. It stays: SQLite would mix both files.
+	last        *image
+	overwritten error
 }
 
 // suffixes are the suffixes of the files beside the database.
@@ -125,7 +129,10 @@ func (f *file) check() error {
 			return err
 		}
 	}
-	return f.isWhole()
+	if err := f.isWhole(); err != nil {
+		return err
+	}
+	return f.isUntouched()
 }
 
 // explain returns the error of check, if any: SQLite only knows that it could not read.
@@ -263,7 +270,7 @@ func (f *file) forget() {
 	defer f.mu.Unlock()
 	f.beside[0].release()
 	f.beside[1].release()
-	f.lastConn, f.beside = nil, [2]*held{}
+	f.lastConn, f.beside, f.last = nil, [2]*held{}, nil
 }
 
 // reason implements Explain of storage.Engine.

@@ -88,11 +88,14 @@ func (c *connections) start(ctx context.Context, o storage.Options) error {
 	writes, reads, moves := pools[0], pools[1], pools[2]
 	reads.SetMaxOpenConns(max(o.MaxConnections-1, readers))
 	reads.SetMaxIdleConns(readers)
-	c.checkpoints = startCheckpoints(moves)
+	c.checkpoints = startCheckpoints(moves, c.file.check)
 	c.reads.Open(reads)
 	c.writes.Open(writes)
 	if err := writes.PingContext(ctx); err != nil {
 		return errors.Join(fmt.Errorf("open the database file %s: %w", path, err), c.end())
+	}
+	if !o.AsItIs {
+		c.checkpoints.begin() // after a crash the index of the log says that a checkpoint was interrupted
 	}
 	return nil
 }
@@ -152,7 +155,8 @@ func (c *connections) engine() *storage.Engine {
 			Attempts: 12,
 			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
 		},
-		Ways: func(*write.Books, *write.Inboxes, *tables.Database) {},
+		Suits: func(context.Context) error { return nil },
+		Ways:  func(*write.Books, *write.Inboxes, *tables.Database) {},
 		Engine: tables.Engine{
 			OneWriter: true, Check: c.file.check, Find: lookup, LeaveRoom: tables.LeaveNoRoom,
 			Align: func(context.Context, *sql.Tx, *sql.Tx) error { return errors.ErrUnsupported },
