@@ -3,6 +3,7 @@ package storage_test
 import (
 	"database/sql"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,15 +12,18 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/testdb"
 )
 
-// The service works with any settings of the database, because it sets
-// everything that it relies on.
+// The service works with any settings of the database, because it sets everything that it relies
+// on. A session without these settings reads the same rows.
 func TestOddSettingsOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
@@ -33,14 +37,70 @@ func TestOddSettingsOfTheDatabase(t *testing.T) {
 		"plan_cache_mode":               "'force_custom_plan'",
 		"enable_indexscan":              "off",
 		"statement_timeout":             "'1h'",
+		"client_encoding":               "'LATIN1'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
 			admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET "+name+" = "+value)
-			everything(t, testdb.OpenPostgres(t, dsn))
+			s := testdb.OpenPostgres(t, dsn)
+			everything(t, s)
+			admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" RESET ALL")
+			require.Equal(t, exports(t, openAgain(t, dsn)), exports(t, s))
 		})
 	}
+}
+
+// A database whose encoding is not UTF8 is not made a book.
+func TestADatabaseOfAnotherEncoding(t *testing.T) {
+	t.Parallel()
+	for _, encoding := range []string{"LATIN5", "WIN1254", "EUC_JP", "SQL_ASCII"} {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			name := database(t, dsn) + "_" + strings.ToLower(encoding)
+			admin(t, dsn, "CREATE DATABASE "+name+" ENCODING '"+encoding+"' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+			t.Cleanup(func() { admin(t, dsn, "DROP DATABASE "+name+" WITH (FORCE)") })
+			s := openAgain(t, inDatabase(dsn, name))
+			migrated, err := s.Schema.Up(t.Context())
+			require.Empty(t, migrated)
+			_, change := s.Books.DueFunds(t.Context(), today, false)
+			for _, err := range []error{err, s.Schema.Require(t.Context()), s.Ping(t.Context()), change} {
+				require.ErrorContains(t, err, "The database has the encoding "+encoding)
+				require.Equal(t, fault.Unavailable, fault.KindOf(err))
+			}
+			var tables int
+			observer := connect(t, "pgx", inDatabase(dsn, name))
+			require.NoError(t, observer.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").Scan(&tables))
+			require.Zero(t, tables)
+		})
+	}
+}
+
+// A host opens its connections itself. Their encoding is checked.
+func TestAHostWithAnotherClientEncoding(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET client_encoding = 'WIN1254'")
+	host := connect(t, "pgx", dsn)
+	engine, err := postgres.Use(t.Context(), host, host, storage.Options{})
+	require.NoError(t, err)
+	requireNotReady(t, bind(t, engine, ""), "A connection to the database has the client_encoding WIN1254")
+}
+
+// exports returns everything that can be exported of a book, by its kind.
+func exports(t *testing.T, s *store.Store) map[string]string {
+	t.Helper()
+	contents := make(map[string]string)
+	office := backoffice.New(s.Backoffice, audit.Acts{}, time.UTC)
+	for _, kind := range []string{"prices", "holdings", "accounts", "sales", "postings", "notifications", "operations"} {
+		var content strings.Builder
+		require.NoError(t, bookfile.Export(t.Context(), office, kind, "csv", bookfile.Query{}, &content, nil))
+		contents[kind] = content.String()
+	}
+	require.Contains(t, contents["notifications"], "müşteri €")
+	return contents
 }
 
 // "Not found" would be a wrong answer about an operation that cannot be read.

@@ -29,7 +29,10 @@ func (d service) ping(ctx context.Context) error {
 	if err := d.engine.Check(); err != nil {
 		return err // a new connection would also fail, with a less helpful error
 	}
-	err := d.Reads.WithContext(ctx).Exec("SELECT 1").Error
+	err := d.engine.Suits(ctx)
+	if err == nil {
+		err = d.Reads.WithContext(ctx).Exec("SELECT 1").Error
+	}
 	if err == nil && d.Ready(ctx) == nil { // if the schema does not fit, the check of the schema reports it
 		if _, err = d.checks.Run(ctx, d.checks.pool); err == nil {
 			err = d.engine.Probe(ctx, d.probes())

@@ -49,6 +49,8 @@ type Engine struct {
 	Gorm func(gorm.ConnPool) gorm.Dialector
 	// Migrations are the migrations of the engine.
 	Migrations Migrations
+	// Suits returns an error if the database cannot hold a book, whatever its tables are.
+	Suits func(ctx context.Context) error
 	// Ways sets the engine's additional ways to carry out batches.
 	Ways func(*write.Books, *write.Inboxes, *tables.Database)
 	// Probe runs requests without rows as a batch would, and rolls everything back.

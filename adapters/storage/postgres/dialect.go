@@ -106,6 +106,10 @@ func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	if err := checkConnection(s.native); err != nil {
+		s.Rollback()
+		return nil, err
+	}
 	if s.begins, s.arguments, err = d.settings.begins(ctx, conn, s.native); err != nil {
 		s.Rollback()
 		return nil, err

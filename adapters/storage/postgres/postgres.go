@@ -85,6 +85,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = strings.TrimSpace("bankingapi " + o.TablePrefix)
 	}
+	config.RuntimeParams["client_encoding"] = "UTF8" // also if the URL, the database or the role has another one
 	settings, pool := newSettings(o.StatementTimeout), new(batch.Pool)
 	engine := use(pool, settings)
 	limit := cmp.Or(max(o.MaxConnections, 0), maxConnections)
@@ -152,6 +153,7 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 			Dialect: goose.DialectPostgres, Files: migrations, Options: lockOptions, Attempts: 1,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
+		Suits:  func(ctx context.Context) error { return suits(ctx, db) },
 		Ways:   newWays,
 		Engine: tables.Engine{Check: func() error { return nil }, Find: lookup, LeaveRoom: leaveRoom, Align: align},
 		Probe: func(ctx context.Context, requests []batch.Request) error {
