@@ -16,7 +16,9 @@ import (
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
@@ -241,7 +243,8 @@ func TestRowSecurityAndRights(t *testing.T) {
 	script(t, dsn, "ALTER TABLE holdings ENABLE ROW LEVEL SECURITY")
 	script(t, dsn, requireNotReady(t, s, "The table holdings hides rows from the role "+role+" by row level security"))
 	require.NoError(t, s.Ping(t.Context()))
-	for _, right := range []string{"INSERT ON operations", "UPDATE ON sales", "SELECT ON operations", "INSERT ON notifications", "INSERT ON transfers"} {
+	for _, right := range []string{"UPDATE ON sales", "INSERT ON notifications", "UPDATE ON notifications", "INSERT ON transfers",
+		"INSERT ON audits", "SELECT ON audits", "DELETE ON requests", "SELECT ON outcomes", "UPDATE ON subscriptions", "INSERT ON trail_hashes"} {
 		script(t, dsn, "REVOKE "+right+" FROM "+role)
 		kind, table, _ := strings.Cut(right, " ON ")
 		mend := requireNotReady(t, s, "The role "+role+" has no right to "+kind+" on the table "+table)
@@ -250,6 +253,61 @@ func TestRowSecurityAndRights(t *testing.T) {
 		require.NoError(t, s.Ping(t.Context()))
 	}
 	require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
+}
+
+// What fails for a missing right names the SQL that grants it.
+func TestAnErrorNamesTheGrant(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	s := openAgain(t, asGuest(t, dsn, "auditor", "SELECT, INSERT, UPDATE, DELETE"))
+	require.NoError(t, s.Schema.Require(t.Context()))
+	script(t, dsn, "REVOKE SELECT ON audits FROM auditor_"+database(t, dsn))
+	for _, err := range s.Backoffice.Reader.Acts(t.Context(), backoffice.Query{}) {
+		require.ErrorContains(t, err, "Run: GRANT SELECT, INSERT, UPDATE, DELETE ON audits TO the role of storage.dsn")
+	}
+}
+
+// Readiness takes a transaction ID, as a sale does: a server that has none left refuses that.
+func TestReadinessTakesATransactionID(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := testdb.OpenPostgres(t, dsn)
+	newBank(t, s, 2)
+	observer := connect(t, "pgx", dsn)
+	next := func() (id int64) {
+		require.NoError(t, observer.QueryRowContext(t.Context(), "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&id))
+		return id
+	}
+	before := next()
+	require.NoError(t, s.Ping(t.Context()))
+	require.Greater(t, next(), before)
+}
+
+// Without any of its keys a table may have a row twice.
+func TestEveryKeyIsReliedOn(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := testdb.OpenPostgres(t, dsn)
+	newBank(t, s, 2)
+	keys := connect(t, "pgx", dsn)
+	rows, err := keys.QueryContext(t.Context(), "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"+
+		" WHERE contype = 'p' AND connamespace = 'public'::regnamespace AND conrelid::regclass::text NOT LIKE 'schema%'")
+	require.NoError(t, err)
+	var all [][3]string
+	require.NoError(t, batch.Each(rows, func() error {
+		var key [3]string
+		err := rows.Scan(&key[0], &key[1], &key[2])
+		all = append(all, key)
+		return err
+	}))
+	require.Greater(t, len(all), 10)
+	for _, key := range all {
+		script(t, dsn, "ALTER TABLE "+key[0]+" DROP CONSTRAINT "+key[1])
+		requireNotReady(t, s, "The table "+key[0]+" has no valid key")
+		script(t, dsn, "ALTER TABLE "+key[0]+" ADD CONSTRAINT "+key[1]+" "+key[2])
+		require.NoError(t, s.Ping(t.Context()))
+	}
 }
 
 // A service that begins cannot even read its schema.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,6 +21,10 @@ const diskFull = "53100"
 
 // noRight is the code of a missing permission. Its message names the table, and no value.
 const noRight = "42501"
+
+// noMoreIDs is the code of a server that refuses new transaction IDs, because the oldest ones were
+// not frozen in time.
+const noMoreIDs = "54000"
 
 // meaning is the meaning of an error code: the kind of failure, and a sentence for the people
 // who run the service. The sentence may be empty.
@@ -44,6 +50,8 @@ var meanings = map[string]meaning{
 	noRight:  {batch.Unreachable, "The database role lacks a right: "},
 	"08P01":  {batch.Unreachable, "The database or its pooler refuses transactions: a pooler must work per session or per transaction."},
 	diskFull: {batch.Unreachable, "The disk of the database server is full."},
+	noMoreIDs: {batch.Unreachable, "The database server refuses writes, because it runs out of transaction IDs (wraparound)." +
+		" Run VACUUM in the database that the server's log names, and end old transactions and replication slots."},
 
 	"08": {batch.Unreachable, ""}, // connection
 	"28": {batch.Unreachable, refused},
@@ -66,10 +74,27 @@ func meaningOf(err error) meaning {
 	}
 	m := cmp.Or(meanings[native.Code], meanings[native.Code[:2]])
 	if native.Code == noRight {
-		m.sentence += native.Message + "."
+		m.sentence += native.Message + "." + grantFor(native.Message)
 	}
 	return m
 }
+
+// grantFor returns the SQL for a missing right, or "". The message ends with the name of the table,
+// in every language. The server names neither the role nor which right is missing.
+func grantFor(message string) string {
+	words := strings.Fields(message)
+	if len(words) == 0 {
+		return ""
+	}
+	table := words[len(words)-1]
+	if !isName.MatchString(table) {
+		return ""
+	}
+	return " Run: GRANT SELECT, INSERT, UPDATE, DELETE ON " + table + " TO the role of storage.dsn."
+}
+
+// isName matches the name of a table that needs no quotes.
+var isName = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
 
 // full is a write that failed because the disk of the server was full. Readiness reports it for
 // a while: a probe adds no rows, so it succeeds on a full disk. If no requests arrive, the log

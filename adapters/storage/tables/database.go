@@ -217,7 +217,7 @@ type Relied struct {
 	Unique, Where string
 	// Checks are check constraints, as the server writes them.
 	Checks []string
-	// Rights are the permissions that sales, pushes and refusals need.
+	// Rights are the permissions that the service and its commands need.
 	Rights []string
 
 	Copies copies `json:"-"`

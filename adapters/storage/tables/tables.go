@@ -20,12 +20,12 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	d := &Database{DB: db, Prefix: prefix, secret: new(atomic.Pointer[[]byte])}
 	d.secret.Store(new([]byte))
 
-	subscriptions := open(d, &d.Subscriptions, "subscriptions", "SELECT")
+	subscriptions := open(d, &d.Subscriptions, "subscriptions", "SELECT INSERT UPDATE")
 	columns := batch.Names(subscriptions.Columns)
 	subscriptions.Find, subscriptions.Add = subscriptions.Table.Find(batch.ForUpdate, "", columns...), subscriptions.Insert().Racing()
 	subscriptions.Put, d.UseSubscription = subscriptions.Update(columns[1:]...), subscriptions.Update(neverLogged...)
 
-	prices := open(d, &d.Prices, "prices", "SELECT", "price > 0")
+	prices := open(d, &d.Prices, "prices", "SELECT INSERT UPDATE", "price > 0")
 	columns = []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
 	prices.Find, prices.Add, prices.Put = prices.Table.Find(batch.NoLock, "", columns...), prices.Upsert(), prices.Update("valid_from")
 	condition := func(column, operator string) batch.Condition {
@@ -60,19 +60,19 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	sales.Put = sales.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at")
 	d.ListedSales = newTable[ListedSaleRow](d, "sales")
 
-	open(d, &d.Postings, "postings", "INSERT")
+	open(d, &d.Postings, "postings", "SELECT INSERT")
 	d.AllPostings = newTable[PostingRow](d, "postings")
 	d.AllPostings.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", prefix)
 
-	open(d, &d.Transfers, "transfers", "INSERT")
+	open(d, &d.Transfers, "transfers", "SELECT INSERT")
 
-	notifications := open(d, &d.Notifications, "notifications", "SELECT INSERT")
+	notifications := open(d, &d.Notifications, "notifications", "SELECT INSERT UPDATE")
 	notifications.Find, notifications.Add = notifications.Table.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
 	notifications.Put = notifications.Update(erasable...)
 
-	open(d, &d.Audits, "audits", "")
+	open(d, &d.Audits, "audits", "SELECT INSERT")
 
-	calendars := open(d, &d.Calendars, "calendars", "SELECT", "calendar_id = 1")
+	calendars := open(d, &d.Calendars, "calendars", "SELECT UPDATE", "calendar_id = 1")
 	calendars.Find, calendars.Put = calendars.Table.Find(batch.ForUpdate, "", "closed_days"), calendars.Update("closed_days")
 
 	outcomes, counter := open(d, &d.Outcomes, "outcomes", "SELECT INSERT"), &d.OutcomeCounter
@@ -80,11 +80,11 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	outcomes.Find = outcomes.Table.Find(batch.NoLock, "", "number")
 	counter.Find, counter.Put = counter.Table.Find(batch.ForUpdate, "", "last"), counter.Update("last")
 
-	requests := open(d, &d.Requests, "requests", "")
+	requests := open(d, &d.Requests, "requests", "SELECT INSERT DELETE")
 	requests.Add = requests.Upsert()
 
-	d.Marks, d.Properties, d.TrailLogs = openBeside[MarkRow](d, "marks", "SELECT"), openBeside[PropertyRow](d, "properties", "SELECT"), openBeside[TrailLogRow](d, "trail_logs", "", "log_id = 1")
-	d.TrailBatches, d.TrailHashes = openBeside[TrailBatchRow](d, "trail_batches", ""), openBeside[TrailHashRow](d, "trail_hashes", "")
+	d.Marks, d.Properties, d.TrailLogs = openBeside[MarkRow](d, "marks", "SELECT"), openBeside[PropertyRow](d, "properties", "SELECT"), openBeside[TrailLogRow](d, "trail_logs", "SELECT UPDATE", "log_id = 1")
+	d.TrailBatches, d.TrailHashes = openBeside[TrailBatchRow](d, "trail_batches", "SELECT INSERT UPDATE"), openBeside[TrailHashRow](d, "trail_hashes", "SELECT INSERT")
 	return d
 }
 
