@@ -76,11 +76,11 @@ func newHouse(t *testing.T, b bank) *house {
 	name, zone := noon(clock.Now())
 	h.zone = zone
 	b.Set("bank.time_zone", name)
-	for _, kind := range []string{"prices", "holdings", "accounts"} {
-		file, err := filepath.Abs("testdata/book/" + kind + ".csv")
-		require.NoError(t, err)
-		b.Must(t, "import", kind, file)
-	}
+	book, err := filepath.Abs("testdata/book")
+	require.NoError(t, err)
+	b.Must(t, "import", "prices", book+"/prices.csv", "--force") // two holders have a fund AFA
+	b.Must(t, "import", "holdings", book+"/holdings.csv")
+	b.Must(t, "import", "accounts", book+"/accounts.csv")
 	h.keys["full"] = b.Subscribe(t, "full")
 	h.keys["other"] = b.Subscribe(t, "other")
 	h.keys["push-only"] = b.Subscribe(t, "push-only", "--operation", "AddPushNotificationResponse")
