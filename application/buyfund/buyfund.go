@@ -119,8 +119,14 @@ func (g group) weight() (sales int) {
 	return sales
 }
 
-// owner is the subscription, whose groups take turns with those of others.
-func (g group) owner() string { return g[0].Subscription }
+// owner is the subscription, whose groups take turns with those of others. Due operations of all
+// subscriptions are settled for the bank, which has a turn of its own.
+func (g group) owner() string {
+	if g[0].Due {
+		return ""
+	}
+	return g[0].Subscription
+}
 
 // New returns a Buyer that settles sales in books. The error names what is missing.
 func New(books Books, o Options) (*Buyer, error) {

@@ -114,13 +114,15 @@ func (w *world) collect() {
 func (w *world) look(l *queue) {
 	var answered, still []*arrival
 	passed := false
+	waits := make(map[string]bool) // the owners of those that still wait
 	for _, a := range l.waiting {
 		switch {
 		case !a.answered():
 			still = append(still, a)
+			waits[a.owner()] = true
 		default:
 			answered = append(answered, a)
-			passed = passed || len(still) > 0
+			passed = passed || waits[a.owner()]
 		}
 	}
 	l.waiting = still
@@ -132,7 +134,7 @@ func (w *world) look(l *queue) {
 	case len(ended) > 0:
 		w.judge(ended[0], answered)
 		if passed && !l.replica.dead {
-			w.fail("%s: a request overtook another", l.name)
+			w.fail("%s: a request overtook another one of its subscription", l.name)
 		}
 	default:
 		w.leave(l, answered)

@@ -61,6 +61,14 @@ func (a *arrival) answered() bool {
 	return a.attempt.done
 }
 
+// owner is whose order of arrival the queue keeps: a subscription, or the bank that settles.
+func (a *arrival) owner() string {
+	if a.settler != nil {
+		return ""
+	}
+	return a.attempt.request.subscription.Name
+}
+
 // transaction is one call of a port, as the world sees it.
 type transaction struct {
 	queue    *queue   // nil for Due
