@@ -178,6 +178,9 @@ func (b *bank) buy(a *attempt, c circumstances) string {
 	if answer, ok := b.again(r); ok {
 		return answer
 	}
+	if r.forbidden {
+		return contradiction
+	}
 	if wrong != "" {
 		return "invalid: " + wrong
 	}
@@ -372,10 +375,16 @@ func proceeds(units, perUnit int64, decimals int) *big.Int {
 	return worth.Quo(worth, divisor)
 }
 
+// contradiction is the answer to an AppKey that is not the one of the subscription.
+const contradiction = "forbidden: contradicts-subscription /Header/AppKey"
+
 // add decides an AddPushNotificationResponse request.
 func (b *bank) add(a *attempt) string {
 	if answer, ok := b.again(a.request); ok {
 		return answer
+	}
+	if a.request.forbidden {
+		return contradiction
 	}
 	for i, m := range a.request.messages {
 		content := fmt.Sprint(a.request.subscription.Name, m)

@@ -80,13 +80,14 @@ func newFaultInjector(r *rand.Rand) faultInjector {
 		zone:  zone,
 		start: start,
 		limits: commit.Limits{
+			Wait:  time.Hour, // it measures the real time
 			Batch: pick(r, 1, 4, 16, 64),
 			Queue: pick(r, 2, 8, 64),
 			// Events are whole microseconds apart, so two timeouts never happen
 			// at the same instant.
 			Timeout: time.Duration(pick(r, 1, 5, 10))*time.Second + 137*time.Nanosecond,
 		},
-		records:     pick(r, 3, 6, 12),
+		records:     pick(r, 3, 6, 8), // not so many that a batch of others runs beside them
 		replicas:    pick(r, 1, 2, 2, 3),
 		callers:     3 + r.IntN(8),
 		eagerness:   pick(r, 2, 6, 20),

@@ -22,7 +22,8 @@ type request struct {
 	appKey       string // as sent
 	sales        []sale
 	messages     []message
-	// broken and forbidden requests are rejected before they reach the store.
+	// broken requests, and forbidden ones without a CallerId, are rejected before they reach the
+	// store.
 	broken, forbidden bool
 	content           string // the same for requests with the same content
 }
@@ -57,9 +58,9 @@ func (r *request) identity() identity {
 	return identity{r.operation, r.subscription.Name, r.callerID}
 }
 
-// seal sets the content of the request.
+// seal sets the content of the request: what the caller sent.
 func (r *request) seal() {
-	r.content = fmt.Sprintf("%q %v %v", r.recordedAppKey(), r.sales, r.messages)
+	r.content = fmt.Sprintf("%q %v %v", r.appKey, r.sales, r.messages)
 }
 
 // recordedAppKey returns the AppKey that is stored: the default of the
