@@ -195,7 +195,7 @@ func (d *document) check(r *http.Request, sent []byte, response *http.Response, 
 // operation of the document and no others.
 func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
-	served, described := []string{"GET " + httpapi.OutcomesPath}, []string(nil)
+	served, described := []string{"GET " + httpapi.OutcomesPath, "POST " + httpapi.QuotesPath}, []string(nil)
 	for _, name := range operation.Names {
 		served = append(served, "POST "+httpapi.Path(name.String()))
 	}

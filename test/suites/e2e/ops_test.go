@@ -27,7 +27,7 @@ func TestDatabaseIsGoneAndBack(t *testing.T) {
 	s := behind.serve(t, "--demo")
 	status, ready := s.Get(t, "/readyz?verbose")
 	require.Equal(t, http.StatusOK, status)
-	require.Regexp(t, `^\[\+\]database ok\n\[\+\]schema ok\n(\[.\]durability .*\n)+\[\+\]clock ok\n(\[.\]trail .*\n)?\[\+\]shutdown ok\nreadyz check passed\n$`, ready)
+	require.Regexp(t, `^\[\+\]database ok\n\[\+\]schema ok\n(\[.\]durability .*\n)+\[\+\]clock ok\n(\[.\]trail .*\n)?\[\+\]certificate ok\n\[\+\]shutdown ok\nreadyz check passed\n$`, ready)
 	require.Zero(t, b.Run(t, "healthcheck", "--url", s.Ops+"/readyz").Status)
 	body := sale("gone", 1001, "1", "")
 
