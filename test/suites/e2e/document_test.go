@@ -224,6 +224,9 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	got, err := do((&http.Client{Transport: s.client.Transport.(checked).next}), r)
 	require.NoError(t, err)
 	require.Contains(t, got.body, `"url": "`+s.URL+`"`, "the service names the address that it was asked at")
-	asPrinted := strings.Replace(got.body, `"url": "`+s.URL+`"`, `"url": "/"`, 1)
-	require.JSONEq(t, newBank(t, "sqlite").Must(t, "openapi"), asPrinted, "otherwise it shows what the command prints")
+	shown := strings.Replace(got.body, `"url": "`+s.URL+`"`, `"url": "/"`, 1)
+	withoutDays := func(document string) string { // the examples of the service have a day that is to come
+		return regexp.MustCompile(`\b20\d\d-\d\d-\d\d\b`).ReplaceAllString(document, "DAY")
+	}
+	require.JSONEq(t, withoutDays(newBank(t, "sqlite").Must(t, "openapi")), withoutDays(shown), "otherwise it shows what the command prints")
 }
