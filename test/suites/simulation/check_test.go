@@ -126,6 +126,7 @@ func (w *world) look(l *queue) {
 		}
 	}
 	l.waiting = still
+	w.countRunning(l)
 	ended := l.ended
 	l.ended = nil
 	switch {
@@ -161,6 +162,17 @@ func (w *world) look(l *queue) {
 		w.saw(aBatchRunAgainOneByOne)
 	}
 	l.batch.Items, l.batch.Alone = 0, 0
+}
+
+// countRunning checks that no more transactions of the queue run than may.
+func (w *world) countRunning(l *queue) {
+	switch {
+	case len(l.running) < 2 || l.replica.dead:
+	case areSettlingAndSelling(l.running):
+		w.saw(aSettlementBesideSales)
+	default:
+		w.fail("%s: %d transactions run", l.name, len(l.running))
+	}
 }
 
 // settles reports whether the transaction settles due operations.

@@ -40,8 +40,8 @@ type replica struct {
 type queue struct {
 	replica *replica
 	name    string
-	waiting []*arrival   // without an answer, oldest first
-	current *transaction // running
+	waiting []*arrival     // without an answer, oldest first
+	running []*transaction // in the order of their start: many due operations may run beside others
 	ended   []*transaction
 	batch   commit.Batch // the last one
 }
@@ -145,14 +145,14 @@ func (l *queue) begin(ctx context.Context) *transaction {
 	tx := &transaction{queue: l, verdict: make(chan error)}
 	tx.when = circumstances{at: at, today: l.replica.world.bank.dayOf(at)}
 	tx.ctx = context.WithValue(ctx, transactionKey{}, tx)
-	l.current = tx
+	l.running = append(l.running, tx)
 	return tx
 }
 
 func (tx *transaction) end(err error) {
 	tx.queue.replica.world.turn.Load()
 	tx.err, tx.late = err, tx.ctx.Err() != nil
-	tx.queue.current = nil
+	tx.queue.running = slices.DeleteFunc(tx.queue.running, func(r *transaction) bool { return r == tx })
 	tx.queue.ended = append(tx.queue.ended, tx)
 }
 

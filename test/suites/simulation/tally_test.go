@@ -37,6 +37,7 @@ const (
 	aDueNoLongerDue
 	aDueOfAnotherReplica
 	aDueBesideANewOne
+	aSettlementBesideSales
 	aPoisonedRequest
 	aPoisonedDue
 	aPanic
@@ -73,6 +74,7 @@ var situationNames = [situations]string{
 	aDueNoLongerDue:          "due sales that were no longer due",
 	aDueOfAnotherReplica:     "due sales that another round had settled",
 	aDueBesideANewOne:        "due sales beside new ones in one transaction",
+	aSettlementBesideSales:   "settlements beside a transaction of sales",
 	aPoisonedRequest:         "poisoned requests",
 	aPoisonedDue:             "poisoned due sales",
 	aPanic:                   "panics",

@@ -316,8 +316,10 @@ func (w *world) running(yield func(*transaction) bool) {
 			continue
 		}
 		for _, l := range r.queues() {
-			if l.current != nil && !yield(l.current) {
-				return
+			for _, tx := range l.running {
+				if !yield(tx) {
+					return
+				}
 			}
 		}
 		for _, s := range r.settler {
