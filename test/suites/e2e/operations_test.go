@@ -307,6 +307,7 @@ func TestForwardDatedSales(t *testing.T) {
 			}
 		}
 		require.Equal(t, "990", b.holding(t, 1001))
+		b.moved(t, name) // the service refuses everything while its days are not those of the book
 		require.Equal(t, completed, s.post(t, buyFund, s.key, good).body, "the CallerId answers what became of it")
 		refused := s.post(t, buyFund, s.key, bad)
 		require.Equal(t, http.StatusOK, refused.status)

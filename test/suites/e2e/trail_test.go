@@ -230,8 +230,11 @@ func TestACopyWithoutItsKey(t *testing.T) {
 		require.Contains(t, got.Out, "is not that of the log of this book")
 		s = b.serve(t)
 		status, ready := s.Get(t, "/readyz?verbose")
-		require.Equal(t, 200, status)
-		require.Contains(t, ready, "[!]trail warning: The key of "+other)
+		require.Equal(t, 503, status)
+		require.Contains(t, ready, "[-]trail failed: The key of "+other)
+		refused := s.post(t, buyFund, key, sale("later", 1001, "10", ""))
+		require.Equal(t, 503, refused.status, "it cannot extend the log")
+		require.NotContains(t, refused.body, "Data")
 		s.Stop(t)
 
 		b.Set("trail.enabled", "false")
