@@ -50,6 +50,9 @@ func TestCallersReadHowTheirOperationsEnded(t *testing.T) {
 		{Number: 4, Subscription: ours.Name, OperationID: operation.ID{1}, CallerID: "a", State: operation.Completed, Reversed: true, At: at},
 	}
 	open := func(feed *outcomes.Feed) http.Handler {
+		if feed != nil {
+			t.Cleanup(feed.Close)
+		}
 		h, err := httpapi.New(nil, callers{key: ours}, httpapi.Options{BodyLimit: 1, ParametersLimit: 1, Now: time.Now, Outcomes: feed})
 		require.NoError(t, err)
 		return h
@@ -120,6 +123,7 @@ func TestASuspendedCallerReadsNoMore(t *testing.T) {
 	t.Parallel()
 	ours := caller(nil)
 	feed := outcomes.New(endings{{Number: 1, Subscription: ours.Name, State: operation.Completed}})
+	t.Cleanup(feed.Close)
 	h, err := httpapi.New(nil, &suspending{callers: callers{key: ours}}, httpapi.Options{BodyLimit: 1, ParametersLimit: 1, Now: time.Now, Outcomes: feed})
 	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodGet, "/outcomes?wait=20s", nil)
@@ -174,6 +178,7 @@ func TestOnlyAReadThatWaitsHasMoreTime(t *testing.T) {
 	t.Parallel()
 	ours := caller(nil)
 	feed := outcomes.New(endings{{Number: 1, Subscription: ours.Name, State: operation.Completed}})
+	t.Cleanup(feed.Close)
 	for _, test := range []struct {
 		target  string
 		timeout time.Duration
