@@ -284,15 +284,15 @@ func copyFrom(ctx context.Context, mark string, settings, target Settings, watch
 		target.Trail.KeyFile = log.KeyFile()
 		copied := collect(all)
 		copied.database, copied.storage.Mark = nil, store.CopyMark
-		return withStore(target, copied, func(copy *setup, to *store.Store) (rows int64, err error) {
+		return withStore(target, copied, func(made *setup, to *store.Store) (rows int64, err error) {
 			if _, err = to.Schema.Up(ctx); err == nil {
-				rows, err = from.Copy(book.acts.Begin(ctx, "copy.to", copy.book(), ""), to, watch)
+				rows, err = from.Copy(book.acts.Begin(ctx, "copy.to", made.book(), ""), to, watch)
 			}
 			if found, ok := errors.AsType[store.MarkError](err); ok && found != store.CopiedMark {
 				err = errors.Join(ErrTarget, err)
 			}
 			if err == nil {
-				err = keepAct(ctx, copy, to, "copy.from", book.book())
+				err = keepAct(ctx, made, to, "copy.from", book.book())
 			}
 			return rows, err
 		})
@@ -307,7 +307,7 @@ func keepAct(ctx context.Context, w *setup, s *store.Store, action, object strin
 		return err
 	}
 	if log.IsWanted() && log.Missing() != nil {
-		return nil
+		return nil //nolint:nilerr // the act is left out on purpose
 	}
 	return s.Backoffice.Audit.Keep(ctx, w.acts.New(ctx, action, object, ""))
 }

@@ -301,6 +301,7 @@ func TestEveryKeyIsReliedOn(t *testing.T) {
 		all = append(all, key)
 		return err
 	}))
+	require.NoError(t, rows.Err())
 	require.Greater(t, len(all), 10)
 	for _, key := range all {
 		script(t, dsn, "ALTER TABLE "+key[0]+" DROP CONSTRAINT "+key[1])

@@ -60,7 +60,7 @@ func testQuotes(t *testing.T, b books) {
 	defer func() { require.NoError(t, buyer.Close(context.Background())) }()
 	caller := &subscription.Subscription{Name: "shop", Operations: operation.AllNames()}
 
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // requests of a test are no secret
+	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(choices ...int64) int64 { return choices[random.IntN(len(choices))] }
 	record := func() fund.SaleFields {
 		terms := sale(pick(1, 1, 2, 5, 40), pick(1, 1, 1, 2, 9), pick(1, 2, 2, 9))

@@ -49,7 +49,7 @@ const emptyPause = time.Second
 func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		for attempt := 1; ; attempt++ {
-			asked := time.Now()
+			asked := time.Now() //nolint:forbidigo // measures a duration
 			page, refused, err := c.outcomes(ctx, after)
 			switch {
 			case ctx.Err() != nil:

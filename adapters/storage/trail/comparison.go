@@ -81,7 +81,7 @@ func (d Writer) eachOther(tx *gorm.DB, keys *proof.Keys, visit func(proof.Entry,
 				price, err := row.ToPrice()
 				if err != nil {
 					visit(unreadable(proof.Price, proof.PriceID(row.PriceID)), name)
-					return nil
+					return nil //nolint:nilerr // the row is reported as unreadable
 				}
 				l := proof.OfPrice(&price)
 				visit(l.Entry(), name)
@@ -94,7 +94,7 @@ func (d Writer) eachOther(tx *gorm.DB, keys *proof.Keys, visit func(proof.Entry,
 				s, err := row.Subscription()
 				if err != nil {
 					visit(unreadable(proof.Subscription, proof.NameID(row.Name)), name)
-					return nil
+					return nil //nolint:nilerr // the row is reported as unreadable
 				}
 				l := proof.OfSubscription(s)
 				visit(l.Entry(), name)
@@ -145,7 +145,7 @@ func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, vis
 		id := operation.ID(row.OperationID)
 		broken[id] = broken[id] || err != nil || !row.IsShaped()
 		adjusted.of(keys, id).Adjustment(&posting)
-		return nil
+		return nil //nolint:nilerr // the posting is reported as broken
 	})
 	if err != nil {
 		return err

@@ -259,7 +259,7 @@ func (t *tally) poll(ctx context.Context, client *http.Client, url, key string) 
 func (n *neighbourhood) reverse(ctx context.Context) error {
 	for range reversals {
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the measurement has ended
 		}
 		l := load{addresses: []string{n.address()}, key: n.neighbour, work: plainSale, connections: 1, length: answerLimit}
 		id, err := l.one(ctx)
