@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/test/kit/demo"
+	"bankingapi/test/kit/npm"
 )
 
 // The statuses with which a recipe ends.
@@ -179,7 +182,29 @@ func sellIn(t *testing.T, command []string, address string, arguments ...string)
 	return ended{program.ProcessState.ExitCode(), out.String(), causes.String()}
 }
 
-// TestRecipesTellTheTruth plays every world to every program of the recipes page.
+// worldsFor returns the worlds of a language. `make clients` plays all worlds to all languages.
+// Every other run does so to Go, whose programs start fastest, and deals the worlds out to the
+// other languages: so each world is played at least twice.
+func worldsFor(t *testing.T, language string) map[string]world {
+	t.Helper()
+	all := worlds()
+	if language == "Go" || npm.Allowed() {
+		return all
+	}
+	others := slices.Sorted(maps.Keys(sellRecipes()))
+	others = slices.DeleteFunc(others, func(name string) bool { return name == "Go" || name == "C#" }) // C# is rarely installed
+	turn := max(0, slices.Index(others, language))
+	t.Log("SKIPPED in part: make clients also plays the worlds of the other languages")
+	some := map[string]world{}
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if i%len(others) == turn {
+			some[name] = all[name]
+		}
+	}
+	return some
+}
+
+// TestRecipesTellTheTruth plays the worlds to the programs of the recipes page.
 func TestRecipesTellTheTruth(t *testing.T) {
 	t.Parallel()
 	for language, prepare := range sellRecipes() {
@@ -188,7 +213,7 @@ func TestRecipesTellTheTruth(t *testing.T) {
 			patient, impatient := prepare(t, t.TempDir()), prepare(t, t.TempDir(), patience...)
 			turns := make(chan struct{}, 4)
 			var running sync.WaitGroup
-			for name, w := range worlds() {
+			for name, w := range worldsFor(t, language) {
 				command := patient
 				if len(w.replies) == 1 && !w.once { // otherwise it would take the two minutes
 					command = impatient
