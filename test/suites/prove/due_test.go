@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,11 +89,14 @@ type outcome struct {
 	Reversed    bool
 }
 
-// reader reads outcomes, always after its last cursor.
+// reader reads outcomes, always after its last cursor. If that is lost, it begins again.
 type reader struct {
 	d    *deployment
 	next string
 	seen []outcome
+
+	failsOver  bool // the database may fail over and lose commits: then a lost cursor is no error
+	beganAgain int  // how often the cursor was lost
 
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -102,8 +106,20 @@ type reader struct {
 // readOutcomes reads outcomes from random replicas until finish.
 func (d *deployment) readOutcomes(t testing.TB, r *rand.Rand) *reader {
 	t.Helper()
+	return d.startReader(t, r, &reader{d: d})
+}
+
+// readOutcomesOverFailOvers is readOutcomes for a database that may fail over and lose commits
+// that no caller was answered.
+func (d *deployment) readOutcomesOverFailOvers(t testing.TB, r *rand.Rand) *reader {
+	t.Helper()
+	return d.startReader(t, r, &reader{d: d, failsOver: true})
+}
+
+func (d *deployment) startReader(t testing.TB, r *rand.Rand, o *reader) *reader {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	o := &reader{d: d, stop: stop}
+	o.stop = stop
 	random := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
 	o.done.Go(func() {
 		for ctx.Err() == nil && o.strange == nil {
@@ -143,6 +159,10 @@ func (o *reader) read(ctx context.Context, from *replica, limit int) int {
 	}
 	switch {
 	case err != nil, response.StatusCode == http.StatusServiceUnavailable:
+		return 0
+	case o.failsOver && response.StatusCode == http.StatusGone && strings.Contains(string(body), `"code":"cursor-lost"`):
+		o.next, o.seen = "", nil
+		o.beganAgain++
 		return 0
 	case response.StatusCode != http.StatusOK:
 		err = fmt.Errorf("outcomes: status %d: %s", response.StatusCode, body)
