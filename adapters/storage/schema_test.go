@@ -65,7 +65,7 @@ func TestSchemasAreOne(t *testing.T) {
 		statementsOf(t, onSQLite, `SELECT sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name NOT IN `+notOurs),
 		statementsOf(t, onPostgres, `SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' AND indexname NOT LIKE '%_pkey' AND indexdef NOT LIKE '%USING brin%' AND tablename NOT IN `+notOurs))
 	// How rows are looked up is each engine's own.
-	require.Equal(t, []string{"notifications_push", "sales_customer", "sales_request"},
+	require.Equal(t, []string{"notifications_push", "notifications_user", "operations_request", "sales_customer"},
 		statementsOf(t, onPostgres, `SELECT indexname FROM pg_indexes WHERE schemaname = 'public' AND indexdef LIKE '%USING brin%'`))
 	require.Equal(t, checks(statementsOf(t, onSQLite, `SELECT sql FROM sqlite_schema WHERE type = 'table' AND tbl_name NOT IN `+notOurs)),
 		checks(statementsOf(t, onPostgres, `SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace`)))

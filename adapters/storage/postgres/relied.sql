@@ -28,13 +28,16 @@ WITH relied AS (
     FROM parts r JOIN pg_class c ON c.oid = r.oid WHERE c.relpersistence <> 'p'
 
     UNION ALL SELECT 4, r.name, array_to_string(r.keys, ', ')
-    FROM relied r WHERE r.own = '' AND NOT EXISTS (
+    FROM relied r WHERE NOT EXISTS (
+        -- The column that identifies the rows may be the key: so it is where a table is split by it.
         SELECT FROM pg_index i
         WHERE i.indrelid = r.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL
-        AND r.keys = (
+        AND (r.keys = (
             SELECT array_agg(a.attname::text ORDER BY a.attname::text COLLATE "C") FROM pg_attribute a
             WHERE a.attrelid = r.oid AND a.attnum = ANY ((string_to_array(i.indkey::text, ' ')::int[])[1:i.indnkeyatts])
-        )
+        ) OR i.indnkeyatts = 1 AND EXISTS (
+            SELECT FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attnum = i.indkey[0] AND a.attname::text = r.own
+        ))
     )
 
     UNION ALL SELECT 11, r.name, r.own || ') WHERE (' || r.only_where

@@ -12,9 +12,8 @@ type source struct {
 
 var sources = [...]source{
 	{"1", "sales", "customer_no"},
-	{"2", "sales", "request_id"},
+	{"2", "operations", "request_id"},
 	{"3", "notifications", "push_id"},
-	{"4", "notifications", "request_id"},
 }
 
 const (
