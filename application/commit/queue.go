@@ -400,13 +400,20 @@ func leftError(ctx context.Context) error {
 	return fault.Wrap(fault.Unavailable, context.Cause(ctx), "the caller left before its turn")
 }
 
-// next ends the turn and starts the next batch. It returns nil if no batch may begin.
+// next ends the turn and starts the next batch. It returns nil if no batch may begin. If the next
+// batch is large, next also starts one of the others beside it, because perhaps nothing arrives
+// that would start it.
 func (q *Queue[T]) next(ended *turn[T]) *turn[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	ended.running = false
 	q.pace.end(ended.report.Weight)
 	started := q.start()
+	if started != nil && started.large {
+		if beside := q.start(); beside != nil {
+			go q.drain(beside)
+		}
+	}
 	if q.closed && q.isIdle() {
 		close(q.drained)
 	}

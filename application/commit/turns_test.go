@@ -117,6 +117,23 @@ func TestNobodyWaitsForALargeItem(t *testing.T) {
 	})
 }
 
+// TestWhatWaitsBeginsBesideALargeItem although nothing new arrives.
+func TestWhatWaitsBeginsBesideALargeItem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBank(turns)
+		b.send("shop", 1)
+		b.send("bulk", 40)
+		b.send("shop", 1)
+		b.end()
+		require.Equal(t, []string{"shop3"}, b.running[0].orders)
+		b.send("shop", 1)
+		b.end()
+		require.Len(t, b.running, 2, "a batch of another owner begins with the large item")
+		require.Equal(t, [][]string{{"bulk2"}, {"shop4"}}, b.endAll())
+	})
+}
+
 func TestOneOwnerCannotFillTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
