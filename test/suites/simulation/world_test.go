@@ -45,7 +45,8 @@ type world struct {
 
 	// turn tells the race detector that the goroutines of the run see what the
 	// world wrote before. Time, which also wakes them, does not.
-	turn atomic.Int64
+	turn   atomic.Int64
+	polite atomic.Int32 // transactions that let another one go first
 
 	began time.Time // in the time of the bubble
 	event int
@@ -293,6 +294,12 @@ func (w *world) wait() {
 func (w *world) pass(d time.Duration) {
 	until := time.Now().Add(d)
 	for w.failure == nil {
+		if w.polite.Load() > 0 {
+			w.turn.Add(1)
+			time.Sleep(time.Nanosecond) // so that its deadline is known
+			w.wait()
+			w.collect()
+		}
 		next := until
 		for tx := range w.running {
 			if deadline, ok := tx.ctx.Deadline(); ok && deadline.Before(next) && deadline.After(time.Now()) {
