@@ -121,8 +121,9 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
 			w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
 		}
 		if mayKeep(ctx, k) != nil {
-			if s.MigrateAtStart {
-				return fault.Explain(s.Schema.Require(ctx))
+			err := s.Schema.Require(ctx)
+			if _, isOther := errors.AsType[store.MarkError](err); isOther || s.MigrateAtStart {
+				return fault.Explain(err)
 			}
 			return nil
 		}
@@ -227,6 +228,10 @@ func changeSchema[T any](ctx context.Context, settings Settings, all []Option, a
 			return none, err
 		}
 		if err := mayKeep(ctx, k); err != nil {
+			marked := s.Schema.Require(ctx)
+			if _, isOther := errors.AsType[store.MarkError](marked); isOther {
+				return none, fault.Explain(marked)
+			}
 			return none, err
 		}
 		return change(s.Schema, w.acts.Begin(ctx, act, "", ""))

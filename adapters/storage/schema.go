@@ -124,6 +124,12 @@ func (s *migrator) Status(ctx context.Context) (status store.Status, err error) 
 	if err != nil {
 		return status, err
 	}
+	if status.Version == 0 { // goose would make its tables, and to look must change nothing
+		status.Migrations = tables.Convert(provider.ListSources(), func(source *goose.Source) store.Migration {
+			return store.Migration{Version: source.Version, Name: source.Path}
+		})
+		return status, nil
+	}
 	known, err := provider.Status(ctx)
 	if err != nil {
 		return status, s.explain(err)
