@@ -48,7 +48,11 @@ func TestErrorPagesProvokeWhatTheySay(t *testing.T) {
 				if body = strings.TrimSpace(body); body == "(2 MiB)" { // nobody wants to read it
 					body = strings.Repeat(" ", 2<<20)
 				}
-				got = p.send(requests[at[2]:at[3]], requests[at[4]:at[5]], body, headers...)
+				path := requests[at[4]:at[5]]
+				if code.Name == fault.CursorLost { // a cursor belongs to its subscription
+					path = "/outcomes?after=" + p.lostCursor()
+				}
+				got = p.send(requests[at[2]:at[3]], path, body, headers...)
 			}
 			status, want, _ := strings.Cut(printed[1][1], "\n\n")
 			require.Contains(t, status, http.StatusText(got.status), got.body)
