@@ -111,12 +111,19 @@ func TestCommitCut(t *testing.T) {
 	require.Equal(t, soldTwice, d.mustLookAt(t, 0), "the repeat has no effect")
 	require.EqualValues(t, 2, proxy.Cuts.Load())
 
-	proxy.AfterCommit.Store(1)
-	got, record := d.store(t)
-	require.Equal(t, result{verdict: unknown}, got)
-	require.Equal(t, result{verdict: completed}, d.storeAgain(t, record))
-	require.Equal(t, stored{record}, d.mustList(t, 0), "once")
-	require.EqualValues(t, 3, proxy.Cuts.Load())
+	var records stored
+	for cut := false; !cut; {
+		require.Less(t, len(records), 10)
+		proxy.AfterCommit.Store(1)
+		got, record := d.store(t)
+		records = append(records, record)
+		cut = got.verdict == unknown
+		if !cut { // the cut met a commit of the service itself
+			require.Equal(t, result{verdict: completed}, got)
+		}
+	}
+	require.Equal(t, result{verdict: completed}, d.storeAgain(t, records[len(records)-1]))
+	require.ElementsMatch(t, records, d.mustList(t, 0), "once")
 	d.bank.Verify(t)
 }
 
