@@ -50,6 +50,6 @@ func TestAllocationsOfABatch(t *testing.T) {
 	var inbox push.Inbox
 	inbox.Accept(pushes)
 
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { sales(book) }), 165.0)
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { require.NoError(t, notifications(&inbox)) }), 76.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { sales(book) }), 280.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { require.NoError(t, notifications(&inbox)) }), 210.0)
 }

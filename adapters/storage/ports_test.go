@@ -101,7 +101,7 @@ func TestWithinRefusesOtherTransactions(t *testing.T) {
 	within, err := ours.Within(tx)
 	require.NoError(t, err)
 	require.NoError(t, tx.Rollback())
-	err = within.Inboxes.Update(t.Context(), []idempotency.Key{}, func(*push.Inbox) {})
+	err = within.Inboxes.Update(t.Context(), []idempotency.Key{{Operation: operation.AddPushNotificationResponse, Subscription: "s", CallerID: "c"}}, func(*push.Inbox) {})
 	require.Equal(t, fault.Internal, fault.KindOf(err), "a retry in a transaction that has ended fails too")
 	_, err = ours.Within(tx)
 	require.ErrorContains(t, err, "has ended")

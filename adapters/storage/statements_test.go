@@ -264,6 +264,7 @@ func TestStatementsArePlain(t *testing.T) {
 	require.Greater(t, len(statements), 25)
 	lacking := regexp.MustCompile(`(?i)\b(nextval|setval|currval|pg_\w*advisory\w*|LISTEN|NOTIFY|SAVEPOINT|LOCK|TEMP|TEMPORARY|TRIGGER|TRUNCATE|DECLARE|CURSOR|COPY|PREPARE|CREATE|ALTER|DROP|DISCARD|RESET)\b`)
 	set := regexp.MustCompile(`(?i)^\s*SET\s+(\w+)`)
+	reads := regexp.MustCompile(`current_setting\('\w+', true\)`)
 	room := regexp.MustCompile(`^ALTER TABLE \w+ SET \(fillfactor = \d+\)$`) // may fail
 	for _, s := range statements {
 		if room.MatchString(s) {
@@ -273,7 +274,7 @@ func TestStatementsArePlain(t *testing.T) {
 		if found := set.FindStringSubmatch(s); found != nil {
 			require.Contains(t, []string{"LOCAL", "TRANSACTION"}, strings.ToUpper(found[1]), s)
 		}
-		require.Equal(t, strings.Count(s, "set_config("), strings.Count(s, ", true)"), "only for the transaction: %s", s)
+		require.Equal(t, strings.Count(s, "set_config("), strings.Count(reads.ReplaceAllString(s, ""), ", true)"), "only for the transaction: %s", s)
 	}
 }
 

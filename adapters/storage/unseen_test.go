@@ -39,33 +39,28 @@ func locked(t *testing.T, db *sql.DB, statements ...string) (commit func()) {
 	return func() { require.NoError(t, tx.Commit()) }
 }
 
-// A round settles an array only if it gets all its sales. Otherwise it skips
-// the array and does not wait.
-func TestADueArrayOfWhichASaleIsLocked(t *testing.T) {
+// A round settles an array only if it gets the lock of its operation. Otherwise it skips the array
+// and does not wait.
+func TestADueOperationThatIsLocked(t *testing.T) {
 	t.Parallel()
-	for position, name := range []string{"the first", "the last"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := testdb.Postgres(t)
-			b := newBank(t, testdb.OpenPostgres(t, dsn), 2)
-			tomorrow := today.Plus(1)
-			b.sell(operation.Recorded, order(nextID(), "", on(tomorrow, sale(1, 1, 1)), on(tomorrow, sale(1, 2, 2))))
-			due, err := b.Books.Due(t.Context(), buyfund.Due{Until: tomorrow}, nil, 10)
-			require.NoError(t, err)
-			require.Len(t, due, 1)
+	dsn := testdb.Postgres(t)
+	b := newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	tomorrow := today.Plus(1)
+	b.sell(operation.Recorded, order(nextID(), "", on(tomorrow, sale(1, 1, 1)), on(tomorrow, sale(1, 2, 2))))
+	due, err := b.Books.Due(t.Context(), buyfund.Due{Until: tomorrow}, nil, 10)
+	require.NoError(t, err)
+	require.Len(t, due, 1)
 
-			commit := locked(t, connect(t, "pgx", dsn), "SELECT 1 FROM sales WHERE position = "+string(rune('0'+position))+" FOR UPDATE")
-			require.NoError(t, settle(t.Context(), b.Store, tomorrow, due...))
-			states := func() []operation.State {
-				return keys(all(t, b.Backoffice.Reader.Sales(t.Context(), backoffice.Query{})), func(s fund.SaleEntry) operation.State { return s.State })
-			}
-			require.Equal(t, []operation.State{operation.Recorded, operation.Recorded}, states())
-			commit()
-			require.NoError(t, settle(t.Context(), b.Store, tomorrow, due...))
-			require.Equal(t, []operation.State{operation.Completed, operation.Completed}, states())
-			b.holds()
-		})
+	commit := locked(t, connect(t, "pgx", dsn), "SELECT 1 FROM operations WHERE due_on IS NOT NULL FOR UPDATE")
+	require.NoError(t, settle(t.Context(), b.Store, tomorrow, due...))
+	states := func() []operation.State {
+		return keys(all(t, b.Backoffice.Reader.Sales(t.Context(), backoffice.Query{})), func(s fund.SaleEntry) operation.State { return s.State })
 	}
+	require.Equal(t, []operation.State{operation.Recorded, operation.Recorded}, states())
+	commit()
+	require.NoError(t, settle(t.Context(), b.Store, tomorrow, due...))
+	require.Equal(t, []operation.State{operation.Completed, operation.Completed}, states())
+	b.holds()
 }
 
 // What another client does to a row is not overwritten: rows are locked before
