@@ -107,7 +107,7 @@ CREATE TABLE {{prefix}}operations (
     request_id         TEXT NOT NULL DEFAULT '',
     faults             TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (operation_id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE UNIQUE INDEX {{prefix}}operations_identity ON {{prefix}}operations (identity) WHERE caller_id <> '';
 CREATE INDEX {{prefix}}operations_failed ON {{prefix}}operations (operation_id) WHERE state = 8;
 CREATE INDEX {{prefix}}operations_reversal ON {{prefix}}operations (reversal_id) WHERE reversal_id IS NOT NULL;
