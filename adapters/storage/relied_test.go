@@ -51,7 +51,7 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 		sabotage []string
 		sentence string
 	}{
-		"no key":        {[]string{"ALTER TABLE operations DROP CONSTRAINT operations_pkey"}, "The table operations has no valid key (caller_id, operation, subscription)"},
+		"no key":        {[]string{"ALTER TABLE operations DROP CONSTRAINT operations_pkey"}, "The table operations has no valid key (operation_id)"},
 		"another key":   {[]string{"ALTER TABLE accounts DROP CONSTRAINT accounts_pkey", "CREATE UNIQUE INDEX ON accounts (customer_no, branch_code, account_suffix, currency_code, balance)"}, "The table accounts has no valid key"},
 		"a partial key": {[]string{"ALTER TABLE transfers DROP CONSTRAINT transfers_pkey", "CREATE UNIQUE INDEX ON transfers (operation_id, position) WHERE position > 0"}, "The table transfers has no valid key"},
 		"no condition":  {[]string{"ALTER TABLE holdings DROP CONSTRAINT holdings_units_check"}, "The table holdings lacks the condition units >= 0"},

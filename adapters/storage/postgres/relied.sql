@@ -44,7 +44,7 @@ WITH relied AS (
     FROM relied r WHERE r.own <> '' AND NOT EXISTS (
         SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
         WHERE i.indrelid = r.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indnkeyatts = 1 AND a.attname::text = r.own
-        AND (i.indpred IS NULL OR replace(replace(pg_get_expr(i.indpred, i.indrelid), '::text', ''), '"', '') = '(' || r.only_where || ')')
+        AND (i.indpred IS NULL OR replace(replace(pg_get_expr(i.indpred, i.indrelid), '"', ''), '::text', '') = '(' || r.only_where || ')')
     )
 
     UNION ALL SELECT 5, r.name, k.condition
