@@ -139,7 +139,8 @@ func TestNewRowsAreAddedToIndexes(t *testing.T) {
 		dsn := testdb.Postgres(t)
 		script(t, dsn, partitioned(t)...)
 		db := connect(t, "pgx", dsn)
-		s := open(t, dsn) // it makes the key of messages
+		s := open(t, dsn)
+		require.NoError(t, s.Schema.Require(t.Context())) // it makes the key of messages
 		execute(t, db, manyOperations, manySales, manyNotifications)
 		index(t, s)
 		left := lacks(t, db)

@@ -77,10 +77,16 @@ func TestARepeatCommitsSomethingThatWaits(t *testing.T) {
 
 	b.sell(operation.Completed, order(nextID(), "sale-1", sale(1, 1, 1)))
 	require.True(t, waited(), "a CallerId of a sale")
-	require.NoError(t, accept(t.Context(), s, pushOf(nextID(), "", "one")))
-	require.True(t, waited(), "a record that is stored")
 	require.NoError(t, accept(t.Context(), s, pushOf(nextID(), "push-2", "two")))
 	require.True(t, waited(), "a CallerId of a push")
+	operations := func() (count int) {
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM operations").Scan(&count))
+		return count
+	}
+	before := operations()
+	require.NoError(t, accept(t.Context(), s, pushOf(nextID(), "", "one")))
+	require.Equal(t, before+1, operations(), "a push whose message is stored is an operation too")
+	require.False(t, waited(), "so its own commit waits")
 
 	both := []*push.Operation{pushOf(nextID(), "", "one"), pushOf(nextID(), "", "three")}
 	require.NoError(t, s.Inboxes.Update(t.Context(), push.Keys(both), func(b *push.Inbox) { b.Accept(both) }))
@@ -90,7 +96,7 @@ func TestARepeatCommitsSomethingThatWaits(t *testing.T) {
 	require.NoError(t, err)
 	within, err := s.Within(tx)
 	require.NoError(t, err)
-	require.NoError(t, accept(t.Context(), within, pushOf(nextID(), "", "one")))
+	require.NoError(t, accept(t.Context(), within, pushOf(nextID(), "push-2", "two")))
 	require.NoError(t, tx.Commit())
 	require.True(t, waited(), "inside the transaction of a host")
 }
