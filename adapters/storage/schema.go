@@ -44,7 +44,7 @@ func (s *migrator) doubt() { s.state.CompareAndSwap(fitted, doubted) }
 
 // Up implements store.Schema. Replicas wait for each other.
 func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
-	if err := s.engine.Suits(ctx); err != nil {
+	if err := s.engine.Suits(ctx, s.Writes.Statement.ConnPool); err != nil {
 		return nil, s.Translate(err)
 	}
 	if err := s.mayMigrate(ctx); err != nil {
@@ -149,7 +149,7 @@ func (s *migrator) Require(ctx context.Context) error {
 	if err := s.engine.Check(); err != nil {
 		return err
 	}
-	if err := s.engine.Suits(ctx); err != nil {
+	if err := s.engine.Suits(ctx, s.Writes.Statement.ConnPool); err != nil {
 		return s.Translate(err)
 	}
 	version, err := s.version(ctx)

@@ -29,7 +29,7 @@ func (d service) ping(ctx context.Context) error {
 	if err := d.engine.Check(); err != nil {
 		return err // a new connection would also fail, with a less helpful error
 	}
-	err := d.engine.Suits(ctx)
+	err := d.engine.Suits(ctx, d.Writes.Statement.ConnPool)
 	if err == nil {
 		err = d.Reads.WithContext(ctx).Exec("SELECT 1").Error
 	}

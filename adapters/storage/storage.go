@@ -49,8 +49,9 @@ type Engine struct {
 	Gorm func(gorm.ConnPool) gorm.Dialector
 	// Migrations are the migrations of the engine.
 	Migrations Migrations
-	// Suits returns an error if the database cannot hold a book, whatever its tables are.
-	Suits func(ctx context.Context) error
+	// Suits returns an error if the database cannot hold a book, whatever its tables are. It asks
+	// over the pool, or in the transaction of a host.
+	Suits func(ctx context.Context, pool gorm.ConnPool) error
 	// Ways sets the engine's additional ways to carry out batches.
 	Ways func(*write.Books, *write.Inboxes, *tables.Database)
 	// Probe runs requests without rows as a batch would, and rolls everything back.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
 
-	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fault"
 )
 
@@ -19,9 +19,9 @@ import (
 var utf8 = []string{"UTF8", "UNICODE", "utf8", ""}
 
 // suits implements Suits of storage.Engine.
-func suits(ctx context.Context, db *batch.Pool) error {
+func suits(ctx context.Context, pool gorm.ConnPool) error {
 	var server, client string
-	err := db.QueryRowContext(ctx, "SELECT COALESCE(current_setting('server_encoding', true), ''), COALESCE(current_setting('client_encoding', true), '')").Scan(&server, &client)
+	err := pool.QueryRowContext(ctx, "SELECT COALESCE(current_setting('server_encoding', true), ''), COALESCE(current_setting('client_encoding', true), '')").Scan(&server, &client)
 	if err != nil {
 		return err
 	}

@@ -153,7 +153,7 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 			Dialect: goose.DialectPostgres, Files: migrations, Options: lockOptions, Attempts: 1,
 			HasTable: "SELECT COUNT(to_regclass(?))",
 		},
-		Suits:  func(ctx context.Context) error { return suits(ctx, db) },
+		Suits:  suits,
 		Ways:   newWays,
 		Engine: tables.Engine{Check: func() error { return nil }, Find: lookup, LeaveRoom: leaveRoom, Align: align},
 		Probe: func(ctx context.Context, requests []batch.Request) error {

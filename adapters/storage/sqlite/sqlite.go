@@ -155,7 +155,7 @@ func (c *connections) engine() *storage.Engine {
 			Attempts: 12,
 			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
 		},
-		Suits: func(context.Context) error { return nil },
+		Suits: func(context.Context, gorm.ConnPool) error { return nil },
 		Ways:  func(*write.Books, *write.Inboxes, *tables.Database) {},
 		Engine: tables.Engine{
 			OneWriter: true, Check: c.file.check, Find: lookup, LeaveRoom: tables.LeaveNoRoom,
