@@ -17,6 +17,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/testdb"
@@ -117,21 +118,34 @@ func TestAnOperationThatCannotBeReadIsAnError(t *testing.T) {
 	})
 }
 
-// A refused operation does not show the answer of another one that has its CallerId.
+// A refused operation does not show the answer of another one, whatever CallerId and identity its
+// row has.
 func TestARefusedOperationShowsNoAnswerOfAnother(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, s *store.Store, _ *sql.DB) {
 		aDay(newBank(t, s, 3))
-		find := func() backoffice.Operation {
+		of := func(callerID string) idempotency.Key {
 			refused, err := s.Backoffice.Lookups.Operation(t.Context(), operation.ID{4})
 			require.NoError(t, err)
 			require.NotNil(t, refused.Refusal)
-			return refused
+			require.Equal(t, callerID, refused.Record.Key.CallerID)
+			require.Equal(t, operation.ID{4}, refused.Record.Outcome.ID)
+			require.Equal(t, operation.Failed, refused.Record.Outcome.State)
+			return refused.Record.Key
 		}
-		require.Equal(t, "c", find().Record.Key.CallerID)
+		of("c")
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE operations SET caller_id = 'a' WHERE caller_id = 'c'"))
+		key := of("a")
+		first, err := s.Backoffice.Lookups.OperationOf(t.Context(), key)
+		require.NoError(t, err)
+		require.Equal(t, operation.ID{1}, first.ID)
+
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE operations SET caller_id = '' WHERE caller_id = 'a' AND state = 2"))
 		require.NoError(t, storage.Exec(t.Context(), s,
-			"UPDATE operations SET operation_id = (SELECT operation_id FROM operations WHERE caller_id = 'a') WHERE caller_id = 'c'"))
-		require.Nil(t, find().Record)
+			"UPDATE operations SET caller_id = 'c', identity = (SELECT identity FROM operations ORDER BY operation_id LIMIT 1) WHERE caller_id = 'a'"))
+		of("c")
+		_, err = s.Backoffice.Lookups.OperationOf(t.Context(), key)
+		require.ErrorIs(t, err, backoffice.ErrNotFound)
 	})
 }
 
