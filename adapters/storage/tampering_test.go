@@ -343,7 +343,8 @@ func (m *tamperer) names(table *tampered, row map[string]any) []string {
 		return []string{"act " + idOf(row["audit_id"]) + ":"}
 	case "notifications":
 		id := idOf(row["operation_id"])
-		return []string{fmt.Sprintf("notification %s/%d:", id, row["position"]), "operation " + id + ":"}
+		erasure := idOf(row["erasure_id"])
+		return []string{fmt.Sprintf("notification %s/%d:", id, row["position"]), "operation " + id + ":", "act " + erasure + ":", "erasure " + erasure + ":"}
 	case "outcomes":
 		return []string{"operation " + idOf(row["operation_id"]) + ":", "outcomes 1 to "}
 	case "trail_batches":
@@ -354,10 +355,10 @@ func (m *tamperer) names(table *tampered, row map[string]any) []string {
 		id := idOf(row["operation_id"])
 		for _, reversal := range m.tables["operations"].rows {
 			if idOf(reversal["reversal_id"]) == id { // a posting of the reversal
-				return []string{"operation " + idOf(reversal["operation_id"]) + ":", "operation " + id + ":", "postings of " + id + ":", "act " + id + ":", "posting " + id}
+				return []string{"operation " + idOf(reversal["operation_id"]) + ":", "operation " + id + ":", "postings of " + id + ":", "act " + id + ":", "posting " + id, "sale " + id + "/"}
 			}
 		}
-		return []string{"operation " + id + ":", "postings of " + id + ":", "act " + id + ":", "posting " + id + "/"}
+		return []string{"operation " + id + ":", "postings of " + id + ":", "act " + id + ":", "posting " + id + "/", "sale " + id + "/"}
 	}
 }
 

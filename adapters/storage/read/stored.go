@@ -28,7 +28,8 @@ func (o *StoredOperation) Stored() (stored proof.Stored, contradicts bool) {
 		Envelope: decision.Envelope, Operation: decision.Operation, State: decision.State, Faults: decision.Faults,
 		DueOn: due, EndedAt: o.Row.EndedAt.Time, Reversal: o.Row.Reversal(), SessionHash: o.Row.SessionHash,
 	}
-	contradicts = wrongNumber != nil || wrongDay != nil || !tables.IsFaults(o.Row.Faults) || o.fingerprint(&stored)
+	contradicts = wrongNumber != nil || wrongDay != nil || !tables.IsFaults(o.Row.Faults) || o.fingerprint(&stored) ||
+		(stored.Reversal == nil) != o.Row.ReversedAt.IsZero()
 	if stored.Operation == operation.AddPushNotificationResponse {
 		return stored, o.messages(&stored) || contradicts
 	}
@@ -117,7 +118,8 @@ func (o *StoredOperation) messages(stored *proof.Stored) (contradicts bool) {
 		if m.Erasure != nil || len(stored.SessionHash) > 0 {
 			other.Header.ChannelSessionID = stored.Header.ChannelSessionID // an erasure empties it
 		}
-		contradicts = contradicts || err != nil && m.Erasure == nil || other != stored.Envelope
+		contradicts = contradicts || err != nil && m.Erasure == nil || other != stored.Envelope ||
+			m.Erasure == nil && o.Notifications[i].ErasureReason != ""
 	}
 	stored.Identities = proof.IdentitiesOf(stored.Messages)
 	return contradicts
