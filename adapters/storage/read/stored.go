@@ -7,6 +7,7 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 )
@@ -29,7 +30,7 @@ func (o *StoredOperation) Stored() (stored proof.Stored, contradicts bool) {
 		DueOn: due, EndedAt: o.Row.EndedAt.Time, Reversal: o.Row.Reversal(), SessionHash: o.Row.SessionHash,
 	}
 	contradicts = wrongNumber != nil || wrongDay != nil || !tables.IsFaults(o.Row.Faults) || o.fingerprint(&stored) ||
-		(stored.Reversal == nil) != o.Row.ReversedAt.IsZero()
+		(stored.Reversal == nil) != o.Row.ReversedAt.IsZero() || stored.State != operation.Failed && len(stored.Faults) > 0
 	if stored.Operation == operation.AddPushNotificationResponse {
 		return stored, o.messages(&stored) || contradicts
 	}
@@ -57,9 +58,14 @@ func (o *StoredOperation) sales(stored *proof.Stored) (contradicts bool) {
 		s := &stored.Sales[i]
 		contradicts = contradicts || s.Envelope != stored.Envelope || s.State != stored.State || !s.SettledAt.Equal(stored.EndedAt)
 		isOfDay := stored.DueOn.IsNone() || s.Terms.SelectedDay == stored.DueOn
-		contradicts = contradicts || !isOfDay
+		contradicts = contradicts || !isOfDay || s.State == operation.Recorded && hasResult(s)
 	}
 	return contradicts || !o.arePostingsOf(stored)
+}
+
+// hasResult reports whether the sale has a price, proceeds or a refusal.
+func hasResult(s *fund.SaleEntry) bool {
+	return s.PriceID != 0 || s.PerUnit != 0 || s.Proceeds != money.Amount{} || s.Refusal != ""
 }
 
 // arePostingsOf reports whether the postings are those that follow from the sales, and from the
