@@ -215,14 +215,14 @@ func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 // outcomes compares the outcomes with the results of their operations. Every end of a recorded
 // operation has an outcome, and every reversal.
 func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
-	var totals struct{ Count, Newest, Last int64 }
+	var totals struct{ Count, Oldest, Newest, Last int64 }
 	t, operations := &e.Outcomes, &e.Operations
-	err := tx.Raw(fmt.Sprintf("SELECT COUNT(*) AS count, COALESCE(MAX(number), 0) AS newest,"+
+	err := tx.Raw(fmt.Sprintf("SELECT COUNT(*) AS count, COALESCE(MIN(number), 1) AS oldest, COALESCE(MAX(number), 0) AS newest,"+
 		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last FROM %s", e.OutcomeCounter.Name, t.Name)).Scan(&totals).Error
 	if err != nil {
 		return err
 	}
-	if totals.Newest != totals.Last || totals.Count != totals.Last {
+	if totals.Oldest != 1 || totals.Newest != totals.Last || totals.Count != totals.Last {
 		err := w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(totals.Last, totals.Newest))))
 		if err != nil {
 			return err
