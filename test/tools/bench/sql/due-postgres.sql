@@ -6,3 +6,7 @@ SELECT customer_no, format('01%s-0000-7000-8000-%s', lpad(to_hex(round), 6, '0')
     imkb_code, holder_corporation_name, 101 + customer_no % 20, 1000000,
     customer_no, 101, 351, 'TRY', '2026-01-05', 1, '2026-01-02 03:04:05Z'
 FROM size, LATERAL (SELECT * FROM holdings ORDER BY customer_no LIMIT sales) h;
+
+INSERT INTO operations (received_at, due_on, operation, state, identity, operation_id, subscription)
+SELECT s.received_at, s.selected_date, 2, 1, s.operation_id, s.operation_id, s.subscription
+FROM sales s WHERE s.state = 1 AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.operation_id = s.operation_id);
