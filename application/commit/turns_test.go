@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,7 @@ type order struct {
 // bank is the other side of a queue of orders. Each of its batches waits until the test ends it.
 type bank struct {
 	queue   *commit.Queue[*order]
+	mu      sync.Mutex
 	running []*batch // in the order of their start
 	ids     int
 }
@@ -45,7 +47,9 @@ func (b *bank) run(_ context.Context, orders []*order) error {
 	for _, o := range orders {
 		started.orders = append(started.orders, fmt.Sprint(o.owner, o.id))
 	}
+	b.mu.Lock()
 	b.running = append(b.running, started)
+	b.mu.Unlock()
 	<-started.done
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"bankingapi/application/addpush"
@@ -40,7 +41,11 @@ type replica struct {
 type queue struct {
 	replica *replica
 	name    string
-	waiting []*arrival     // without an answer, oldest first
+	waiting []*arrival // without an answer, oldest first
+
+	// mu is for the transactions, two of which may begin or end beside each other. The world
+	// needs no lock, because it looks while all of them wait.
+	mu      sync.Mutex
 	running []*transaction // in the order of their start: many due operations may run beside others
 	ended   []*transaction
 	batch   commit.Batch // the last one
@@ -93,8 +98,8 @@ type transactionKey struct{}
 // open starts a replica on the store of the world.
 func (w *world) open(name string) *replica {
 	r := &replica{world: w, name: name, died: make(chan struct{}), closed: make(chan error, 1)}
-	r.sales = queue{replica: r, name: name + " sales"}
-	r.pushes = queue{replica: r, name: name + " pushes"}
+	r.sales.replica, r.sales.name = r, name+" sales"
+	r.pushes.replica, r.pushes.name = r, name+" pushes"
 	strike := w.mutant.strike(strikeParked)
 	sale := buyfund.Options{
 		ParametersLimit: w.records,
@@ -134,6 +139,8 @@ func (r *replica) now() time.Time {
 func (l *queue) observer() commit.Observer {
 	return commit.Observer{Now: l.replica.now, Batch: func(b commit.Batch) {
 		l.replica.world.turn.Load()
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		l.batch = b
 	}}
 }
@@ -145,6 +152,8 @@ func (l *queue) begin(ctx context.Context) *transaction {
 	tx := &transaction{queue: l, verdict: make(chan error)}
 	tx.when = circumstances{at: at, today: l.replica.world.bank.dayOf(at)}
 	tx.ctx = context.WithValue(ctx, transactionKey{}, tx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.running = append(l.running, tx)
 	return tx
 }
@@ -152,6 +161,8 @@ func (l *queue) begin(ctx context.Context) *transaction {
 func (tx *transaction) end(err error) {
 	tx.queue.replica.world.turn.Load()
 	tx.err, tx.late = err, tx.ctx.Err() != nil
+	tx.queue.mu.Lock()
+	defer tx.queue.mu.Unlock()
 	tx.queue.running = slices.DeleteFunc(tx.queue.running, func(r *transaction) bool { return r == tx })
 	tx.queue.ended = append(tx.queue.ended, tx)
 }
