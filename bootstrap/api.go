@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"go.uber.org/fx"
 	"go.uber.org/zap"
@@ -35,6 +36,14 @@ type api struct {
 	handler http.Handler
 }
 
+const (
+	// idleTimeout is how long an idle connection stays open. It is longer than balancers keep one
+	// (60 seconds): otherwise they would send a request into a connection that just ends.
+	idleTimeout = 75 * time.Second
+	// headerTimeout is how long a caller may take to send the header of a request.
+	headerTimeout = 5 * time.Second
+)
+
 type apiParts struct {
 	fx.In
 	Setup      *setup
@@ -61,7 +70,7 @@ func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
 	certFile, keyFile := tls.Files(p.Store.DataFolder)
 	server := httpapi.NewServer(&http.Server{
 		Addr: h.Address, Handler: w.tracing.Middleware(handler), ErrorLog: logging.ServerErrors(w.log),
-		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: h.IdleTimeout, ReadHeaderTimeout: h.HeaderTimeout,
+		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: idleTimeout, ReadHeaderTimeout: min(headerTimeout, h.ReadTimeout),
 	}, httpapi.TLSOptions{
 		Mode: httpapi.TLSMode(tls.Mode),
 		Files: certificate.Files{
@@ -123,12 +132,16 @@ func newHandler(p apiParts) (http.Handler, error) {
 	return p.Sandbox.Handler(handler), err
 }
 
-func openAPIOptions(s Settings) openapi.Options {
+func openAPIOptions(s Settings) (openapi.Options, error) {
+	info, err := settings.ReadDocumentInfo(s.HTTP.DocumentInfo)
+	if err != nil {
+		return openapi.Options{}, fmt.Errorf("http.document_info: %w", err)
+	}
 	return openapi.Options{
 		Server:      s.HTTP.PublicURL,
-		ContactName: s.HTTP.ContactName, ContactURL: s.HTTP.ContactURL, ContactEmail: s.HTTP.ContactEmail,
-		TermsURL: s.HTTP.TermsURL,
-	}
+		ContactName: info.Contact.Name, ContactURL: info.Contact.URL, ContactEmail: info.Contact.Email,
+		TermsURL: info.TermsOfService,
+	}, nil
 }
 
 // documents returns the pages that the API serves in addition to the operations, by path.
@@ -137,7 +150,10 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 	if !settings.HTTP.Docs || w.callers != nil {
 		return nil, nil
 	}
-	described := openAPIOptions(settings)
+	described, err := openAPIOptions(settings)
+	if err != nil {
+		return nil, err
+	}
 	described.Posts = make(map[string]string)
 	described.Day = day.Of(w.bank(), w.zone).Plus(180).String()
 	for _, o := range operations {
@@ -163,7 +179,10 @@ func OpenAPIDocument(s Settings, version, server string) ([]byte, error) {
 	if server != "" && !settings.IsHTTPURL(server) {
 		return nil, fmt.Errorf("the server must be an http or https URL, like https://bank.example: %q", server)
 	}
-	o := openAPIOptions(s)
+	o, err := openAPIOptions(s)
+	if err != nil {
+		return nil, err
+	}
 	o.Server = cmp.Or(server, o.Server)
 	return o.Document(version)
 }

@@ -159,6 +159,8 @@ func (a *App) Start(context.Context) error {
 		}
 		return nil
 	}
+	a.parts.Ops.Use(a.listeners.ops)
+	a.parts.API.Use(a.listeners.api)
 	// Both are bound first: if both ports are in use, the error names both, and no request is accepted and then lost.
 	err := errors.Join(bound("ops.address", "BANKINGAPI_OPS__ADDRESS", a.parts.Ops.Bind()), bound("http.address", "BANKINGAPI_HTTP__ADDRESS", a.parts.API.Bind()))
 	if err == nil {

@@ -31,6 +31,15 @@ type chore struct {
 // background is the service, with the methods of its chores.
 type background struct{ *App }
 
+const (
+	// sealEvery is how often the service signs a checkpoint of the trail.
+	sealEvery = time.Second
+	// settleEvery is how often the service looks for due sales.
+	settleEvery = 2 * time.Second
+	// remindEvery is how often a failure that lasts is logged again.
+	remindEvery = time.Minute
+)
+
 // chores returns the background work of the service. A command (MustExist is set) does not
 // erase messages, log risks or update metrics: it leaves these to the service.
 func (a background) chores() []chore {
@@ -46,11 +55,11 @@ func (a background) chores() []chore {
 		{isService, time.Second, true, zap.WarnLevel, requestsFailed, p.Requests.Write},
 		{isService, 10 * time.Minute, true, zap.WarnLevel, "old entries of the log of requests could not be deleted", a.forgetRequests},
 		{true, time.Second, true, zap.DebugLevel, "lookups could not be prepared: they are slower", p.Store.Index},
-		{s.Trail.Interval > 0, s.Trail.Interval, false, zap.WarnLevel, "the trail could not be sealed: it waits", p.Trail.Round},
+		{a.seals(), sealEvery, false, zap.WarnLevel, "the trail could not be sealed: it waits", p.Trail.Round},
 		{isService, risksEvery, false, zap.DebugLevel, "the database could not be asked what may lose data", a.tellRisks()},
 		{isService, 10 * time.Minute, false, zap.DebugLevel, "the last verify could not be read", a.watch()},
 		{isService && s.Retention.Notifications > 0, time.Hour, false, zap.WarnLevel, "old messages could not be erased: the service tries again in an hour", a.eraseOldMessages},
-		{s.Settlement.Enabled, s.Settlement.Interval, false, 0, "", a.settleDueSales()},
+		{s.Settlement.Enabled, settleEvery, false, 0, "", a.settleDueSales()},
 	}
 }
 
@@ -167,7 +176,7 @@ func (a background) settleDueSales() func(context.Context) error {
 	if p.Sandbox != nil {
 		settle = p.Sandbox.SettleDue
 	}
-	var count time.Time // the time of the next count of the due sales
+	var count, remind time.Time // when to count the due sales again, and to log a failure that lasts
 	return func(ctx context.Context) error {
 		var settled buyfund.Settlement
 		err := a.guard.run(ctx)
@@ -179,13 +188,18 @@ func (a background) settleDueSales() func(context.Context) error {
 		}
 		p.Metrics.Settlement(settled, err)
 		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
+		began := time.Now() //nolint:forbidigo // measures a duration: the clock of the service may be set
+		if err == nil {
+			remind = time.Time{}
+		}
 		switch {
+		case err != nil && began.Before(remind):
 		case err != nil:
+			remind = began.Add(remindEvery)
 			a.log.Warn("due sales could not be settled: they stay due", append(counts, zap.Error(err))...)
 		case settled != buyfund.Settlement{}:
 			a.log.Info("due sales are settled", counts...)
 		}
-		began := time.Now() //nolint:forbidigo // measures a duration: the clock of the service may be set
 		if began.Before(count) {
 			return nil
 		}

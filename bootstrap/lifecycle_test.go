@@ -464,13 +464,13 @@ func TestAStartThatIsCutShortLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var open, closed atomic.Int64
 	settings := bootstrap.DefaultSettings()
-	settings.Storage.Driver, settings.Console.Enabled, settings.Console.DSN = "memory", true, "standby"
+	settings.Console.Enabled = true                        // the console opens the storage of SQLite a second time
 	settings.Telemetry.OTLPEndpoint = "http://127.0.0.1:1" // TestMain finds its goroutine
 	_, err := bootstrap.Open(ctx, settings, pages, bootstrap.WithLogger(zap.NewNop()),
-		bootstrap.WithDriver("memory", func(_ context.Context, o store.Options) (*store.Store, error) {
+		bootstrap.WithDriver(bootstrap.SQLite, func(_ context.Context, o store.Options) (*store.Store, error) {
 			ports := fake.NewStore().Ports(nil, o.Now)
 			ports.Start = func(context.Context) error {
-				if open.Add(1); o.DSN == "standby" {
+				if open.Add(1) == 2 {
 					cancel()
 				}
 				return nil

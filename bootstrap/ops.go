@@ -33,6 +33,9 @@ import (
 // write the last lines of the log. Lost traces are not an error of the stop.
 func (w *setup) begin(lc fx.Lifecycle) (err error) {
 	lc.Append(fx.StopHook(w.end))
+	if w.bindsFirst {
+		lc.Append(fx.StartStopHook(w.listen, w.unlisten))
+	}
 	w.routes = telemetry.Routes{httpapi.OutcomesPath: "", httpapi.QuotesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // /docs has many pages below it: they count as other
 	for _, name := range slices.Concat(operation.AllNames(), w.hostOperations()) {
 		w.routes[httpapi.Path(name)] = name
@@ -54,6 +57,39 @@ func (w *setup) begin(lc fx.Lifecycle) (err error) {
 	lc.Append(w.lastly("the last traces are lost", end))
 	w.undo = append(w.undo, func() error { return end(context.Background()) })
 	return err
+}
+
+// listen binds the listeners of the settings. If both ports are in use, the error names both.
+func (w *setup) listen() error {
+	err := errors.Join(
+		listenOn(&w.listeners.ops, "ops.address", "BANKINGAPI_OPS__ADDRESS", w.settings.Ops.Address),
+		listenOn(&w.listeners.api, "http.address", "BANKINGAPI_HTTP__ADDRESS", w.settings.HTTP.Address),
+	)
+	if err != nil {
+		w.unlisten()
+	}
+	return err
+}
+
+func listenOn(to *net.Listener, setting, variable, address string) error {
+	if address == "" {
+		return nil
+	}
+	listener, err := httpapi.Listen(address)
+	if err != nil {
+		return fmt.Errorf("%s (%s): %w", setting, variable, err)
+	}
+	*to = listener
+	return nil
+}
+
+// unlisten closes the listeners. A server that used one has closed it already.
+func (w *setup) unlisten() {
+	for _, listener := range []net.Listener{w.listeners.ops, w.listeners.api} {
+		if listener != nil {
+			_ = listener.Close()
+		}
+	}
 }
 
 // lastly does something when the service stops, and logs an error with this message.
@@ -155,7 +191,7 @@ func newOpsServer(lc fx.Lifecycle, p opsParts) opsServer {
 	}
 	server := httpapi.NewServer(&http.Server{
 		Addr: ops.Address, Handler: opsapi.New(o), ErrorLog: errorLog,
-		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleTimeout, ReadHeaderTimeout: headerTimeout,
 	}, httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain HTTP, on any address
 		func(err error) { w.failed <- err })
 	lc.Append(fx.StopHook(server.Close)) // requests to this listener are not important enough to wait for
@@ -197,9 +233,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 	}
 	office, from := *p.Office, reads.Backoffice // writes still use the database of the service
 	office.Reader, office.Lookups, office.Outcomes = from.Reader, from.Lookups, from.Outcomes
-	if settings.DSN == "" { // a standby may be behind the newest checkpoint: its log would look cut
-		office.Evidence = from.Evidence
-	}
+	office.Evidence = from.Evidence
 	o := operator.Options{
 		Office: &office, Corrector: p.Office, Subscriptions: p.Manager,
 		Checks: readiness.Results, Zone: w.zone, Machine: w.now, Bank: w.bank,
@@ -226,14 +260,14 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 	return console, nil
 }
 
-// consoleStore opens console.dsn, or the database of the service a second time. So the lists of
-// the console take no connection from the API. The console shares a storage of the host.
+// consoleStore opens the database of the service a second time, so that the lists of the console
+// take no connection from the API. The console shares a storage of the host.
 func consoleStore(lc fx.Lifecycle, w setup, s *store.Store) (*store.Store, error) {
-	storage, dsn := &w.settings.Storage, w.settings.Console.DSN
-	if w.database != nil || dsn == "" && storage.Driver != SQLite && storage.Driver != Postgres {
+	storage := &w.settings.Storage
+	if w.database != nil || storage.Driver != SQLite && storage.Driver != Postgres {
 		return s, nil
 	}
-	storage.MaxConnections, storage.StatementTimeout, storage.DSN = 2, 2*time.Second, cmp.Or(dsn, storage.DSN)
+	storage.MaxConnections, storage.StatementTimeout = 2, 2*time.Second
 	explain := func(err error) error {
 		if err != nil {
 			err = fmt.Errorf("open the database of the console: %w", err)

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -61,6 +62,8 @@ type options struct {
 	parts   []fx.Option
 	undo    []func() error
 	changes []func(*Settings)
+	// bindsFirst binds the listeners before anything is opened.
+	bindsFirst bool
 	// consoleLink receives the one-time links of the console.
 	consoleLink func(string)
 
@@ -113,6 +116,8 @@ type setup struct {
 	guard    *guard
 	tracing  *telemetry.Tracing
 	routes   telemetry.Routes // the routes of traces and metrics
+	// listeners are bound already if bindsFirst is set, and nil otherwise.
+	listeners struct{ ops, api net.Listener }
 	// api is the listener of the API once it is made. Readiness is made before it.
 	api *atomic.Pointer[httpapi.Server]
 }
@@ -248,6 +253,10 @@ func WithDataFolder(folder string) Option { return func(o *options) { o.storage.
 // WithName gives the types that Module provides a name in the host's fx application, so that it
 // can have several Modules. The host asks for `name:"NAME"`.
 func WithName(name string) Option { return func(o *options) { o.name = name } }
+
+// WithListeners makes Open bind the listeners of the settings before it opens anything, so that a
+// port in use leaves no file behind. Callers that connect wait until Start accepts their requests.
+func WithListeners() Option { return func(o *options) { o.bindsFirst = true } }
 
 // WithExistingBook makes Open fail if the database file does not exist, instead of creating it.
 // It is for commands that work on a book.

@@ -67,7 +67,6 @@ func SandboxSettings(folder string) Settings {
 // Postgres, it uses ./sandbox or WithDataFolder. Only one program may open a sandbox.
 func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbox, error) {
 	settings.Storage.Migrate = true
-	settings.Trail.Interval = 0 // for receipts; a reset ends the log, so that nothing is sealed
 	settings.Bank.CutOff = cmp.Or(settings.Bank.CutOff, sandboxCutOff)
 	asSandbox := func(o *options) {
 		o.isSandbox, o.storage.Mark = true, store.SandboxMark
@@ -80,6 +79,7 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 			inner.Ops.Address, inner.Console.Enabled, inner.Telemetry.OTLPEndpoint = "", false, ""
 			inner.Storage.MaxConnections = worldConnections
 			return Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
+				o.bindsFirst = false
 				o.callers, o.logger, o.registerer = app.parts.Sandbox, app.log, nil
 				o.storage.TablePrefix += fmt.Sprintf("w%.5x_", sha256.Sum256([]byte(name)))
 			})

@@ -105,17 +105,21 @@ func mayKeep(ctx context.Context, k *trail.Keeper) error {
 	return nil
 }
 
+// seals reports whether this process signs checkpoints of the trail. A command leaves it to the
+// service. A sandbox does not, because a reset ends its log.
+func (w *setup) seals() bool { return !w.storage.MustExist && !w.isSandbox }
+
 // newTrail makes the keeper of the trail. At startup it loads the key, and logs why no trail is
 // kept. Then it migrates the schema, because the act of the migration needs its leaf.
 func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
-	k, interval := makeTrail(w, s), w.settings.Trail.Interval
+	k := makeTrail(w, s)
 	lc.Append(fx.StartHook(func(ctx context.Context) error {
 		if err := k.Load(); err != nil {
 			return err
 		}
 		if k.IsWanted() && k.Missing() != nil {
 			level := zap.WarnLevel
-			if k.Problem() == trail.NoKey && interval == 0 { // the service has already warned, so a command does not warn again
+			if k.Problem() == trail.NoKey && !w.seals() { // the service has already warned, so a command does not warn again
 				level = zap.InfoLevel
 			}
 			w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
@@ -128,7 +132,7 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
 			return nil
 		}
 		err := w.migrator.Start(w.acts.Begin(unguarded(ctx), migrateAct, "", ""))
-		if err == nil && interval > 0 {
+		if err == nil && w.seals() {
 			k.Begin(ctx)
 		}
 		return fault.Explain(err)

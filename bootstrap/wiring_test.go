@@ -2,10 +2,10 @@ package bootstrap_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,10 +20,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"bankingapi/adapters/console"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
-	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
@@ -107,20 +105,17 @@ func TestOpenAPIDocumentNamesItsServer(t *testing.T) {
 }
 
 // The console never takes a connection from a request: it opens the storage of the
-// settings once more. The storage of a host is shared, unless console.dsn names another.
+// settings once more. The storage of a host is shared.
 func TestTheConsoleOpensAStorageOfItsOwn(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		driver, dsn string
-		hosts       bool // the database is handed in
-		opened      []string
+		driver string
+		hosts  bool // the database is handed in
+		opened []string
 	}{
-		"a driver of the host":                    {driver: "memory", opened: []string{"data.db"}},
-		"a driver of the host, another database":  {driver: "memory", dsn: "standby.db", opened: []string{"data.db", "standby.db"}},
-		"SQLite":                                  {driver: bootstrap.SQLite, opened: []string{"data.db", "data.db"}},
-		"SQLite, another database":                {driver: bootstrap.SQLite, dsn: "standby.db", opened: []string{"data.db", "standby.db"}},
-		"a database of the host":                  {hosts: true},
-		"a database of the host, and console.dsn": {hosts: true, dsn: "standby.db"},
+		"a driver of the host":   {driver: "memory", opened: []string{"data.db"}},
+		"SQLite":                 {driver: bootstrap.SQLite, opened: []string{"data.db", "data.db"}},
+		"a database of the host": {hosts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +131,7 @@ func TestTheConsoleOpensAStorageOfItsOwn(t *testing.T) {
 			settings.Storage.DSN, settings.Settlement.Enabled = "data.db", false
 			settings.Storage.MaxConnections, settings.Storage.StatementTimeout = 7, time.Minute
 			settings.HTTP.WriteTimeout = 5 * time.Minute
-			settings.Console.Enabled, settings.Console.DSN = true, bootstrap.Secret(test.dsn)
+			settings.Console.Enabled = true
 			options := []bootstrap.Option{bootstrap.WithLogger(zap.NewNop())}
 			if test.hosts {
 				options = append(options, bootstrap.WithDatabase(newMemory(nil).ports))
@@ -185,90 +180,6 @@ func TestADriverTakesPrecedenceOverTheDatabaseOfTheGraph(t *testing.T) {
 		}
 		require.NoError(t, host.Stop(t.Context()))
 	}
-}
-
-// The console corrects where the service writes, and looks it up there too: a standby may
-// not know yet what became of an operation.
-func TestTheConsoleCorrectsWhereTheServiceWrites(t *testing.T) {
-	t.Parallel()
-	settings := bootstrap.DefaultSettings()
-	settings.Storage.Driver, settings.Storage.DSN, settings.Settlement.Enabled = "memory", "data.db", false
-	settings.Console.Enabled, settings.Console.DSN = true, "standby.db"
-	var given operator.Options
-	app, err := bootstrap.Open(t.Context(), settings, bootstrap.WithLogger(zap.NewNop()),
-		bootstrap.WithConsole(func(o operator.Options) operator.Console { given = o; return console.Open(o) }),
-		bootstrap.WithDriver("memory", func(_ context.Context, o store.Options) (*store.Store, error) {
-			ports := fake.NewStore().Ports(nil, o.Now)
-			ports.Close = func() error { return nil }
-			return ports, nil
-		}))
-	require.NoError(t, err)
-	office, err := app.Backoffice(t.Context())
-	require.NoError(t, err)
-	require.Same(t, office, given.Corrector)
-	require.NoError(t, office.LoadDemo(t.Context(), office.Today()))
-	isEmpty, err := backoffice.IsEmpty(t.Context(), given.Office.Reader)
-	require.NoError(t, err)
-	require.True(t, isEmpty, "the console reads the standby")
-	require.NoError(t, app.Close(t.Context()))
-}
-
-// A standby is a moment behind the newest checkpoint. Its log is shorter, and nobody has cut it.
-func TestTheConsoleVerifiesWhereTheServiceWrites(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	settings := bootstrap.DefaultSettings()
-	settings.Storage.DSN = bootstrap.Secret(filepath.Join(folder, "bankingapi.db"))
-	settings.Settlement.Enabled, settings.Trail.Interval = false, 0
-	var given operator.Options
-	open := func() *bootstrap.App {
-		app, err := bootstrap.Open(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()),
-			bootstrap.WithConsole(func(o operator.Options) operator.Console { given = o; return console.Open(o) }))
-		require.NoError(t, err)
-		return app
-	}
-	seal := func(app *bootstrap.App, subscriber string) {
-		t.Helper()
-		manager, err := app.Manager(t.Context())
-		require.NoError(t, err)
-		_, _, err = manager.Create(t.Context(), subscription.Subscription{Name: subscriber})
-		require.NoError(t, err)
-		keeper, err := app.Trail()
-		require.NoError(t, err)
-		_, err = keeper.Checkpoint(t.Context())
-		require.NoError(t, err)
-	}
-	app, standby := open(), filepath.Join(folder, "standby.db")
-	seal(app, "first")
-	require.NoError(t, app.Backup(t.Context(), standby))
-	require.NoError(t, app.Close(t.Context()))
-
-	settings.Console.Enabled, settings.Console.DSN = true, bootstrap.Secret(standby)
-	app = open()
-	seal(app, "second")
-	proof, err := given.Office.Verify(t.Context(), nil, backoffice.Watch{Found: func(f backoffice.Finding) { t.Error(f) }})
-	require.NoError(t, err)
-	require.Greater(t, proof.Batches, int64(1))
-	require.NoError(t, app.Close(t.Context()))
-}
-
-// If the database of the console cannot be opened, the service does not start.
-func TestTheConsoleNeedsItsStorage(t *testing.T) {
-	t.Parallel()
-	m := newMemory(nil)
-	away := errors.New("the standby is away")
-	settings := bootstrap.DefaultSettings()
-	settings.Storage.Driver, settings.Console.Enabled, settings.Console.DSN = "memory", true, "standby"
-	_, err := bootstrap.Open(t.Context(), settings, pages, bootstrap.WithLogger(zap.NewNop()),
-		bootstrap.WithDriver("memory", func(_ context.Context, o store.Options) (*store.Store, error) {
-			if o.DSN == "standby" {
-				return nil, away
-			}
-			return m.ports, nil
-		}))
-	require.ErrorIs(t, err, away)
-	require.ErrorContains(t, err, "open the database of the console")
-	require.True(t, m.closed.Load())
 }
 
 // messages are those of a log, in their order.
@@ -341,7 +252,7 @@ func TestSettlingIsTold(t *testing.T) {
 		m.data.PutHoldings(fund.Holding{Key: fund.HoldingKey{CustomerNo: 1001, Fund: of}, Units: 20_000_000})
 		m.data.PutAccounts(fund.Account{Key: account, Balance: money.New(0, try)})
 		app := m.open(t, func(s *bootstrap.Settings) {
-			s.Settlement.Enabled, s.Settlement.Interval, s.Bank.TimeZone = true, time.Hour, "UTC"
+			s.Settlement.Enabled, s.Bank.TimeZone = true, "UTC"
 		}, bootstrap.WithLogger(zap.New(core)))
 		for _, units := range []int64{10, 11} { // there are 20
 			later := sale
@@ -350,11 +261,11 @@ func TestSettlingIsTold(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, operation.Recorded, outcome.State, "%+v", outcome.Faults)
 		}
-		time.Sleep(3*time.Hour + 30*time.Minute) // between two rounds
+		time.Sleep(3*time.Hour + time.Second) // between two rounds
 		require.Empty(t, messages(logged))
 		away.Store(true)
-		time.Sleep(time.Hour)
-		require.Equal(t, []string{"warn: due sales could not be settled: they stay due"}, messages(logged))
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"warn: due sales could not be settled: they stay due"}, messages(logged), "not in every round")
 		away.Store(false)
 		time.Sleep(48 * time.Hour)
 		require.Equal(t, "info: due sales are settled", messages(logged)[1])
@@ -387,12 +298,12 @@ func TestDueSalesAreCountedByAnyClock(t *testing.T) {
 		books := &counted{Books: m.ports.Books}
 		m.ports.Books = books
 		m.open(t, func(s *bootstrap.Settings) {
-			s.Settlement.Enabled, s.Settlement.Interval = true, time.Hour
+			s.Settlement.Enabled = true
 		}, bootstrap.WithClock(clock.Now))
 		synctest.Wait()
 		require.EqualValues(t, 1, books.times.Load())
 		clock.Advance(-time.Minute)
-		time.Sleep(time.Hour)
+		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		require.EqualValues(t, 2, books.times.Load())
 	})
@@ -436,6 +347,41 @@ func TestPortsInUse(t *testing.T) {
 	require.Equal(t, []string{"info: serving the API", "info: stopping", "info: stopped"}, messages(logged))
 }
 
+// With WithListeners a port in use leaves no book, no key and no certificate.
+func TestAPortInUseLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer other.Close()
+	folder := t.TempDir()
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.DSN = bootstrap.Secret(filepath.Join(folder, "data", "bankingapi.db"))
+	settings.HTTP.Address, settings.Ops.Address = "127.0.0.1:0", other.Addr().String()
+	open := func() (*bootstrap.App, error) {
+		return bootstrap.Open(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithListeners())
+	}
+	_, err = open()
+	require.ErrorContains(t, err, "ops.address (BANKINGAPI_OPS__ADDRESS): listen on "+settings.Ops.Address+": another program uses this port")
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	require.NoError(t, other.Close())
+	app, err := open()
+	require.NoError(t, err)
+	require.NoError(t, app.Start(t.Context()))
+	require.Equal(t, settings.Ops.Address, app.OpsAddress())
+	require.NoError(t, app.Ready(t.Context()))
+	require.NoError(t, app.Close(t.Context()))
+
+	app, err = open() // the listeners of a service that never starts are closed with it
+	require.NoError(t, err)
+	require.NoError(t, app.Close(t.Context()))
+	again, err := net.Listen("tcp", settings.Ops.Address)
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+}
+
 // Traces that cannot be sent are told, and their loss fails no stop.
 func TestTracesThatAreLostAreTold(t *testing.T) {
 	t.Parallel()
@@ -460,17 +406,20 @@ func TestTracesThatAreLostAreTold(t *testing.T) {
 // need not repeat it.
 func TestNoTrailIsTold(t *testing.T) {
 	t.Parallel()
-	for interval, level := range map[time.Duration]zapcore.Level{0: zapcore.InfoLevel, time.Hour: zapcore.WarnLevel} {
+	for _, test := range []struct {
+		options []bootstrap.Option
+		level   zapcore.Level
+	}{{nil, zapcore.WarnLevel}, {[]bootstrap.Option{bootstrap.WithExistingBook()}, zapcore.InfoLevel}} {
 		core, logged := observer.New(zapcore.InfoLevel)
 		m := newMemory(nil)
 		ports := m.data.Trail(nil)
 		m.ports.Trail = &ports
-		m.open(t, func(s *bootstrap.Settings) { s.Trail.Interval = interval }, bootstrap.WithLogger(zap.New(core)))
-		require.Equal(t, []string{level.String() + ": no trail is kept"}, messages(logged))
+		m.open(t, nil, append(test.options, bootstrap.WithLogger(zap.New(core)))...)
+		require.Equal(t, []string{test.level.String() + ": no trail is kept"}, messages(logged))
 	}
 }
 
-// A replica with a wrong clock says in each round why it settles nothing. So does one whose
+// A replica with a wrong clock says each minute why it settles nothing. So does one whose
 // database does not answer.
 func TestARoundWithAWrongClockIsTold(t *testing.T) {
 	t.Parallel()
@@ -486,10 +435,12 @@ func TestARoundWithAWrongClockIsTold(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			core, logged := observer.New(zapcore.InfoLevel)
 			newMemory(func(s *store.Store) { s.Clock = clock }).open(t, func(s *bootstrap.Settings) {
-				s.Settlement.Enabled, s.Settlement.Interval = true, time.Hour
+				s.Settlement.Enabled = true
 			}, bootstrap.WithLogger(zap.New(core)))
-			time.Sleep(time.Minute)
+			time.Sleep(59 * time.Second)
 			require.Equal(t, []string{"warn: due sales could not be settled: they stay due"}, messages(logged))
+			time.Sleep(10 * time.Second)
+			require.Len(t, messages(logged), 2, "the operator is reminded each minute")
 		})
 	}
 }

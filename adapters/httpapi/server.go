@@ -32,7 +32,8 @@ type Server struct {
 	failed  func(error)
 	serving sync.WaitGroup
 
-	mu           sync.Mutex // guards what follows, which Bind sets
+	mu           sync.Mutex   // guards what follows; Bind sets the last two
+	given        net.Listener // of Use
 	listener     net.Listener
 	certificates *certificate.Current
 }
@@ -50,6 +51,26 @@ func NewServer(server *http.Server, t TLSOptions, failed func(error)) *Server {
 	return &Server{server: server, tls: t, failed: failed}
 }
 
+// Listen binds an address. Port 0 picks a free port.
+func Listen(address string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listen on %s: another program uses this port; stop it or choose another address: %w", address, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return listener, nil
+}
+
+// Use makes Bind take this listener of Listen instead of binding the address. nil changes
+// nothing.
+func (s *Server) Use(listener net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.given = listener
+}
+
 // Bind binds the address, without serving. It fails if the port is in use or the
 // certificate cannot be used. Port 0 picks a free port. An empty address binds nothing.
 func (s *Server) Bind() error {
@@ -63,12 +84,11 @@ func (s *Server) Bind() error {
 	if err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listen on %s: another program uses this port; stop it or choose another address: %w", address, err)
-	}
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", address, err)
+	listener := s.given
+	if listener == nil {
+		if listener, err = Listen(address); err != nil {
+			return err
+		}
 	}
 	if s.tls.Mode == TLSOff && !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		_ = listener.Close()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -65,10 +66,16 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	l.readEnvironment(environment)
 	for _, path := range slices.Sorted(maps.Keys(sources.Flags)) {
 		if s := l.known[path]; s.Path == "" {
-			l.problem(path, "unknown setting", "flag")
+			l.problem(path, unknown("setting", path, l.known), "flag")
 		} else {
 			l.set(s, sources.Flags[path], "flag --"+path)
 		}
+	}
+	if l.Settings.Storage.Driver == Postgres && l.Origin(delayPath) == ByDefault {
+		l.Settings.Shutdown.Delay = postgresDelay
+	}
+	if _, err := ReadDocumentInfo(l.Settings.HTTP.DocumentInfo); err != nil {
+		l.problem(infoPath, err.Error(), l.Origin(infoPath))
 	}
 	broken, _ := errors.AsType[Problems](l.Settings.ValidateFor(drivers))
 	for _, p := range broken {
@@ -79,6 +86,14 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	}
 	return l.Loaded, nil
 }
+
+const (
+	delayPath = "shutdown.delay"
+	infoPath  = "http.document_info"
+	// postgresDelay is the default of shutdown.delay on Postgres, where other replicas go on and
+	// a balancer must notice that this one ends. A book in a file has one service.
+	postgresDelay = 5 * time.Second
+)
 
 // A loader reads one source after the other into its settings.
 type loader struct {
@@ -117,7 +132,11 @@ func (l *loader) readEnvironment(environment map[string]string) {
 			continue
 		}
 		if !known {
-			l.problem(name, unknown("variable", name, variables), "environment")
+			rule, isGone := Gone(pathOf(name))
+			if !isGone {
+				rule = unknown("variable", name, variables)
+			}
+			l.problem(name, rule, "environment")
 			continue
 		}
 		origin := "environment " + name
@@ -211,7 +230,12 @@ func (l *loader) list(s Setting, sequence *yaml.Node, origin string) {
 
 func (l *loader) at(node *yaml.Node) string { return fmt.Sprintf("file %s:%d", l.file, node.Line) }
 
+// unknown is the rule that a setting or variable breaks that no program, or only an earlier one,
+// has.
 func unknown(what, name string, known map[string]Setting) string {
+	if rule, isGone := Gone(name); isGone {
+		return rule
+	}
 	if near, ok := nearest(name, slices.Sorted(maps.Keys(known))); ok {
 		return "unknown " + what + ", did you mean " + near + "?"
 	}

@@ -15,7 +15,7 @@ func TestLoadPrecedence(t *testing.T) {
 	file := write(t, "settings.yaml", `
 http:
   address: 127.0.0.1:1   # overruled by the environment
-  idle_timeout: 30s      # overruled by a flag
+  read_timeout: 30s      # overruled by a flag
   body_limit: 2MiB
   docs: false
 import: {price_change_limit: 1}
@@ -23,14 +23,14 @@ log:
 `)
 	loaded, err := load(Sources{
 		File:        file,
-		Environment: []string{"BANKINGAPI_HTTP__ADDRESS=127.0.0.1:2", "BANKINGAPI_HTTP__IDLE_TIMEOUT=40s", "BANKINGAPI_OPS__ADDRESS=", "HOME=/", "bankingapi_x=1"},
-		Flags:       map[string]string{"http.idle_timeout": "1m30s", "storage.migrate": "true"},
+		Environment: []string{"BANKINGAPI_HTTP__ADDRESS=127.0.0.1:2", "BANKINGAPI_HTTP__READ_TIMEOUT=40s", "BANKINGAPI_OPS__ADDRESS=", "HOME=/", "bankingapi_x=1"},
+		Flags:       map[string]string{"http.read_timeout": "1m30s", "storage.migrate": "true"},
 	})
 	require.NoError(t, err)
 
 	want := Default()
 	want.HTTP.Address = "127.0.0.1:2"
-	want.HTTP.IdleTimeout = 90 * time.Second
+	want.HTTP.ReadTimeout = 90 * time.Second
 	want.HTTP.BodyLimit = 2 << 20
 	want.HTTP.Docs = false
 	want.Import.PriceChangeLimit = 1
@@ -47,7 +47,7 @@ log:
 	}
 	require.Empty(t, cmp.Diff(map[string]effective{
 		"http.address":              {"127.0.0.1:2", "environment BANKINGAPI_HTTP__ADDRESS"},
-		"http.idle_timeout":         {"90s", "flag --http.idle_timeout"},
+		"http.read_timeout":         {"90s", "flag --http.read_timeout"},
 		"http.body_limit":           {"2MiB", "file " + file + ":5"},
 		"http.docs":                 {"false", "file " + file + ":6"},
 		"import.price_change_limit": {"1", "file " + file + ":7"},
@@ -253,3 +253,72 @@ func TestLoadList(t *testing.T) {
 }
 
 func load(s Sources) (Loaded, error) { return Load(s, known) }
+
+// A setting of an earlier program is never ignored: the problem says what to do instead.
+func TestGoneSettings(t *testing.T) {
+	t.Parallel()
+	current := map[string]bool{}
+	for _, s := range All() {
+		current[s.Path] = true
+	}
+	for path := range gone {
+		require.False(t, current[path], "%s is a setting", path)
+		want := "is no setting any more: " + gone[path]
+		variable := Setting{Path: path}.Variable()
+		_, inFile := load(Sources{File: write(t, "old.yaml", path+": x\n")})
+		_, inEnvironment := load(Sources{Environment: []string{variable + "=x"}})
+		_, asFlag := load(Sources{Flags: map[string]string{path: "x"}})
+		require.ErrorContains(t, inFile, path+": "+want)
+		require.ErrorContains(t, inEnvironment, variable+": "+want)
+		require.ErrorContains(t, asFlag, path+": "+want)
+	}
+	_, err := load(Sources{File: write(t, "old.yaml", "http:\n  terms_url: https://bank.example/terms\ncommit: {batch_limit: 1}\n")})
+	require.ErrorContains(t, err, "http.terms_url: is no setting any more: write it into a YAML file that http.document_info names")
+	require.ErrorContains(t, err, "commit: is no setting any more: remove it")
+}
+
+// On Postgres a balancer gets the time to notice that a replica ends, unless the operator says
+// otherwise.
+func TestDelayOnPostgres(t *testing.T) {
+	t.Parallel()
+	postgres := []string{"BANKINGAPI_STORAGE__DRIVER=postgres", "BANKINGAPI_STORAGE__DSN=postgres://db/bank"}
+	for _, test := range []struct {
+		environment []string
+		want        time.Duration
+	}{
+		{nil, 0},
+		{postgres, 5 * time.Second},
+		{append([]string{"BANKINGAPI_SHUTDOWN__DELAY=0s"}, postgres...), 0},
+		{append([]string{"BANKINGAPI_SHUTDOWN__DELAY=9s"}, postgres...), 9 * time.Second},
+	} {
+		loaded, err := load(Sources{Environment: test.environment})
+		require.NoError(t, err)
+		require.Equal(t, test.want, loaded.Settings.Shutdown.Delay)
+	}
+}
+
+func TestDocumentInfo(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"":                                  "",
+		"contact: {name: Integration desk}": "",
+		"contact: {name: Desk, email: api@bank.example, url: https://bank.example/help}\ntermsOfService: https://bank.example/terms": "",
+		"contact: {email: Desk <api@bank.example>}": "contact.email is an email address",
+		"contact: {url: bank.example}":              "contact.url is an http or https URL",
+		"termsOfService: javascript:alert(1)":       "termsOfService is an http or https URL",
+		"terms_url: https://bank.example":           "must name a YAML file with contact (name, email, url) and termsOfService: line 1: field terms_url not found",
+		"contact: [":                                "must name a YAML file with contact",
+	} {
+		file := write(t, "info.yaml", content)
+		_, err := load(Sources{Environment: []string{"BANKINGAPI_HTTP__DOCUMENT_INFO=" + file}})
+		if want == "" {
+			require.NoError(t, err, content)
+			continue
+		}
+		require.ErrorContains(t, err, "http.document_info: ", content)
+		require.ErrorContains(t, err, want, content)
+		require.ErrorContains(t, err, "(environment BANKINGAPI_HTTP__DOCUMENT_INFO)", content)
+	}
+	_, err := load(Sources{Flags: map[string]string{"http.document_info": "open-sesame"}})
+	require.EqualError(t, err, "http.document_info: cannot be read: no such file or directory (flag --http.document_info)")
+}

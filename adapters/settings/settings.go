@@ -16,17 +16,15 @@ import (
 // each field (All) describes it. A comment here adds what a host must know.
 type Settings struct {
 	HTTP struct {
-		Address                    string // host:port
-		BodyLimit, BodiesLimit     Size
-		ParametersLimit            int
-		ReadTimeout                time.Duration // includes the time for the header
-		WriteTimeout               time.Duration // more than twice Storage.StatementTimeout
-		IdleTimeout, HeaderTimeout time.Duration
-		Docs                       bool
-		TrustedProxies             List
-		PublicURL                  string // may be empty
-		ContactName, ContactEmail  string // may be empty
-		ContactURL, TermsURL       string // may be empty
+		Address                string // host:port
+		BodyLimit, BodiesLimit Size
+		ParametersLimit        int
+		ReadTimeout            time.Duration // includes the time for the header
+		WriteTimeout           time.Duration // more than twice Storage.StatementTimeout
+		Docs                   bool
+		TrustedProxies         List
+		PublicURL              string // may be empty
+		DocumentInfo           string // the file that ReadDocumentInfo reads, or empty
 	}
 	TLS        TLS
 	Storage    Storage
@@ -35,9 +33,8 @@ type Settings struct {
 	Retention  struct{ Notifications int }
 	Import     struct{ PriceChangeLimit int }
 	Trail      struct {
-		Enabled  bool // false writes no leaves. Rows written without leaves look as if they were added later
-		KeyFile  string
-		Interval time.Duration
+		Enabled bool // false writes no leaves. Rows written without leaves look as if they were added later
+		KeyFile string
 	}
 	// Ops is the listener for operators. It uses plain HTTP and requires no key, so it belongs
 	// on a private address.
@@ -52,7 +49,6 @@ type Settings struct {
 		Enabled                   bool
 		UserHeader                string // empty needs a loopback Ops.Address
 		TrustedProxies, Operators List
-		DSN                       Secret // in the form of Storage.DSN, or empty
 	}
 	// Log is the log, which goes to standard error.
 	Log       struct{ Level, Format string }
@@ -135,8 +131,7 @@ func (b Bank) Day(text string) (start, end time.Time, err error) {
 
 // Settlement is the settling of forward-dated sales on their day.
 type Settlement struct {
-	Enabled   bool // false leaves it to other replicas, or to the settle command
-	Interval  time.Duration
+	Enabled   bool   // false leaves it to other replicas, or to the settle command
 	Price     string // PriceNewest or PriceOfTheDay
 	NotBefore string // HH:MM
 }

@@ -76,7 +76,6 @@ var (
 	notNegative = must("be 0s or longer", func(d time.Duration) bool { return d >= 0 })
 	atLeastOne  = must("be 1 or more", func(n int) bool { return n >= 1 })
 	zeroOrMore  = must("be 0 or more", func(n int) bool { return n >= 0 })
-	page        = must("be an http or https URL, like https://bank.example/help, or empty", orEmpty(IsHTTPURL))
 	addresses   = must("be IP addresses or networks separated by commas, like 10.0.0.7,10.1.0.0/16", func(l List) bool { _, err := l.Networks(); return err == nil })
 )
 

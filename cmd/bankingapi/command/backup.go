@@ -136,7 +136,6 @@ func withoutNewer(c *call, against []string) (older []string, err error) {
 func readErasures(c *call) (acts []audit.Act) {
 	quiet := c.settings
 	quiet.Settlement.Enabled = false
-	quiet.Trail.Interval = 0
 	quiet.Log.Level = "error"
 	app, err := bootstrap.Open(c.Context(), quiet, c.serviceOptions(), bootstrap.WithBookAsItIs())
 	if err != nil {

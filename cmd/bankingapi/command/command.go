@@ -67,7 +67,7 @@ func (c *call) serviceOptions() bootstrap.Option {
 // errors. The book is closed when the command ends.
 func (c *call) openAny() (err error) {
 	quiet := c.settings
-	quiet.Settlement.Enabled, quiet.Trail.Interval = false, 0
+	quiet.Settlement.Enabled = false
 	if quiet.Log.Level != "error" {
 		quiet.Log.Level = "warn"
 	}

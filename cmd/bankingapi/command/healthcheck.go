@@ -23,7 +23,7 @@ func healthcheck(c *call) error {
 	}
 	request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, ready, nil)
 	if err != nil || request.URL.Host == "" {
-		return wrongUsef("--url must be an address like http://127.0.0.1:9090/readyz")
+		return wrongUsef("--url must be an address like http://127.0.0.1:9464/readyz")
 	}
 	client := http.Client{
 		Timeout:       5 * time.Second,

@@ -2,6 +2,8 @@ package command
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,8 +15,10 @@ func TestOpenAPIPrintsBothVersions(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, outcome{0, string(openapi.Document()), ""}, bankingapi(t, nil, "openapi"))
 
-	got := bankingapi(t, []string{"BANKINGAPI_HTTP__CONTACT_EMAIL=api@bank.example"},
-		"openapi", "--version", "3.0", "--server", "https://bank.example/", "--http.terms_url=https://bank.example/terms")
+	info := filepath.Join(t.TempDir(), "info.yaml")
+	require.NoError(t, os.WriteFile(info, []byte("contact: {email: api@bank.example}\ntermsOfService: https://bank.example/terms\n"), 0o600))
+	got := bankingapi(t, nil,
+		"openapi", "--version", "3.0", "--server", "https://bank.example/", "--http.document_info="+info)
 	require.Zero(t, got.status, got.err)
 	var document struct {
 		OpenAPI string

@@ -27,7 +27,7 @@ func serve(c *call) error {
 		return serveSandbox(c)
 	}
 	var err error
-	if c.app, err = bootstrap.Open(c.Context(), c.settings, c.serviceOptions()); err != nil {
+	if c.app, err = bootstrap.Open(c.Context(), c.settings, c.serviceOptions(), bootstrap.WithListeners()); err != nil {
 		return err
 	}
 	if !demo {
@@ -54,7 +54,7 @@ func serveSandbox(c *call) error {
 	if c.loaded.Origin("storage.dsn") == settings.ByDefault && c.settings.Storage.Driver == bootstrap.SQLite {
 		c.settings.Storage.DSN = bootstrap.SandboxDSN()
 	}
-	app, err := bootstrap.OpenSandbox(c.Context(), c.settings, c.serviceOptions())
+	app, err := bootstrap.OpenSandbox(c.Context(), c.settings, c.serviceOptions(), bootstrap.WithListeners())
 	if err != nil {
 		return fmt.Errorf("open the sandbox: %w", err)
 	}

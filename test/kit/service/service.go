@@ -125,8 +125,8 @@ func NewBank(t testing.TB, engine string) *Bank {
 		b.DSN = filepath.Join(b.Folder, "data", "bankingapi.db") // the default path
 		return b.Migrate(t)
 	}
-	// Temporary servers run without fsync.
-	return b.Set("storage.allow_unsafe", "true").On(testdb.Postgres(t))
+	// Temporary servers run without fsync, and no balancer needs to notice that a service ends.
+	return b.Set("storage.allow_unsafe", "true").Set("shutdown.delay", "0s").On(testdb.Postgres(t))
 }
 
 // On changes the store of the bank.

@@ -293,7 +293,7 @@ func TestForwardDatedSales(t *testing.T) {
 		b.Verify(t)
 
 		b.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", "9,AFA,Demo Portfoy,1.5,TRY,"+tomorrow)
-		later := b.moved(t, "Etc/GMT-14").with("settlement.interval", "50ms")
+		later := b.moved(t, "Etc/GMT-14")
 		settled := later.Run(t, "settle")
 		require.Equal(t, "1 completed, 1 failed\n", settled.Out)
 		require.Equal(t, 3, settled.Status, "some failed")
@@ -318,7 +318,7 @@ func TestForwardDatedSales(t *testing.T) {
 		for n := range many {
 			require.Equal(t, recorded, s.post(t, buyFund, s.key, sale("many-"+number(n), 1001, "1", tomorrow)).body)
 		}
-		other := b.moved(t, "Etc/GMT-14").with("settlement.interval", "50ms")
+		other := b.moved(t, "Etc/GMT-14")
 		first := later.serve(t)
 		other.serve(t)
 		eventually(t, patience, "all are settled", func() bool { return len(b.Export(t, "sales", "--state", "recorded")) == 0 })

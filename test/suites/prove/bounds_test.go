@@ -107,7 +107,7 @@ func (s *besieged) head(path string, length int) string {
 func TestIdleConnections(t *testing.T) {
 	t.Parallel()
 	n := setting(t, "PROVE_IDLE", 200)
-	s := besiege(t, "http.idle_timeout", "10m")
+	s := besiege(t)
 	before, threads := s.resident(t), s.measure(t, "go_goroutines")
 	var mu sync.Mutex
 	var idle []net.Conn
@@ -154,7 +154,7 @@ func TestIdleConnections(t *testing.T) {
 // by byte, and callers that read no answer. Other callers are served as usual.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	s := besiege(t, "http.header_timeout", "2s", "http.read_timeout", "5s", "http.write_timeout", "5s", "storage.statement_timeout", "2s")
+	s := besiege(t, "http.read_timeout", "5s", "http.write_timeout", "5s", "storage.statement_timeout", "2s")
 	const of = 20
 	ways := map[string]func(conn net.Conn) error{
 		"the header": func(conn net.Conn) error { return drip(conn, s.head(addPush, 100)) },
@@ -180,7 +180,7 @@ func TestSlowClients(t *testing.T) {
 			wait.Go(func() {
 				conn, err := s.dial("http/1.1")
 				if err != nil {
-					return // header_timeout includes the handshake, which was too slow
+					return // the limit of the header includes the handshake, which was too slow
 				}
 				defer conn.Close()
 				_ = conn.SetDeadline(time.Now().Add(service.Patience))

@@ -57,7 +57,7 @@ func TestKilledWhileSettling(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, engine string) {
 		const operations = 30 // in each round
 		r, n := chance(t), rounds(t)
-		d := deploy(t, engine, 1, 2*n, func(b *service.Bank) { b.Set("settlement.interval", "20ms").Set("commit.batch_limit", "16") })
+		d := deploy(t, engine, 1, 2*n, nil)
 		one, kills := d.replicas[0], 0
 		type asking struct {
 			*sale

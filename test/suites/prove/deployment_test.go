@@ -73,8 +73,7 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 			r.bank.On(r.proxy.DSN)
 		}
 		r.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
-			Set("tls.mode", "off").Set("log.level", "warn").Set("storage.statement_timeout", "2s").
-			Set("settlement.interval", "200ms")
+			Set("tls.mode", "off").Set("log.level", "warn").Set("storage.statement_timeout", "2s")
 		if adjust != nil {
 			adjust(r.bank)
 		}

@@ -68,7 +68,7 @@ func TestLikeADistributedPostgres(t *testing.T) {
 		for range 2 {
 			one := &replica{bank: d.bank.Replica(t)}
 			one.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
-				Set("tls.mode", "off").Set("log.level", "warn").Set("settlement.interval", "200ms")
+				Set("tls.mode", "off").Set("log.level", "warn")
 			unhurried(one.bank)
 			one.start(t)
 			d.replicas = append(d.replicas, one)

@@ -95,7 +95,7 @@ func (a *attacker) untilCut(most int, once func() error) int {
 // must cost the service little, and other callers must still get answers.
 func TestHTTP2Abuse(t *testing.T) {
 	t.Parallel()
-	s := besiege(t, "http.header_timeout", "4s", "http.read_timeout", "4s", "http.write_timeout", "4s", "storage.statement_timeout", "1500ms", "http.idle_timeout", "4s")
+	s := besiege(t, "http.read_timeout", "4s", "http.write_timeout", "4s", "storage.statement_timeout", "1500ms")
 	before, threads := s.resident(t), s.measure(t, "go_goroutines")
 	abuses := []struct {
 		name string

@@ -100,7 +100,7 @@ func TestPoolExhausted(t *testing.T) {
 		r, h := chance(t), newHistory()
 		d := deploy(t, testdb.EnginePostgres, 1, 2, func(b *service.Bank) {
 			unhurried(b)
-			b.Set("storage.max_connections", "1").Set("settlement.interval", "20ms")
+			b.Set("storage.max_connections", "1")
 		})
 		d.client.Timeout = service.Patience
 		l := d.start(t, r, h, []int{0, 1}, 8, 150)

@@ -29,7 +29,7 @@ func TestOddSettings(t *testing.T) {
 			name := d.text(t, "SELECT current_database()")
 			d.exec(t, "ALTER DATABASE "+name+" SET "+setting)
 			other := b.Replica(t).Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).Set("tls.mode", "off").
-				Set("log.level", "warn").Set("settlement.interval", "100ms")
+				Set("log.level", "warn")
 			r := &replica{bank: other}
 			r.start(t)
 			d.replicas = []*replica{r}

@@ -191,7 +191,6 @@ func TestNoCancelWhileACommitWaits(t *testing.T) {
 	c := newCluster(t)
 	d := onCluster(t, c, 1, func(b *service.Bank) {
 		b.Set("storage.statement_timeout", "1s")
-		b.Set("trail.interval", "0s") // sealing would be another commit that waits
 	})
 	require.Equal(t, completed, d.sell(t, 0).verdict)
 	receiver := c.freezeReceiver(t)
@@ -200,7 +199,7 @@ func TestNoCancelWhileACommitWaits(t *testing.T) {
 	rest(t.Context(), time.Second) // time for a cancel request to arrive
 	require.Equal(t, opening-1, d.mustLookAt(t, 0).units[0], "an uncertain sale is not visible")
 	eventually(t, service.Patience, "the sale waits, and the log of its answer", func() bool {
-		return c.primary.value(t, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "2"
+		return c.primary.value(t, "SELECT count(*) >= 2 FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "t" // sealing may wait too
 	})
 
 	require.NoError(t, syscall.Kill(receiver, syscall.SIGCONT))

@@ -258,7 +258,6 @@ func TestSettledInParallel(t *testing.T) {
 		const services, sales = 4, 400
 		friday := instant(t, "2026-11-20T12:00:00Z")
 		first := openTimed(t, engine, "Europe/Istanbul", friday, ancientPrice)
-		first.bank.Set("commit.batch_limit", "16") // batches of the services that settle
 		var wait sync.WaitGroup
 		var recordedSales atomic.Int64
 		for i := range sales {

@@ -76,7 +76,6 @@ func (b *bank) measureNeighbours(ctx context.Context, s settings, r *report, pro
 	if err != nil {
 		return err
 	}
-	o.program.Set("http.outcomes", "true")
 	if o.key, err = o.program.prepare(1); err != nil {
 		return err
 	}

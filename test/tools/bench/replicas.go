@@ -86,7 +86,6 @@ func (b *bank) measureReplicas(ctx context.Context, s settings, r *report, progr
 	if err != nil {
 		return err
 	}
-	o.program.Set("settlement.interval", "1s")
 	if o.key, err = o.program.prepare(1); err != nil {
 		return err
 	}
