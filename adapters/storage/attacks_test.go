@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/operation"
@@ -153,7 +154,7 @@ func attacks() map[int][]attack {
 				row := first(m, "outcomes", "reversed", equal(1))
 				m.exec("DELETE FROM outcomes WHERE number = ?", row["number"])
 				m.exec("UPDATE outcomes SET number = number - 1 WHERE number > ?", row["number"])
-				m.exec("UPDATE outcome_counters SET last = last - 1")
+				m.decrement(tables.OutcomesProperty)
 			}, "outcome-of-end operation"},
 			{"a refused sale that nobody asked for", func(_ *testing.T, m *tamperer) {
 				row := maps.Clone(m.refusedSale())
@@ -216,14 +217,15 @@ func attacks() map[int][]attack {
 			}, "trail-hashes hash 1 of the log"},
 			{"the log ends earlier", func(t *testing.T, m *tamperer) {
 				m.exec("DELETE FROM trail_batches WHERE position = (SELECT MAX(position) FROM trail_batches)")
-				m.exec("UPDATE trail_logs SET size = size - 1")
+				m.decrement(tables.LogSizeProperty)
 				rebuilt(t, m)
 			}, "trail-log"},
 			{"the log has not begun", func(_ *testing.T, m *tamperer) {
-				m.exec("UPDATE trail_logs SET size = 0, checkpoint = '', begun = 0")
+				m.exec("UPDATE properties SET value = '0' WHERE name IN ('log_size', 'log_begun')")
+				m.exec("UPDATE properties SET value = '' WHERE name = 'log_checkpoint'")
 			}, "trail-log"},
 			{"a checkpoint with another signature", func(_ *testing.T, m *tamperer) {
-				m.exec("UPDATE trail_logs SET checkpoint = 'forged'")
+				m.exec("UPDATE properties SET value = 'forged' WHERE name = 'log_checkpoint'")
 			}, "trail-log the newest checkpoint cannot be used"},
 		},
 		onlyPostgres: {
@@ -282,6 +284,11 @@ func TestAttacksOnHistory(t *testing.T) {
 	})
 }
 
+// decrement takes one from a property that is a number.
+func (m *tamperer) decrement(property string) {
+	m.exec("UPDATE properties SET value = CAST(CAST(value AS bigint) - 1 AS text) WHERE name = ?", property)
+}
+
 // evidence is what verify finds, or the error with which it ends.
 func (m *tamperer) evidence(s *store.Store) (found []string) {
 	_, found, err := verified(m.t, s)
@@ -298,10 +305,10 @@ func TestRowsAreNotMadeGenuine(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
 		var tree proof.Tree
 		aDayInTheTrail(t, s, &tree)
-		_, err := db.ExecContext(t.Context(), "UPDATE trail_logs SET begun = 0")
+		_, err := db.ExecContext(t.Context(), "UPDATE properties SET value = '0' WHERE name = 'log_begun'")
 		require.NoError(t, err)
 		_, err = s.Trail.Origin.Adopt(t.Context())
-		require.ErrorContains(t, err, "somebody has changed the table trail_logs")
+		require.ErrorContains(t, err, "somebody has changed the property log_begun")
 
 		apart(func(sql string) { execute(t, db, sql) }, "unit_quantity / 1000000 % 2 = 0")
 		m := newTamperer(t, db)
@@ -325,7 +332,8 @@ func TestRowsAreNotMadeGenuine(t *testing.T) {
 		}
 		m.exec("DELETE FROM trail_hashes")
 		m.exec("UPDATE trail_batches SET position = NULL")
-		m.exec("UPDATE trail_logs SET size = 0, checkpoint = ''")
+		m.exec("UPDATE properties SET value = '0' WHERE name = 'log_size'")
+		m.exec("UPDATE properties SET value = '' WHERE name = 'log_checkpoint'")
 		require.True(t, m.ok, m.statements)
 		require.NoError(t, tx.Commit())
 

@@ -6,11 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
@@ -35,9 +33,6 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	eachTable := func(work string, source *gorm.DB, do func(t *tables.Relied) error) error {
 		for i := range targetDB.Relied {
 			t := &targetDB.Relied[i]
-			if t.Table == targetDB.Marks.Name {
-				continue
-			}
 			var count int64
 			if err := source.Table(t.Table).Count(&count).Error; err != nil {
 				return err
@@ -51,9 +46,9 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	}
 	err = d.Snapshot(ctx, func(source *gorm.DB) error {
 		return eachTable("copying", source, func(t *tables.Relied) error {
-			// Migrations add rows to these tables.
-			isFull := slices.Contains([]string{targetDB.Properties.Name, targetDB.OutcomeCounter.Name, targetDB.TrailLogs.Name}, t.Table)
-			if err := t.Copies.Copy(ctx, d.Database, targetDB, source, isFull, w.Row); err != nil {
+			// Migrations add rows to this table.
+			isFull := t.Table == targetDB.Properties.Name
+			if err := t.Copies.Copy(ctx, d.Database, targetDB, d.copied(source, t), isFull, w.Row); err != nil {
 				return fmt.Errorf("copy the table %s: %w", t.Table, err)
 			}
 			return nil
@@ -66,11 +61,11 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	err = d.Snapshot(ctx, func(source *gorm.DB) error {
 		return targetDB.Snapshot(ctx, func(copied *gorm.DB) error {
 			return eachTable("comparing", source, func(t *tables.Relied) error {
-				want, err := t.Copies.Sum(source, w.Row)
+				want, err := t.Copies.Sum(d.copied(source, t), w.Row)
 				if err != nil {
 					return err
 				}
-				got, err := t.Copies.Sum(copied, func(int64) {})
+				got, err := t.Copies.Sum(d.copied(copied, t), func(int64) {})
 				if err == nil && got != want {
 					err = fault.New(fault.Conflict, fmt.Sprintf("The table %s is not the same in the copy: %d rows here, %d there, or other values."+
 						" The book was changed meanwhile, or the target had other rows. Begin again with an empty database.", t.Table, want.Rows, got.Rows))
@@ -84,6 +79,14 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 		err = tables.InTurn(checkUnused, withContext(d.markCopied), withContext(target.removeMark), withContext(target.analyze))
 	}
 	return rows, err
+}
+
+// copied selects the rows of a table that a copy has: all but the mark of its database.
+func (d service) copied(tx *gorm.DB, t *tables.Relied) *gorm.DB {
+	if t.Table == d.Properties.Name {
+		tx = tx.Where("t.name NOT IN ?", []string{tables.MarkProperty, tables.MarkNoteProperty})
+	}
+	return tx
 }
 
 // claimCopy stores in the mark which book the target is a copy of.
@@ -115,7 +118,7 @@ func (d service) markCopied(ctx context.Context) error {
 		}
 	}
 	return d.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Table(d.Marks.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&tables.MarkRow{Mark: store.CopiedMark}).Error
+		return d.setMark(tx, store.CopiedMark)
 	})
 }
 
@@ -138,6 +141,10 @@ func (d service) analyze(ctx context.Context) error {
 // removeMark removes the mark. Then a copy is a book.
 func (d service) removeMark(ctx context.Context) error {
 	return d.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM "+d.Marks.Name+" WHERE mark = ?", d.mark).Error
+		removed := tx.Exec("DELETE FROM "+d.Properties.Name+" WHERE name = ? AND value = ?", tables.MarkProperty, d.mark)
+		if removed.Error != nil || removed.RowsAffected == 0 {
+			return removed.Error
+		}
+		return tx.Exec("DELETE FROM "+d.Properties.Name+" WHERE name = ?", tables.MarkNoteProperty).Error
 	})
 }

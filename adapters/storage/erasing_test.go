@@ -271,7 +271,7 @@ func TestABookWithATrailNeedsItsKeyToErase(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, open opener) {
 		s, _ := open(t)
 		tell(t, s, "", "veli", now)
-		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE trail_logs SET begun = 1"))
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE properties SET value = '1' WHERE name = 'log_begun'"))
 		office, ctx := officeOn(t, s)
 		_, err := office.EraseUser(ctx, "veli", nil)
 		require.Equal(t, fault.Unavailable, fault.KindOf(err))

@@ -16,7 +16,11 @@ import (
 var _ store.Marker = service{}
 
 func (d service) Note(ctx context.Context) (note string, err error) {
-	err = d.Reads.WithContext(ctx).Table(d.Marks.Name).Where("mark = ?", d.mark).Select("note").Scan(&note).Error
+	tx := d.Reads.WithContext(ctx)
+	mark, err := d.PropertyIn(tx, tables.MarkProperty)
+	if err == nil && mark == d.mark {
+		note, err = d.PropertyIn(tx, tables.MarkNoteProperty)
+	}
 	return note, d.Translate(err)
 }
 
@@ -25,11 +29,14 @@ func (d service) SetNote(ctx context.Context, note string) error {
 }
 
 func (d service) setNote(tx *gorm.DB, note string) error {
-	result := tx.Table(d.Marks.Name).Where("mark = ?", d.mark).Update("note", note)
-	if result.Error == nil && result.RowsAffected == 0 {
+	locked := tx.Table(d.Properties.Name).Where("name = ? AND value = ?", tables.MarkProperty, d.mark).Update("value", d.mark)
+	if locked.Error != nil {
+		return locked.Error
+	}
+	if locked.RowsAffected == 0 {
 		return otherMark("", d.mark)
 	}
-	return result.Error
+	return tx.Table(d.Properties.Name).Clauses(tables.Replacing).Create(&tables.PropertyRow{Name: tables.MarkNoteProperty, Value: note}).Error
 }
 
 // Empty implements store.Marker. Without the mark the first statement fails, and the
@@ -51,6 +58,10 @@ func (d service) Empty(ctx context.Context, note string) error {
 				return err
 			}
 		}
+		calendar := tables.PropertyRow{Name: tables.CalendarProperty}
+		if err := tx.Table(d.Properties.Name).Clauses(tables.Replacing).Create(&calendar).Error; err != nil {
+			return err
+		}
 		return d.ClearLog(tx)
 	})
 }
@@ -58,24 +69,27 @@ func (d service) Empty(ctx context.Context, note string) error {
 // add marks the database if it has no rows yet. If it already has this mark, add does nothing.
 func (d service) add(ctx context.Context) error {
 	return d.Change(ctx, func(tx *gorm.DB) error {
-		var marks []string
-		if err := tx.Table(d.Marks.Name).Pluck("mark", &marks).Error; err != nil {
+		mark, err := d.PropertyIn(tx, tables.MarkProperty)
+		if err != nil || mark == d.mark {
 			return err
-		}
-		if len(marks) > 0 && marks[0] == d.mark {
-			return nil
 		}
 		if filled, err := d.tablesWithRows(tx); err != nil {
 			return err
-		} else if len(filled)+len(marks) > 0 {
+		} else if len(filled) > 0 || mark != "" {
 			return otherMark("", d.mark)
 		}
-		return tx.Table(d.Marks.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&tables.MarkRow{Mark: d.mark}).Error
+		return d.setMark(tx, d.mark)
 	})
 }
 
-// tablesWithRows returns the tables of the book that have rows, without prefix. An older schema
-// does not have all tables.
+// setMark marks a database that has no mark.
+func (d service) setMark(tx *gorm.DB, mark string) error {
+	row := tables.PropertyRow{Name: tables.MarkProperty, Value: mark}
+	return tx.Table(d.Properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
+}
+
+// tablesWithRows returns the tables of the book that have rows, without prefix, and the calendar
+// if it has days. An older schema does not have all tables.
 func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 	for _, table := range d.TableNames {
 		var rows []int
@@ -87,7 +101,14 @@ func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 			names = append(names, strings.TrimPrefix(table, d.Prefix))
 		}
 	}
-	return names, nil
+	var calendar string
+	_, err = d.ifExists(tx, d.Properties.Name, func() *gorm.DB {
+		return tx.Table(d.Properties.Name).Where("name = ?", tables.CalendarProperty).Select("value").Scan(&calendar)
+	})
+	if calendar != "" {
+		names = append(names, tables.CalendarProperty)
+	}
+	return names, err
 }
 
 // ifExists calls read if the table exists.

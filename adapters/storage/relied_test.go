@@ -318,7 +318,7 @@ func TestRightsOfAServiceThatBegins(t *testing.T) {
 	newBank(t, testdb.OpenPostgres(t, dsn), 2)
 	guest := asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE")
 	role := "teller_" + database(t, dsn)
-	for _, table := range []string{"schema_1", "marks", "properties"} {
+	for _, table := range []string{"schema_1", "properties"} {
 		right := "SELECT ON " + table
 		script(t, dsn, "REVOKE "+right+" FROM "+role)
 		s := openAgain(t, guest)
@@ -333,9 +333,9 @@ func TestRightsOfAServiceThatBegins(t *testing.T) {
 	script(t, dsn, "REVOKE INSERT ON trail_batches FROM "+role)
 	s := openAgain(t, guest)
 	require.ErrorContains(t, s.Ping(t.Context()), "The role "+role+" has no right to INSERT on the table trail_batches. Run: GRANT INSERT ON trail_batches TO "+role)
-	script(t, dsn, "REVOKE UPDATE ON marks FROM "+role)
+	script(t, dsn, "REVOKE UPDATE ON properties FROM "+role)
 	err := openAgain(t, guest).Marker.SetNote(t.Context(), "note")
-	require.ErrorContains(t, err, "The database role lacks a right: permission denied for table marks")
+	require.ErrorContains(t, err, "The database role lacks a right: permission denied for table properties")
 }
 
 // Another schema on the search_path may have tables of the same name.
@@ -352,7 +352,7 @@ func TestTheSearchPathLeadsElsewhere(t *testing.T) {
 
 	script(t, dsn, "DROP TABLE other.holdings")
 	require.NoError(t, s.Ping(t.Context()))
-	for _, table := range append(storage.Tables(s), "properties", "marks", "trail_batches", "trail_hashes", "trail_logs") {
+	for _, table := range append(storage.Tables(s), "properties", "trail_batches", "trail_hashes") {
 		script(t, dsn, "CREATE TABLE other."+table+" (LIKE public."+table+" INCLUDING ALL)")
 	}
 	script(t, dsn, "CREATE TABLE other.schema_1 AS SELECT * FROM public.schema_1")

@@ -272,7 +272,9 @@ func (f prefixedFile) Read(p []byte) (int, error) { return f.content.Read(p) }
 // is older than marks.
 func (s *migrator) findMark(ctx context.Context) (mark string, known bool, err error) {
 	db := s.Reads.WithContext(ctx)
-	known, err = s.ifExists(db, s.Marks.Name, func() *gorm.DB { return db.Table(s.Marks.Name).Select("mark").Limit(1).Scan(&mark) })
+	known, err = s.ifExists(db, s.Properties.Name, func() *gorm.DB {
+		return db.Table(s.Properties.Name).Where("name = ?", tables.MarkProperty).Select("value").Scan(&mark)
+	})
 	return mark, known, s.Translate(err)
 }
 

@@ -188,11 +188,12 @@ func (r reader) Accounts(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 
 func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
 	return func(yield func(fund.ClosedDay, error) bool) {
-		var row tables.CalendarRow
-		if err := r.Query(ctx).Table(r.Calendars.Name).Limit(1).Find(&row).Error; err != nil {
+		calendar, err := r.PropertyIn(r.Query(ctx), tables.CalendarProperty)
+		if err != nil {
 			yield(fund.ClosedDay{}, r.Translate(err))
 			return
 		}
+		row := tables.PropertyRow{Name: tables.CalendarProperty, Value: calendar}
 		row.Days(yield)
 	}
 }

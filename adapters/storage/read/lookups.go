@@ -161,6 +161,10 @@ func (l lookups) Secret(context.Context) ([]byte, error) {
 }
 
 func (l lookups) LastOutcome(ctx context.Context) (last int64, err error) {
-	err = l.Query(ctx).Table(l.OutcomeCounter.Name).Select("last").Scan(&last).Error
+	counter := tables.PropertyRow{Name: tables.OutcomesProperty}
+	counter.Value, err = l.PropertyIn(l.Query(ctx), counter.Name)
+	if err == nil {
+		last, err = counter.Number()
+	}
 	return last, l.Translate(err)
 }

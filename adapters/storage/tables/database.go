@@ -45,27 +45,23 @@ type Database struct {
 	// secret is the key for records of erased messages. It is empty before the schema check.
 	secret *atomic.Pointer[[]byte]
 
-	Holdings       Statements[HoldingRow]
-	Accounts       Statements[AccountRow]
-	Prices         Statements[PriceRow]
-	Operations     Statements[OperationRow] // Find claims a recorded operation that no other replica has claimed, and Put ends it
-	Sales          Statements[SaleRow]      // Put settles it
-	Postings       Statements[PostingRow]
-	Transfers      Statements[TransferRow]
-	Notifications  Statements[NotificationRow]
-	Subscriptions  Statements[SubscriptionRow]
-	Audits         Statements[AuditRow]
-	Calendars      Statements[CalendarRow]
-	Outcomes       Statements[OutcomeRow]
-	OutcomeCounter Statements[OutcomeCounterRow] // Find locks it
-	Requests       Statements[RequestRow]
-	Marks          *batch.Table[MarkRow]
-	Properties     *batch.Table[PropertyRow]
-	TrailBatches   *batch.Table[TrailBatchRow]
-	TrailHashes    *batch.Table[TrailHashRow]
-	TrailLogs      *batch.Table[TrailLogRow]
-	ListedSales    *batch.Table[ListedSaleRow] // sales as lists show them
-	AllPostings    *batch.Table[PostingRow]    // the constant AllPostings: its name needs an alias
+	Holdings      Statements[HoldingRow]
+	Accounts      Statements[AccountRow]
+	Prices        Statements[PriceRow]
+	Operations    Statements[OperationRow] // Find claims a recorded operation that no other replica has claimed, and Put ends it
+	Sales         Statements[SaleRow]      // Put settles it
+	Postings      Statements[PostingRow]
+	Transfers     Statements[TransferRow]
+	Notifications Statements[NotificationRow]
+	Subscriptions Statements[SubscriptionRow]
+	Audits        Statements[AuditRow]
+	Outcomes      Statements[OutcomeRow]
+	Properties    Statements[PropertyRow] // Find locks them
+	Requests      Statements[RequestRow]
+	TrailBatches  *batch.Table[TrailBatchRow]
+	TrailHashes   *batch.Table[TrailHashRow]
+	ListedSales   *batch.Table[ListedSaleRow] // sales as lists show them
+	AllPostings   *batch.Table[PostingRow]    // the constant AllPostings: its name needs an alias
 
 	// FindCurrentPrice takes the fund, and the day in ValidFrom. FindEarlierPrice also takes
 	// the currency. It finds the price of an earlier day.
@@ -80,7 +76,7 @@ type Database struct {
 	EraseSession     *batch.Statement[OperationRow]
 
 	// TableNames are the names of the tables with the book and its records. Relied has an entry
-	// for each table, also for the tables of the mark, the properties and the trail.
+	// for each table, also for the properties and the trail.
 	TableNames []string
 	Relied     []Relied
 }

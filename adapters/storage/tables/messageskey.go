@@ -5,24 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 
-	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"bankingapi/domain/fault"
 )
-
-// Property reads a property. It returns "" if the book does not have it.
-func (d *Database) Property(ctx context.Context, name string) (value string, err error) {
-	err = d.Reads.WithContext(ctx).Table(d.Properties.Name).Where("name = ?", name).Select("value").Scan(&value).Error
-	return value, d.Translate(err)
-}
-
-// SetProperty writes a property. existing says what to do if the book already has it.
-func (d *Database) SetProperty(ctx context.Context, name, value string, existing clause.OnConflict) error {
-	return d.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Table(d.Properties.Name).Clauses(existing).Create(&PropertyRow{name, value}).Error
-	})
-}
 
 // MessagesKey returns the key of the book that was checked last.
 func (d *Database) MessagesKey() []byte { return *d.secret.Load() }

@@ -18,13 +18,6 @@ type OutcomeRow struct {
 	EndedAt      batch.Instant `gorm:"not null"`
 }
 
-// OutcomeCounterRow is the only row of the table outcome_counters.
-type OutcomeCounterRow struct {
-	CounterID int64 `gorm:"primaryKey;autoIncrement:false"`
-	// Last is the largest number of an outcome.
-	Last int64 `gorm:"not null"`
-}
-
 // NewOutcomeRow returns the row of an outcome.
 func NewOutcomeRow(e *fund.Ended, number int64) OutcomeRow {
 	return OutcomeRow{

@@ -1,11 +1,135 @@
 package tables
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+)
+
 // PropertyRow is a row of the table properties: a property of the whole book.
 type PropertyRow struct {
 	Name  string `gorm:"primaryKey"`
 	Value string `gorm:"not null"`
 }
 
-// KeyProperty is the name of the key for the identities of messages. With this key a person
-// can test guesses of a text. So it is in no export, and in no other table.
-const KeyProperty = "messages_key"
+// The names of properties.
+const (
+	// KeyProperty is the key for the identities of messages. With this key a person can test
+	// guesses of a text. So it is in no export, and in no other table.
+	KeyProperty = "messages_key"
+	// CalendarProperty has a line for each closed day: the day, a space and the reason. An
+	// import replaces the whole calendar, so the lock of this row serializes imports.
+	CalendarProperty = "calendar"
+	// OutcomesProperty is the largest number of an outcome. A transaction that ends an
+	// operation locks it.
+	OutcomesProperty = "outcomes"
+	// MarkProperty is what a database is that is not the book of a bank, such as a sandbox. The
+	// book of a bank does not have it. MarkNoteProperty belongs to what made the mark.
+	MarkProperty     = "mark"
+	MarkNoteProperty = "mark_note"
+	// The state of the log of the trail: see LogState. Sealing locks them.
+	LogSizeProperty       = "log_size"
+	LogCheckpointProperty = "log_checkpoint"
+	LogBegunProperty      = "log_begun"
+)
+
+// NumberProperty returns the row of a property that is a number.
+func NumberProperty(name string, number int64) PropertyRow {
+	return PropertyRow{name, strconv.FormatInt(number, 10)}
+}
+
+// Number returns the value of a property that is a number.
+func (r *PropertyRow) Number() (int64, error) {
+	number, err := strconv.ParseInt(r.Value, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the property %s of the book is not a number: restore it from a backup", r.Name)
+	}
+	return number, nil
+}
+
+// Days yields the closed days of the calendar.
+func (r *PropertyRow) Days(yield func(fund.ClosedDay, error) bool) {
+	for line := range strings.Lines(r.Value) {
+		text, reason, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		closed, err := day.Parse(text)
+		if !yield(fund.ClosedDay{Day: closed, Reason: reason}, err) || err != nil {
+			return
+		}
+	}
+}
+
+// LogState is the state of the log of the trail.
+type LogState struct {
+	Size       int64
+	Checkpoint string
+	// HasBegun: all rows that are older than the trail have leaves.
+	HasBegun bool
+}
+
+// LogState reads the state of the log.
+func (d *Database) LogState(tx *gorm.DB) (state LogState, err error) {
+	var rows []PropertyRow
+	names := []string{LogSizeProperty, LogCheckpointProperty, LogBegunProperty}
+	if err := tx.Table(d.Properties.Name).Where("name IN ?", names).Order("name").Find(&rows).Error; err != nil {
+		return state, err
+	}
+	if len(rows) != len(names) {
+		return state, errors.New("the book lacks a property of its log: restore log_size, log_checkpoint and log_begun from a backup")
+	}
+	for i := range rows {
+		switch rows[i].Name {
+		case LogSizeProperty:
+			state.Size, err = rows[i].Number()
+		case LogCheckpointProperty:
+			state.Checkpoint = rows[i].Value
+		default:
+			state.HasBegun = rows[i].Value != notBegun
+		}
+	}
+	return state, err
+}
+
+// notBegun is the value of LogBegunProperty before the log begins.
+const notBegun = "0"
+
+// BeginLog says that the log has begun. It returns false if it had begun before.
+func (d *Database) BeginLog(tx *gorm.DB) (begins bool, err error) {
+	update := tx.Table(d.Properties.Name).Where("name = ? AND value = ?", LogBegunProperty, notBegun).Update("value", "1")
+	return update.RowsAffected == 1, update.Error
+}
+
+// ClearLogState sets the state of a log that has not begun.
+func (d *Database) ClearLogState(tx *gorm.DB) error {
+	rows := []PropertyRow{NumberProperty(LogSizeProperty, 0), {LogCheckpointProperty, ""}, {LogBegunProperty, notBegun}}
+	return tx.Table(d.Properties.Name).Clauses(Replacing).Create(&rows).Error
+}
+
+// Replacing makes an insert of a property replace the value that the book has.
+var Replacing = clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"value"})}
+
+// PropertyIn reads a property in a transaction. It returns "" if the book does not have it.
+func (d *Database) PropertyIn(tx *gorm.DB, name string) (value string, err error) {
+	err = tx.Table(d.Properties.Name).Where("name = ?", name).Select("value").Scan(&value).Error
+	return value, err
+}
+
+// Property reads a property. It returns "" if the book does not have it.
+func (d *Database) Property(ctx context.Context, name string) (string, error) {
+	value, err := d.PropertyIn(d.Reads.WithContext(ctx), name)
+	return value, d.Translate(err)
+}
+
+// SetProperty writes a property. existing says what to do if the book already has it.
+func (d *Database) SetProperty(ctx context.Context, name, value string, existing clause.OnConflict) error {
+	return d.Change(ctx, func(tx *gorm.DB) error {
+		return tx.Table(d.Properties.Name).Clauses(existing).Create(&PropertyRow{name, value}).Error
+	})
+}

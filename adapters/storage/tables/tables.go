@@ -72,18 +72,16 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 
 	open(d, &d.Audits, "audits", "SELECT INSERT")
 
-	calendars := open(d, &d.Calendars, "calendars", "SELECT UPDATE", "calendar_id = 1")
-	calendars.Find, calendars.Put = calendars.Table.Find(batch.ForUpdate, "", "closed_days"), calendars.Update("closed_days")
-
-	outcomes, counter := open(d, &d.Outcomes, "outcomes", "SELECT INSERT"), &d.OutcomeCounter
-	counter.Table = openBeside[OutcomeCounterRow](d, "outcome_counters", "SELECT UPDATE", "counter_id = 1")
+	outcomes := open(d, &d.Outcomes, "outcomes", "SELECT INSERT")
 	outcomes.Find = outcomes.Table.Find(batch.NoLock, "", "number")
-	counter.Find, counter.Put = counter.Table.Find(batch.ForUpdate, "", "last"), counter.Update("last")
+
+	properties := &d.Properties
+	properties.Table = openBeside[PropertyRow](d, "properties", "SELECT INSERT UPDATE")
+	properties.Find, properties.Put = properties.Table.Find(batch.ForUpdate, "", "value"), properties.Update("value")
 
 	requests := open(d, &d.Requests, "requests", "SELECT INSERT DELETE")
 	requests.Add = requests.Upsert()
 
-	d.Marks, d.Properties, d.TrailLogs = openBeside[MarkRow](d, "marks", "SELECT"), openBeside[PropertyRow](d, "properties", "SELECT"), openBeside[TrailLogRow](d, "trail_logs", "SELECT UPDATE", "log_id = 1")
 	d.TrailBatches, d.TrailHashes = openBeside[TrailBatchRow](d, "trail_batches", "SELECT INSERT UPDATE"), openBeside[TrailHashRow](d, "trail_hashes", "SELECT INSERT")
 	return d
 }

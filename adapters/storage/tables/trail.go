@@ -19,15 +19,6 @@ type TrailBatchRow struct {
 	Position sql.NullInt64
 }
 
-// TrailLogRow is the row of the table trail_logs: the state of the log.
-type TrailLogRow struct {
-	LogID      int64  `gorm:"primaryKey"`
-	Size       int64  `gorm:"not null"`
-	Checkpoint string `gorm:"not null;default:''"`
-	// Begun is 1 if all rows that are older than the trail have leaves.
-	Begun int64 `gorm:"not null;default:0"`
-}
-
 // TrailHashRow is a row of the table trail_hashes: a node of the log's tree.
 type TrailHashRow struct {
 	HashIndex int64  `gorm:"primaryKey"`

@@ -1,7 +1,6 @@
 package trail
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 
@@ -41,18 +40,6 @@ func (d Writer) batches(tx *gorm.DB, after *batch.UUID) iter.Seq2[*tables.TrailB
 	}
 }
 
-// LogRow reads the state of the log.
-func (d Writer) LogRow(tx *gorm.DB) (row tables.TrailLogRow, err error) {
-	var rows []tables.TrailLogRow
-	if err := tx.Table(d.TrailLogs.Name).Find(&rows).Error; err != nil {
-		return row, err
-	}
-	if len(rows) != 1 {
-		return row, fmt.Errorf("the table trail_logs has %d rows, and must have one", len(rows))
-	}
-	return rows[0], nil
-}
-
 // roots has the root of the log for each size that batches name.
 type roots map[int64]proof.Hash
 
@@ -66,7 +53,7 @@ func (d Writer) knownRoots() roots {
 func (d Writer) has(tx *gorm.DB, base proof.Base, known roots) (bool, error) {
 	root, ok := known[base.Size]
 	if !ok {
-		head, err := d.LogRow(tx)
+		head, err := d.LogState(tx)
 		if err != nil || base.Size < 0 || base.Size > head.Size {
 			return false, err
 		}

@@ -22,10 +22,9 @@ import (
 // nothing, so writers do not wait for each other.
 type trailWriter struct {
 	addBatch *batch.Statement[tables.TrailBatchRow]
-	// place, hash and advance are used to seal.
-	place   *batch.Statement[tables.TrailBatchRow]
-	hash    *batch.Statement[tables.TrailHashRow]
-	advance *batch.Statement[tables.TrailLogRow]
+	// place and hash are used to seal.
+	place *batch.Statement[tables.TrailBatchRow]
+	hash  *batch.Statement[tables.TrailHashRow]
 	// maker is nil while no trail is kept. base is emptyLog until the writer follows the log.
 	maker atomic.Pointer[batchMaker]
 	base  atomic.Pointer[proof.Base]
@@ -73,7 +72,7 @@ type Writer struct {
 // NewWriter returns a writer that keeps no trail until Use is called.
 func NewWriter(d *tables.Database) Writer {
 	w := &trailWriter{
-		addBatch: d.TrailBatches.Insert(), place: d.TrailBatches.Update("position"), hash: d.TrailHashes.Insert(), advance: d.TrailLogs.Update("size", "checkpoint"),
+		addBatch: d.TrailBatches.Insert(), place: d.TrailBatches.Update("position"), hash: d.TrailHashes.Insert(),
 	}
 	w.base.Store(&emptyLog)
 	return Writer{d, w}

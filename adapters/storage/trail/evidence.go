@@ -71,8 +71,8 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 
 // trail returns the state of the log.
 func (e evidence) trail(tx *gorm.DB) (backoffice.HeadRow, error) {
-	log, err := e.LogRow(tx)
-	head := backoffice.HeadRow{HasBegun: log.Begun != 0 || log.Size != 0 || log.Checkpoint != "", Size: log.Size, Checkpoint: log.Checkpoint}
+	log, err := e.LogState(tx)
+	head := backoffice.HeadRow{HasBegun: log.HasBegun || log.Size != 0 || log.Checkpoint != "", Size: log.Size, Checkpoint: log.Checkpoint}
 	if err != nil || head.HasBegun {
 		return head, err
 	}
@@ -215,15 +215,19 @@ func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 // outcomes compares the outcomes with the results of their operations. Every end of a recorded
 // operation has an outcome, and every reversal.
 func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
-	var totals struct{ Count, Oldest, Newest, Last int64 }
+	var totals struct{ Count, Oldest, Newest int64 }
 	t, operations := &e.Outcomes, &e.Operations
-	err := tx.Raw(fmt.Sprintf("SELECT COUNT(*) AS count, COALESCE(MIN(number), 1) AS oldest, COALESCE(MAX(number), 0) AS newest,"+
-		" (SELECT COALESCE(MAX(last), 0) FROM %s) AS last FROM %s", e.OutcomeCounter.Name, t.Name)).Scan(&totals).Error
+	err := tx.Table(t.Name).Select("COUNT(*) AS count, COALESCE(MIN(number), 1) AS oldest, COALESCE(MAX(number), 0) AS newest").Scan(&totals).Error
 	if err != nil {
 		return err
 	}
-	if totals.Oldest != 1 || totals.Newest != totals.Last || totals.Count != totals.Last {
-		err := w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(totals.Last, totals.Newest))))
+	counter := tables.PropertyRow{Name: tables.OutcomesProperty}
+	if counter.Value, err = e.PropertyIn(tx, counter.Name); err != nil {
+		return err
+	}
+	last, wrong := counter.Number()
+	if wrong != nil || totals.Oldest != 1 || totals.Newest != last || totals.Count != last {
+		err := w.Found(backoffice.OutcomesMissing.Of(fmt.Sprintf("outcomes 1 to %d", max(last, totals.Newest))))
 		if err != nil {
 			return err
 		}

@@ -37,9 +37,7 @@ func (d Writer) ClearLog(tx *gorm.DB) error {
 	return tables.InTurn(
 		func() error { return tx.Exec("DELETE FROM " + d.TrailBatches.Name).Error },
 		func() error { return tx.Exec("DELETE FROM " + d.TrailHashes.Name).Error },
-		func() error {
-			return tx.Exec("UPDATE " + d.TrailLogs.Name + " SET size = 0, checkpoint = '', begun = 0").Error
-		},
+		func() error { return d.ClearLogState(tx) },
 	)
 }
 
@@ -49,7 +47,7 @@ const askTimeout = 2 * time.Second
 func (t trailLog) State(ctx context.Context) (application.State, error) {
 	ctx, stop := context.WithTimeout(ctx, askTimeout)
 	defer stop()
-	row, err := t.LogRow(t.Reads.WithContext(ctx))
+	row, err := t.LogState(t.Reads.WithContext(ctx))
 	return application.State{Size: row.Size, Checkpoint: row.Checkpoint}, t.Translate(err)
 }
 
@@ -67,7 +65,7 @@ func (t trailLog) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err er
 	return isOf, err
 }
 
-// Seal locks the row of trail_logs.
+// Seal locks the state of the log.
 func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal application.Seal) (round application.Round, err error) {
 	var open int64
 	asking, stop := context.WithTimeout(ctx, askTimeout)
@@ -77,7 +75,7 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 		return round, t.Translate(err)
 	}
 	work := func(tx *gorm.DB) error {
-		head, err := t.LogRow(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
+		head, err := t.LogState(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
 		if err != nil {
 			return err
 		}
@@ -201,7 +199,7 @@ func (t trailLog) genuine(tx *gorm.DB, keys *proof.Keys, row *tables.TrailBatchR
 	return b, isGenuine, err
 }
 
-func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogRow, rows []tables.TrailBatchRow, added *application.Sealed) error {
+func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.LogState, rows []tables.TrailBatchRow, added *application.Sealed) error {
 	hashes := make([]tables.TrailHashRow, len(added.Hashes))
 	for i := range hashes {
 		hashes[i] = tables.TrailHashRow{HashIndex: added.First + int64(i), Hash: added.Hashes[i][:]}
@@ -211,7 +209,10 @@ func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.TrailLogR
 	}
 	head.Size, head.Checkpoint = head.Size+int64(len(rows)), added.Checkpoint
 	return t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, batch.NonEmpty(
-		t.hash.Request(hashes), t.place.Request(rows), t.advance.Request([]tables.TrailLogRow{*head}))...)
+		t.hash.Request(hashes), t.place.Request(rows),
+		t.Properties.Put.Request([]tables.PropertyRow{
+			tables.NumberProperty(tables.LogSizeProperty, head.Size), {Name: tables.LogCheckpointProperty, Value: head.Checkpoint},
+		}))...)
 }
 
 func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]proof.Hash, error) {
@@ -222,12 +223,12 @@ func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]proof.Hash, er
 // Adopt writes all leaves in one transaction: if two replicas begin the log, only one succeeds.
 func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 	maker := t.maker.Load()
-	head, err := t.LogRow(t.Reads.WithContext(ctx))
-	if err != nil || maker == nil || head.Begun != 0 {
+	head, err := t.LogState(t.Reads.WithContext(ctx))
+	if err != nil || maker == nil || head.HasBegun {
 		return 0, t.Translate(err)
 	}
 	if head.Size > 0 || head.Checkpoint != "" {
-		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the table trail_logs")
+		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the property log_begun")
 	}
 	var entries []proof.Entry
 	err = t.Snapshot(ctx, func(tx *gorm.DB) (err error) {
@@ -238,9 +239,10 @@ func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 		return 0, err
 	}
 	err = t.Change(ctx, func(tx *gorm.DB) error {
-		begins := tx.Exec("UPDATE " + t.TrailLogs.Name + " SET begun = 1 WHERE begun = 0")
-		adopted = begins.RowsAffected * int64(len(entries)) // 0 if another replica was faster
-		err := begins.Error
+		begins, err := t.BeginLog(tx)
+		if adopted = 0; begins { // otherwise another replica was faster
+			adopted = int64(len(entries))
+		}
 		for part := range slices.Chunk(entries[:adopted], tables.Chunk) {
 			if err == nil {
 				err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request([]tables.TrailBatchRow{t.row(maker, part, proof.Provenance{IsAdopted: true})}))

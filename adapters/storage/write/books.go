@@ -241,19 +241,25 @@ func writeOutcomes(ctx context.Context, d *tables.Database, session batch.Sessio
 	if len(ended) == 0 {
 		return nil, nil
 	}
-	counter, err := tables.LookUp(ctx, session, d.OutcomeCounter.Find, tables.OutcomeCounterRow{CounterID: tables.TheRow})
+	counter, err := tables.LookUp(ctx, session, d.Properties.Find, tables.PropertyRow{Name: tables.OutcomesProperty})
 	if err != nil {
 		return nil, err
 	}
 	if counter == nil {
-		return nil, errors.New("the counter of outcomes is missing in the database")
+		return nil, errors.New("the property outcomes is missing in the database: restore it from a backup")
+	}
+	counter.Name = tables.OutcomesProperty
+	last, err := counter.Number()
+	if err != nil {
+		return nil, err
 	}
 	rows := make([]tables.OutcomeRow, len(ended))
 	for i := range ended {
-		rows[i] = tables.NewOutcomeRow(&ended[i], counter.Last+int64(i)+1)
+		rows[i] = tables.NewOutcomeRow(&ended[i], last+int64(i)+1)
 	}
 	return []batch.Request{
-		d.OutcomeCounter.Put.Request([]tables.OutcomeCounterRow{{CounterID: tables.TheRow, Last: counter.Last + int64(len(rows))}}), d.Outcomes.Add.Request(rows),
+		d.Properties.Put.Request([]tables.PropertyRow{tables.NumberProperty(tables.OutcomesProperty, last+int64(len(rows)))}),
+		d.Outcomes.Add.Request(rows),
 	}, nil
 }
 

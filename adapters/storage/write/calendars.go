@@ -2,6 +2,7 @@ package write
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"bankingapi/adapters/storage/batch"
@@ -14,19 +15,19 @@ import (
 func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	err = i.transact(ctx, o, func(session batch.Session) error {
 		imported = backoffice.Imported{}
-		row, err := tables.LookUp(ctx, session, i.Calendars.Find, tables.CalendarRow{CalendarID: tables.TheRow})
+		row, err := tables.LookUp(ctx, session, i.Properties.Find, tables.PropertyRow{Name: tables.CalendarProperty})
 		if err != nil {
 			return err
 		}
-		before, write := make(map[day.Day]string), i.Calendars.Add
-		if row != nil {
-			write = i.Calendars.Put
-			for closed, err := range row.Days {
-				if err != nil {
-					return err
-				}
-				before[closed.Day] = closed.Reason
+		if row == nil {
+			return errors.New("the property calendar is missing in the database: restore it from a backup")
+		}
+		before := make(map[day.Day]string)
+		for closed, err := range row.Days {
+			if err != nil {
+				return err
 			}
+			before[closed.Day] = closed.Reason
 		}
 		var text strings.Builder
 		err = lines(func(_ int64, closed fund.ClosedDay) error {
@@ -48,7 +49,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 		}
 		imported.Removed = int64(len(before))
 		o.TellProgress(imported.Lines())
-		return i.commit(ctx, session, o, imported, nil, write.Request([]tables.CalendarRow{{CalendarID: tables.TheRow, ClosedDays: text.String()}}))
+		return i.commit(ctx, session, o, imported, nil, i.Properties.Put.Request([]tables.PropertyRow{{Name: tables.CalendarProperty, Value: text.String()}}))
 	})
 	return imported, err
 }

@@ -62,8 +62,7 @@ func (e erasing) ErasedBefore(ctx context.Context) (before day.Day, err error) {
 }
 
 func (e erasing) SetErasedBefore(ctx context.Context, before day.Day) error {
-	set := clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: clause.AssignmentColumns([]string{"value"})}
-	return e.SetProperty(ctx, erasedProperty, before.String(), set)
+	return e.SetProperty(ctx, erasedProperty, before.String(), tables.Replacing)
 }
 
 // erasedProperty is the day before which all messages were erased.
@@ -73,11 +72,11 @@ const erasedProperty = "messages_erased_before"
 func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.NotificationRow) error {
 	trailKeys := e.Writer.Keys()
 	if trailKeys == nil {
-		log, err := e.LogRow(tx)
+		log, err := e.LogState(tx)
 		if err != nil {
 			return err
 		}
-		if log.Begun != 0 {
+		if log.HasBegun {
 			return fault.New(fault.Unavailable, "This book has a trail. To erase messages, set trail.key_file to its key, or begin another log with 'bankingapi trail rekey'.")
 		}
 	}

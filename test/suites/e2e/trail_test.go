@@ -194,7 +194,8 @@ func TestHistoryIsNotChangedUnnoticed(t *testing.T) {
 
 		b.execute(t, "DELETE FROM trail_batches")
 		b.execute(t, "DELETE FROM trail_hashes")
-		b.execute(t, "UPDATE trail_logs SET size = 0, checkpoint = '', begun = 0")
+		b.execute(t, "UPDATE properties SET value = '0' WHERE name IN ('log_size', 'log_begun')")
+		b.execute(t, "UPDATE properties SET value = '' WHERE name = 'log_checkpoint'")
 		got = b.Run(t, "verify", "--against", earlier)
 		require.Equal(t, 1, got.Status)
 		require.Contains(t, got.Out, "the log has become shorter")

@@ -9,20 +9,23 @@
 -- SQLite and of Go, and it does not change with the locales of the system.
 -- +goose Up
 
--- What is true of the book as a whole, such as the time zone of its days.
+-- What is true of the book as a whole:
+--
+--   messages_key                         the key of the identities of messages
+--   messages_erased_before               the day before which all messages were erased
+--   time_zone                            of the days of the book
+--   calendar                             a line for each closed day: the day, and the reason
+--   outcomes                             the largest number in outcomes
+--   log_size, log_checkpoint, log_begun  the state of the log of the trail
+--   mark, mark_note                      of a database that is not the book of a bank
 CREATE TABLE {{prefix}}properties (
     name  text COLLATE "C" NOT NULL,
     value text NOT NULL,
     PRIMARY KEY (name)
 );
 
--- The mark of a database that is not the book of a bank, such as a sandbox. The
--- book of a bank has no row. The note belongs to what made the mark.
-CREATE TABLE {{prefix}}marks (
-    mark text COLLATE "C" NOT NULL,
-    note text NOT NULL,
-    PRIMARY KEY (mark)
-);
+INSERT INTO {{prefix}}properties (name, value)
+VALUES ('calendar', ''), ('outcomes', '0'), ('log_size', '0'), ('log_checkpoint', ''), ('log_begun', '0');
 
 CREATE TABLE {{prefix}}subscriptions (
     name                 text COLLATE "C" NOT NULL,
@@ -57,13 +60,6 @@ CREATE TABLE {{prefix}}prices (
     PRIMARY KEY (price_id)
 );
 CREATE INDEX {{prefix}}prices_current ON {{prefix}}prices (imkb_code, holder_corporation_name, valid_from, price_id);
-
--- There is at most one row. closed_days has a line for each day: the day, and the reason.
-CREATE TABLE {{prefix}}calendars (
-    calendar_id bigint NOT NULL CHECK (calendar_id = 1),
-    closed_days text   NOT NULL,
-    PRIMARY KEY (calendar_id)
-);
 
 -- Room in every page lets a changed quantity stay in its page, and changes no index.
 -- Imports leave more room for themselves.
@@ -232,8 +228,8 @@ CREATE TABLE {{prefix}}notifications (
 CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
 
 -- The results of operations that ended after they were answered. The transaction that ends an
--- operation takes the next number from the counter, whose row it locks until it has committed.
--- So a reader that sees a number sees all smaller numbers.
+-- operation takes the next number from the property outcomes, which it locks until it has
+-- committed. So a reader that sees a number sees all smaller numbers.
 CREATE TABLE {{prefix}}outcomes (
     number       bigint      NOT NULL,
     operation_id uuid        NOT NULL,
@@ -247,13 +243,6 @@ CREATE TABLE {{prefix}}outcomes (
 );
 CREATE INDEX {{prefix}}outcomes_subscription ON {{prefix}}outcomes (subscription, number);
 CREATE INDEX {{prefix}}outcomes_ended ON {{prefix}}outcomes (ended_at);
-
-CREATE TABLE {{prefix}}outcome_counters (
-    counter_id bigint NOT NULL CHECK (counter_id = 1),
-    last       bigint NOT NULL,
-    PRIMARY KEY (counter_id)
-);
-INSERT INTO {{prefix}}outcome_counters (counter_id, last) VALUES (1, 0);
 
 -- Every act of administration.
 CREATE TABLE {{prefix}}audits (
@@ -313,16 +302,6 @@ CREATE TABLE {{prefix}}trail_hashes (
     hash       bytea  NOT NULL,
     PRIMARY KEY (hash_index)
 );
-
--- The state of the log. Sealing locks its row. begun is 1 when all rows have their leaves.
-CREATE TABLE {{prefix}}trail_logs (
-    log_id     bigint NOT NULL CHECK (log_id = 1),
-    size       bigint NOT NULL,
-    checkpoint text   NOT NULL DEFAULT '',
-    begun      bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (log_id)
-);
-INSERT INTO {{prefix}}trail_logs (log_id, size) VALUES (1, 0);
 
 -- A customer's rows are a few among millions. A B-tree would double the cost of an insert.
 -- These indexes of page ranges cost almost nothing. A range of customers has 16 pages: with

@@ -4,20 +4,23 @@
 -- currency.
 -- +goose Up
 
--- What is true of the book as a whole, such as the time zone of its days.
+-- What is true of the book as a whole:
+--
+--   messages_key                         the key of the identities of messages
+--   messages_erased_before               the day before which all messages were erased
+--   time_zone                            of the days of the book
+--   calendar                             a line for each closed day: the day, and the reason
+--   outcomes                             the largest number in outcomes
+--   log_size, log_checkpoint, log_begun  the state of the log of the trail
+--   mark, mark_note                      of a database that is not the book of a bank
 CREATE TABLE {{prefix}}properties (
     name  TEXT NOT NULL,
     value TEXT NOT NULL,
     PRIMARY KEY (name)
 ) STRICT, WITHOUT ROWID;
 
--- The mark of a database that is not the book of a bank, such as a sandbox. The
--- book of a bank has no row. The note belongs to what made the mark.
-CREATE TABLE {{prefix}}marks (
-    mark TEXT NOT NULL,
-    note TEXT NOT NULL,
-    PRIMARY KEY (mark)
-) STRICT;
+INSERT INTO {{prefix}}properties (name, value)
+VALUES ('calendar', ''), ('outcomes', '0'), ('log_size', '0'), ('log_checkpoint', ''), ('log_begun', '0');
 
 CREATE TABLE {{prefix}}subscriptions (
     name                 TEXT NOT NULL,
@@ -52,13 +55,6 @@ CREATE TABLE {{prefix}}prices (
     PRIMARY KEY (price_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX {{prefix}}prices_current ON {{prefix}}prices (imkb_code, holder_corporation_name, valid_from, price_id);
-
--- There is at most one row. closed_days has a line for each day: the day, and the reason.
-CREATE TABLE {{prefix}}calendars (
-    calendar_id INTEGER NOT NULL CHECK (calendar_id = 1),
-    closed_days TEXT NOT NULL,
-    PRIMARY KEY (calendar_id)
-) STRICT;
 
 CREATE TABLE {{prefix}}holdings (
     customer_no             INTEGER NOT NULL,
@@ -224,8 +220,8 @@ CREATE TABLE {{prefix}}notifications (
 CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
 
 -- The results of operations that ended after they were answered. The transaction that ends an
--- operation takes the next number from the counter, whose row it locks until it has committed.
--- So a reader that sees a number sees all smaller numbers.
+-- operation takes the next number from the property outcomes, which it locks until it has
+-- committed. So a reader that sees a number sees all smaller numbers.
 CREATE TABLE {{prefix}}outcomes (
     number       INTEGER NOT NULL,
     operation_id BLOB NOT NULL,
@@ -239,13 +235,6 @@ CREATE TABLE {{prefix}}outcomes (
 ) STRICT;
 CREATE INDEX {{prefix}}outcomes_subscription ON {{prefix}}outcomes (subscription, number);
 CREATE INDEX {{prefix}}outcomes_ended ON {{prefix}}outcomes (ended_at);
-
-CREATE TABLE {{prefix}}outcome_counters (
-    counter_id INTEGER NOT NULL CHECK (counter_id = 1),
-    last       INTEGER NOT NULL,
-    PRIMARY KEY (counter_id)
-) STRICT;
-INSERT INTO {{prefix}}outcome_counters (counter_id, last) VALUES (1, 0);
 
 -- Every act of administration.
 CREATE TABLE {{prefix}}audits (
@@ -303,16 +292,6 @@ CREATE TABLE {{prefix}}trail_hashes (
     hash       BLOB NOT NULL,
     PRIMARY KEY (hash_index)
 ) STRICT;
-
--- The state of the log. Sealing locks its row. begun is 1 when all rows have their leaves.
-CREATE TABLE {{prefix}}trail_logs (
-    log_id     INTEGER NOT NULL CHECK (log_id = 1),
-    size       INTEGER NOT NULL,
-    checkpoint TEXT NOT NULL DEFAULT '',
-    begun      INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (log_id)
-) STRICT;
-INSERT INTO {{prefix}}trail_logs (log_id, size) VALUES (1, 0);
 
 -- Where to find the sales of a customer, and what else has no index: a B-tree would make each
 -- batch write 46 % more pages. Instead, the service indexes many rows at once in the
