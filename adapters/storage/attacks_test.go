@@ -156,6 +156,20 @@ func attacks() map[int][]attack {
 				m.exec("UPDATE outcomes SET number = number - 1 WHERE number > ?", row["number"])
 				m.decrement(tables.OutcomesProperty)
 			}, "outcome-of-end operation"},
+			{"the bank closes at another hour", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE properties SET value = 'time-zone=Europe/Istanbul closed-weekdays=none cut-off=12:00 settle-from=00:00' WHERE name = 'rules'")
+			}, "rules-are-of-act the rules of the bank: they are time-zone=Europe/Istanbul closed-weekdays=none cut-off=12:00"},
+			{"the bank is in another time zone, as its act says", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE properties SET value = REPLACE(value, 'Europe/Istanbul', 'Asia/Tokyo') WHERE name = 'rules'")
+				m.exec("UPDATE audits SET object = REPLACE(object, 'Europe/Istanbul', 'Asia/Tokyo') WHERE action LIKE 'rules.%'")
+			}, "trail-unchanged act"},
+			{"the bank has the rules of before, and the change never was", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE properties SET value = (SELECT object FROM audits WHERE action = 'rules.begin') WHERE name = 'rules'")
+				m.exec("DELETE FROM audits WHERE action = 'rules.change'")
+			}, "trail-not-removed act"},
+			{"the bank has no rules", func(_ *testing.T, m *tamperer) {
+				m.exec("DELETE FROM properties WHERE name = 'rules'")
+			}, "rules-are-of-act the rules of the bank: they are not there"},
 			{"a refused sale that nobody asked for", func(_ *testing.T, m *tamperer) {
 				row := maps.Clone(m.refusedSale())
 				row["position"], row["customer_no"] = int64(7), int64(3)

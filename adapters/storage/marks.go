@@ -62,6 +62,9 @@ func (d service) Empty(ctx context.Context, note string) error {
 		if err := tx.Table(d.Properties.Name).Clauses(tables.Replacing).Create(&calendar).Error; err != nil {
 			return err
 		}
+		if err := tx.Exec("DELETE FROM "+d.Properties.Name+" WHERE name = ?", tables.RulesProperty).Error; err != nil {
+			return err // their act is gone
+		}
 		return d.ClearLog(tx)
 	})
 }

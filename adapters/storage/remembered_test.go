@@ -5,12 +5,14 @@ import (
 	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -172,6 +174,7 @@ func TestAssertionsHaveNames(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]string{
 		"bankingapi_price_is_current 0": "UPDATE prices SET price = price + 1",
+		"bankingapi_rules_are_same 0":   "UPDATE properties SET value = 'others' WHERE name = 'rules'",
 		"bankingapi_holding_exists 1":   "DELETE FROM holdings WHERE customer_no = 1",
 		"bankingapi_account_exists 1":   "DELETE FROM accounts WHERE customer_no = 1",
 		"holdings_units_check":          "UPDATE holdings SET units = 0",
@@ -180,13 +183,17 @@ func TestAssertionsHaveNames(t *testing.T) {
 			t.Parallel()
 			s, w := watched(t)
 			newBank(t, s, 2)
+			rules, err := backoffice.BeginRules(t.Context(), s.Backoffice.RuleBook, audit.Acts{NewID: nextID, Now: time.Now}, fund.DefaultRules())
+			require.NoError(t, err)
 			sell := func() error {
-				return settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1)), order(nextID(), "", sale(1, 2, 2)))
+				first, second := order(nextID(), "", sale(1, 1, 1)), order(nextID(), "", sale(1, 2, 2))
+				first.Rules, second.Rules = rules.String(), rules.String()
+				return settle(t.Context(), s, today, first, second)
 			}
 			for range 3 {
 				require.NoError(t, sell())
 			}
-			_, err := s.Pools["all"]().ExecContext(t.Context(), change)
+			_, err = s.Pools["all"]().ExecContext(t.Context(), change)
 			require.NoError(t, err)
 			w.errors = nil
 			require.NoError(t, sell())

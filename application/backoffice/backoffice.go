@@ -31,6 +31,7 @@ type Ports struct {
 	Outcomes outcomes.Source
 	Erasing  Erasing
 	Withdrawing
+	RuleBook RuleBook
 }
 
 // Audit keeps acts that change nothing else, such as reading personal data. For acts that

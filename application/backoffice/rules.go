@@ -24,7 +24,7 @@ func Rules() []Rule {
 	for _, r := range operationRules {
 		all = append(all, r.Rule)
 	}
-	return append(append(all, postingShape, outcomeOfEnd, readable, zeroSum), trailRules...)
+	return append(append(all, postingShape, outcomeOfEnd, rulesOfAct, readable, zeroSum), trailRules...)
 }
 
 // The rules of a position: it exists, it is not negative, and it is the sum of its postings.

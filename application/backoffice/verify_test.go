@@ -310,6 +310,9 @@ func TestEveryColumnIsProved(t *testing.T) {
 		"outcome-of-end": {"outcome 1 of operation 1: is not how the operation ended", cases{
 			"an outcome": found(backoffice.OutcomeOfNoEnd.Of("outcome 1 of operation 1")),
 		}},
+		"rules-are-of-act": {"the rules of the bank: no act wrote them: cut-off=none", cases{
+			"no act": found(backoffice.RulesOfNoAct("cut-off=none", "").Of("the rules of the bank")),
+		}},
 		"row-readable": {"operation 1: a sale is in the state 258", cases{
 			"a state that only looks like 2": found(backoffice.Unreadable(errors.New("a sale is in the state 258")).Of("operation 1")),
 		}},

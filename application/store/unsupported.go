@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"bankingapi/application/backoffice"
@@ -82,6 +83,7 @@ func Unsupported() *Store {
 		Backoffice: backoffice.Ports{
 			Imports: noImports{}, Reader: noReader{}, Lookups: lacking{}, Evidence: lacking{}, Books: lacking{},
 			Audit: lacking{}, Outcomes: lacking{}, Erasing: lacking{}, Withdrawing: lacking{},
+			RuleBook: new(keptRules),
 		},
 		Trail:  trail.None,
 		Schema: noSchema{},
@@ -152,6 +154,35 @@ func (lacking) ErasedBefore(context.Context) (none day.Day, err error) {
 }
 func (lacking) SetErasedBefore(context.Context, day.Day) error      { return cannot("erase messages") }
 func (lacking) WithdrawPrice(context.Context, int64, day.Day) error { return cannot("withdraw prices") }
+
+// keptRules are the rules of a storage that does not keep them: they are those with which the
+// service started, as long as it runs.
+type keptRules struct {
+	mu    sync.Mutex
+	rules *fund.Rules
+}
+
+func (k *keptRules) Rules(context.Context) (fund.Rules, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.rules == nil {
+		return fund.Rules{}, backoffice.ErrNoRules
+	}
+	return *k.rules, nil
+}
+
+func (k *keptRules) ChangeRules(_ context.Context, change func(*fund.Rules, bool) (fund.Rules, error)) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.rules != nil {
+		return cannot("change the rules of the bank: start the service with others")
+	}
+	rules, err := change(nil, false)
+	if err == nil {
+		k.rules = &rules
+	}
+	return err
+}
 
 type noImports struct{}
 

@@ -3,6 +3,7 @@ package day
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -151,6 +152,15 @@ func (d Day) At(c Clock, in *time.Location) time.Time {
 
 // IsNone reports whether c is the zero value.
 func (c Clock) IsNone() bool { return c.number == 0 }
+
+// String returns the time in HH:MM format, and an empty text for no time.
+func (c Clock) String() string {
+	if c.IsNone() {
+		return ""
+	}
+	minutes := int(c.number) - 1
+	return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60)
+}
 
 // Before reports whether c is before other. No time is before every time.
 func (c Clock) Before(other Clock) bool { return c.number < other.number }

@@ -26,6 +26,7 @@ type Book struct {
 	current  map[PriceDay]Price
 	claimed  map[operation.ID]bool
 	reversed []operation.ID
+	rules    string
 
 	changes Changes
 	undo    []func()
@@ -76,12 +77,15 @@ type LockSet struct {
 	PriceDays []PriceDay
 	Callers   []idempotency.Key
 	Reversed  []operation.ID // the operations whose reversals are loaded
+	// Rules are the rules of the bank by which the operations were prepared. If they are not
+	// empty, the rules of the book are loaded. They can be others.
+	Rules string
 }
 
 // NewLockSet lists what the operations read or change when they are settled today. Storage
 // loads exactly these rows into a Book. It skips rows that do not exist.
 func NewLockSet(operations []*Operation, today day.Day) LockSet {
-	var t LockSet
+	t := LockSet{Rules: rulesOf(operations)}
 	for _, o := range operations {
 		if key, ok := o.Key(); ok {
 			t.Callers = append(t.Callers, key)
@@ -139,6 +143,10 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	o.outcome, o.err = operation.Outcome{}, nil
 	key, hasKey := o.Key()
 	if o.Due {
+		if !b.followsRules(o) {
+			o.err = ErrRulesChanged
+			return
+		}
 		if b.claimed[o.ID] && !o.Sales[0].terms.SelectedDay.After(today) && !lacksPrice(b, o) {
 			delete(b.claimed, o.ID)
 			b.carryOut(o, now, today)
@@ -159,6 +167,10 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	}
 	if o.Contradiction != nil {
 		o.err = o.Contradiction
+		return
+	}
+	if !b.followsRules(o) {
+		o.err = ErrRulesChanged
 		return
 	}
 	if len(o.DayFaults) > 0 {

@@ -26,6 +26,10 @@ type Operation struct {
 	// Zone is the time zone of the bank's day. It gives the day on which an earlier operation
 	// with the same CallerId arrived. nil means UTC.
 	Zone *time.Location
+	// Rules are the rules of the bank by which Today, DayFaults, Zone and Closed were determined
+	// (Rules.String). If the book has other rules, Settle decides nothing, and Outcome returns
+	// ErrRulesChanged. Without Rules this is not checked.
+	Rules string
 	// Closed is the reason why the bank refuses sales for this day (Calendar.Refusal). Like
 	// DayFaults it was determined when the operation arrived.
 	Closed []fault.Fault

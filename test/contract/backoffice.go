@@ -98,6 +98,10 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	run("outcomes come in the order in which operations end", "Imports Lookups Books Outcomes", testOutcomes)
 	run("no outcome appears before one that was read", "Imports Lookups Books Outcomes", testOutcomesAtOnce)
 
+	run("the rules of the bank are kept with their acts", "Reader RuleBook", testRules)
+	run("the time zone is fixed by the first operation", "Imports RuleBook", testZoneFixed)
+	run("a sale follows the rules of the book", "Imports RuleBook", testSalesFollowRules)
+	run("rules that no act wrote are found", "RuleBook Evidence", testRulesOfNoAct)
 	run("the evidence of a day is complete", "Imports Reader Lookups Evidence", testEvidence)
 	run("reading evidence stops at the witness's error", "Imports Evidence", testEvidenceStops)
 }
@@ -109,8 +113,8 @@ type office struct {
 
 // supports reports whether the storage has a port of its own with that name.
 func (o office) supports(port string) bool {
-	return reflect.ValueOf(o.Ports).FieldByName(port).Interface() !=
-		reflect.ValueOf(store.Unsupported().Backoffice).FieldByName(port).Interface()
+	return reflect.ValueOf(o.Ports).FieldByName(port).Elem().Type() !=
+		reflect.ValueOf(store.Unsupported().Backoffice).FieldByName(port).Elem().Type()
 }
 
 // lines returns the lines of a checked file. Their numbers begin after a header.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -24,6 +25,7 @@ func (s *Store) Backoffice(strike Strike, now func() time.Time) backoffice.Ports
 	o := office{s, strike, now}
 	return backoffice.Ports{
 		Imports: imports{o}, Reader: reader{o}, Lookups: lookups{o}, Evidence: evidence{o}, Books: s.Books(strike), Audit: acts{o}, Outcomes: s.Books(strike), Withdrawing: imports{o},
+		RuleBook: rules{o},
 	}
 }
 
@@ -39,6 +41,7 @@ type (
 	lookups  struct{ office }
 	evidence struct{ office }
 	acts     struct{ office }
+	rules    struct{ office }
 )
 
 // numbered is one line of an import.
@@ -153,6 +156,50 @@ func (i imports) WithdrawPrice(ctx context.Context, id int64, today day.Day) err
 			s.prices[at] = withdrawn
 			s.provePrice(withdrawn)
 			s.audit(ctx, fmt.Sprintf("%s %q: %s %s from %s", p.Fund.IMKBCode, p.Fund.HolderCorporationName, p.PerUnit, p.Currency.Code(), p.ValidFrom))
+			return nil
+		})
+}
+
+// Rules implements backoffice.RuleBook.
+func (r rules) Rules(ctx context.Context) (found fund.Rules, err error) {
+	var text string
+	err = r.store.read(ctx, r.strike, func() { text = r.store.rules })
+	if err == nil && text == "" {
+		err = backoffice.ErrNoRules
+	}
+	if err != nil {
+		return found, err
+	}
+	return fund.ParseRules(text)
+}
+
+// ChangeRules implements backoffice.RuleBook.
+func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (fund.Rules, error)) error {
+	s := r.store
+	var changed fund.Rules
+	return s.transact(ctx, r.strike, func() {},
+		func() error {
+			var current *fund.Rules
+			if s.rules != "" {
+				parsed, err := fund.ParseRules(s.rules)
+				if err != nil {
+					return err
+				}
+				current = &parsed
+			}
+			var err error
+			changed, err = change(current, len(s.answered) > 0)
+			return err
+		},
+		func() error {
+			if changed.String() == s.rules {
+				return nil
+			}
+			s.rules = changed.String()
+			if act, ok := audit.From(ctx); ok {
+				act.Object = s.rules
+				s.audit(audit.With(ctx, act))
+			}
 			return nil
 		})
 }
@@ -400,6 +447,7 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	s := e.store
 	var all []*backoffice.Position
 	var operations []backoffice.Operation
+	var wrong []backoffice.Finding
 	err := s.read(ctx, e.strike, func() {
 		all = positions(s.holdings, fund.HoldingKey.Compare, func(u fund.Units) int64 { return int64(u) }, s.postings, false,
 			func(p *fund.Posting) fund.HoldingKey { return p.Holding }, func(p *backoffice.Position, k fund.HoldingKey) { p.Holding = k })
@@ -408,7 +456,11 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 				p.Account = backoffice.AccountName{CustomerNo: k.CustomerNo, BranchCode: k.BranchCode, AccountSuffix: k.AccountSuffix, CurrencyCode: k.Currency.Code()}
 			})...)
 		operations = s.sold()
+		wrong = s.rulesOfNoAct()
 	})
+	for i := 0; i < len(wrong) && err == nil; i++ {
+		err = w.Found(wrong[i])
+	}
 	for i := 0; i < len(all) && err == nil; i++ {
 		err = w.Position(all[i])
 	}
@@ -419,6 +471,20 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 		err = cancelled(ctx)
 	}
 	return err
+}
+
+// rulesOfNoAct compares the rules with the newest act that wrote rules.
+func (s *Store) rulesOfNoAct() []backoffice.Finding {
+	acted := ""
+	for i := range s.acts {
+		if slices.Contains(backoffice.RulesActs, s.acts[i].Action) {
+			acted = s.acts[i].Object
+		}
+	}
+	if acted == s.rules {
+		return nil
+	}
+	return []backoffice.Finding{backoffice.RulesOfNoAct(s.rules, acted).Of("the rules of the bank")}
 }
 
 // positions are the stored positions of money or of units, by key, with the sums of their

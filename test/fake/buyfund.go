@@ -139,6 +139,9 @@ func (s *Store) restore(id operation.ID) *fund.Operation {
 // book returns the existing rows that the operations change.
 func (s *Store) book(touched fund.LockSet) *fund.Book {
 	book := fund.NewBook(len(touched.Accounts))
+	if touched.Rules != "" {
+		book.LoadRules(s.rules)
+	}
 	for _, o := range touched.Due {
 		if s.recorded[o.ID] {
 			book.LoadClaim(o.ID)

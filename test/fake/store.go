@@ -51,6 +51,7 @@ type Store struct {
 	acts          []audit.Act
 	requests      []summary.Answered
 	closed        []fund.ClosedDay // by day
+	rules         string           // of the bank
 	trail         *trailLog        // nil unless Trail was called
 }
 

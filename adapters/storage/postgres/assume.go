@@ -21,6 +21,7 @@ import (
 //   - every account exists and can receive the money;
 //   - the current prices still have the ID, the value and the currency that an earlier batch
 //     has read;
+//   - the rules of the bank are those by which the sales were prepared;
 //   - no CallerId is known.
 //
 // If an assertion fails, the batch is rolled back and processed the normal way: there the book
@@ -32,7 +33,7 @@ import (
 func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 	w := &ways{
 		Books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),
-		price: assertPrices(d.Prices.Table), inboxes: i,
+		price: assertPrices(d.Prices.Table), rules: assertRules(d.Properties.Table), inboxes: i,
 	}
 	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
 }
@@ -76,6 +77,7 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 	if w.prices = w.loadPrices(w.locks, book); len(w.prices) == 0 { // nothing would complete
 		return nil, write.ErrOtherWay
 	}
+	book.LoadRules(w.locks.Rules)
 	for _, key := range w.locks.Holdings {
 		book.LoadHolding(fund.Holding{Key: key, Units: assumedUnits})
 	}
@@ -94,6 +96,7 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 	c := book.Changes()
 	err := s.Commit(ctx, batch.NonEmpty(append([]batch.Request{
 		w.price.Request(w.prices),
+		w.rules.Request(w.assumedRules()),
 		w.holdings.Request(tables.Convert(c.Holdings, func(h fund.Holding) tables.HoldingRow {
 			h.Units -= assumedUnits
 			return tables.NewHoldingRow(h)
@@ -104,6 +107,16 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 		w.forget(w.locks) // a price may have changed
 	}
 	return err
+}
+
+// assumedRules returns the rules by which the sales were prepared.
+func (w *assume) assumedRules() []tables.PropertyRow {
+	if w.locks.Rules == "" {
+		return nil
+	}
+	row := tables.RulesKey()
+	row.Value = w.locks.Rules
+	return []tables.PropertyRow{row}
 }
 
 // assumeNew is the optimistic way of a batch of notifications. It assumes that no CallerId is
@@ -141,6 +154,12 @@ func assertPrices(t *batch.Table[tables.PriceRow]) *batch.Statement[tables.Price
 			" WHERE t.imkb_code = k.imkb_code AND t.holder_corporation_name = k.holder_corporation_name AND t.valid_from <= k.valid_from::date"+
 			" ORDER BY %s LIMIT 1)",
 			assert("price_is_current", f), f.rows(t.Columns), t.Name, tables.NewestPrice)
+	}))
+}
+
+func assertRules(t *batch.Table[tables.PropertyRow]) *batch.Statement[tables.PropertyRow] {
+	return t.Statement("assert rules in "+t.Name, t.Columns, statement(func(f form) string {
+		return fmt.Sprintf("SELECT %s FROM %s JOIN %s t ON t.name = k.name AND t.value = k.value", assert("rules_are_same", f), f.rows(t.Columns), t.Name)
 	}))
 }
 

@@ -17,6 +17,8 @@
 //	bankingapi_price_is_current  a price is not the current price of its fund,
 //	                             or has another value or currency than the price
 //	                             that an earlier batch has read
+//	bankingapi_rules_are_same    the rules of the bank were changed since the
+//	                             sales of the batch were prepared
 //	bankingapi_holding_exists    a holding does not exist
 //	bankingapi_account_exists    an account does not exist
 //	bankingapi_row_is_written    the database ignored a row that a batch updates,

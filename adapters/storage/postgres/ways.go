@@ -16,9 +16,10 @@ import (
 // one (assume.go) is one round trip, and the normal one is two.
 type ways struct {
 	*write.Books
-	holdings *batch.Statement[tables.HoldingRow] // adds to units
-	accounts *batch.Statement[tables.AccountRow] // adds to balances
-	price    *batch.Statement[tables.PriceRow]   // asserts current prices
+	holdings *batch.Statement[tables.HoldingRow]  // adds to units
+	accounts *batch.Statement[tables.AccountRow]  // adds to balances
+	price    *batch.Statement[tables.PriceRow]    // asserts current prices
+	rules    *batch.Statement[tables.PropertyRow] // asserts the rules of the bank
 	sales    attempts
 
 	inboxes       *write.Inboxes

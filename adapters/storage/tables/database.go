@@ -74,6 +74,7 @@ type Database struct {
 	LockOperation    *batch.Query[OperationRow] // its state and its reversal
 	ReverseOperation *batch.Statement[OperationRow]
 	EraseSession     *batch.Statement[OperationRow]
+	FindRules        *batch.Query[PropertyRow]
 
 	// TableNames are the names of the tables with the book and its records. Relied has an entry
 	// for each table, also for the properties and the trail.

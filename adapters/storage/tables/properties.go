@@ -28,6 +28,9 @@ const (
 	// CalendarProperty has a line for each closed day: the day, a space and the reason. An
 	// import replaces the whole calendar, so the lock of this row serializes imports.
 	CalendarProperty = "calendar"
+	// RulesProperty are the rules of the bank, as the text of fund.Rules. The text is their
+	// version: what was prepared by another text was prepared by other rules.
+	RulesProperty = "rules"
 	// OutcomesProperty is the largest number of an outcome. A transaction that ends an
 	// operation locks it.
 	OutcomesProperty = "outcomes"

@@ -82,6 +82,7 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	requests := open(d, &d.Requests, "requests", "SELECT INSERT DELETE")
 	requests.Add = requests.Upsert()
 
+	d.FindRules = d.Properties.Table.Find(batch.NoLock, "", "value")
 	d.TrailBatches, d.TrailHashes = openBeside[TrailBatchRow](d, "trail_batches", "SELECT INSERT UPDATE"), openBeside[TrailHashRow](d, "trail_hashes", "SELECT INSERT")
 	return d
 }

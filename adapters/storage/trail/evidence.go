@@ -209,7 +209,29 @@ func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 			})
 		},
 		func() error { return e.outcomes(tx, w) },
+		func() error { return e.rules(tx, w) },
 	)
+}
+
+// rules compares the rules of the bank with the newest act that wrote rules. The trail shows
+// whether this act is as it was written.
+func (e evidence) rules(tx *gorm.DB, w *backoffice.Witness) error {
+	stored, err := e.PropertyIn(tx, tables.RulesProperty)
+	if err != nil {
+		return err
+	}
+	newest, err := e.RulesActIn(tx)
+	if err != nil {
+		return err
+	}
+	acted := ""
+	if newest != nil {
+		acted = newest.Object
+	}
+	if stored == acted {
+		return nil
+	}
+	return w.Found(backoffice.RulesOfNoAct(stored, acted).Of("the rules of the bank"))
 }
 
 // outcomes compares the outcomes with the results of their operations. Every end of a recorded

@@ -103,7 +103,20 @@ func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 			}
 			return nil
 		}),
+		findRules(b.db.Database, locks, book),
 	)
+}
+
+// findRules loads the rules of the bank, if the operations were prepared by rules of a book.
+func findRules(d *tables.Database, locks *fund.LockSet, book *fund.Book) batch.Request {
+	var keys []tables.PropertyRow
+	if locks.Rules != "" {
+		keys = []tables.PropertyRow{tables.RulesKey()}
+	}
+	return d.FindRules.Request(keys, func(_ int, row *tables.PropertyRow) error {
+		book.LoadRules(row.Value)
+		return nil
+	})
 }
 
 // Snapshot implements buyfund.Books.
@@ -118,6 +131,7 @@ func (b *Books) Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book,
 			findAccounts(b.db.ReadAccount, touched.Accounts, book),
 			findPrices(b.db.Database, touched.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
 			findCurrentPrices(b.db.Database, touched.PriceDays, func(i int, p fund.Price) { book.LoadCurrentPrice(touched.PriceDays[i], p) }),
+			findRules(b.db.Database, &touched, book),
 		)...)
 	})
 	return book, err

@@ -14,4 +14,5 @@ func Fill(s *store.Store, d trail.Writer) {
 	s.Requests = requestLog{d.Database}
 	p := &s.Backoffice
 	p.Books, p.Imports, p.Audit, p.Erasing, p.Withdrawing = NewBooks(d), imports{d}, acts{d}, erasing{d}, acts{d}
+	p.RuleBook = rules{d}
 }

@@ -1,0 +1,94 @@
+package write
+
+import (
+	"bytes"
+	"context"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/adapters/storage/trail"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+)
+
+// rules implements backoffice.RuleBook.
+type rules struct{ trail.Writer }
+
+func (r rules) Rules(ctx context.Context) (fund.Rules, error) {
+	text, err := r.PropertyIn(r.Query(ctx), tables.RulesProperty)
+	if err != nil {
+		return fund.Rules{}, r.Translate(err)
+	}
+	return tables.ParseRules(text)
+}
+
+// ChangeRules locks the row of the rules, or adds it. So changes wait for each other.
+func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (fund.Rules, error)) error {
+	if err := r.Ready(ctx); err != nil {
+		return err
+	}
+	return r.Change(ctx, func(tx *gorm.DB) error {
+		var current *fund.Rules
+		row := tables.RulesKey()
+		err := tx.Table(r.Properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
+		if err == nil {
+			err = tx.Table(r.Properties.Name).Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("name = ?", row.Name).Take(&row).Error
+		}
+		if err != nil {
+			return err
+		}
+		if row.Value != "" {
+			parsed, err := fund.ParseRules(row.Value)
+			if err != nil {
+				return err
+			}
+			current = &parsed
+		}
+		var stored []int64
+		if err := tx.Table(r.Operations.Name).Limit(1).Pluck("state", &stored).Error; err != nil {
+			return err
+		}
+		changed, err := change(current, len(stored) > 0)
+		if err != nil {
+			return batch.FailureError{Failure: batch.Refused, Cause: err}
+		}
+		if changed.String() == row.Value {
+			return nil
+		}
+		if err := r.isNewest(ctx, tx); err != nil {
+			return err
+		}
+		if err := tx.Table(r.Properties.Name).Where("name = ?", row.Name).Update("value", changed.String()).Error; err != nil {
+			return err
+		}
+		return r.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, r.ActWrites(actOf(ctx, changed), trail.Changes{})...)
+	})
+}
+
+// isNewest returns an error if the act of ctx would not be the newest act of the rules.
+func (r rules) isNewest(ctx context.Context, tx *gorm.DB) error {
+	newest, err := r.RulesActIn(tx)
+	if err != nil || newest == nil {
+		return err
+	}
+	act, ok := audit.From(ctx)
+	if ok && bytes.Compare(newest.AuditID[:], act.ID[:]) >= 0 {
+		return batch.FailureError{Failure: batch.Refused, Cause: fault.New(fault.Unavailable,
+			"The rules were changed at this moment, or by a machine whose clock is ahead. Look at the rules, and try again.")}
+	}
+	return nil
+}
+
+// actOf gives the act of ctx the rules as its object.
+func actOf(ctx context.Context, changed fund.Rules) context.Context {
+	act, ok := audit.From(ctx)
+	if !ok {
+		return ctx
+	}
+	act.Object = changed.String()
+	return audit.With(ctx, act)
+}

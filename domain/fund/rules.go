@@ -1,0 +1,264 @@
+package fund
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
+)
+
+// Rules are the rules of the bank that are part of its book (the contract, section 11.3). They
+// decide which day it is for the bank, for which days it accepts sales, and from which hour it
+// settles the sales of a day. The zero value has the days of UTC, is open on every day and
+// settles from 00:00.
+type Rules struct {
+	Zone *time.Location // nil means UTC
+	// Weekdays are the days of the week on which the bank is always closed.
+	Weekdays [7]bool
+	// CutOff is the local time from which the bank accepts no sale for today. No time means no
+	// cut-off.
+	CutOff day.Clock
+	// SettleFrom is the local time from which the sales of a day are settled. No time means
+	// 00:00.
+	SettleFrom day.Clock
+}
+
+// RulesFields are the rules as people write them. An empty field means the rule of the book, or
+// the default of a new book. NoRule means no closed weekdays or no cut-off.
+type RulesFields struct {
+	TimeZone       string // a name of the IANA time zone database
+	ClosedWeekdays string // names of days of the week in English, separated by commas, or NoRule
+	CutOff         string // HH:MM, or NoRule
+	SettleFrom     string // HH:MM
+}
+
+// NoRule is the value of a rule that the bank does not have.
+const NoRule = "none"
+
+// DefaultRules are the rules of a new book for which nothing else is chosen.
+func DefaultRules() Rules {
+	rules, err := ParseRules("time-zone=Europe/Istanbul closed-weekdays=none cut-off=none settle-from=00:00")
+	if err != nil {
+		panic(fmt.Sprintf("fund: the default rules: %v", err))
+	}
+	return rules
+}
+
+// The pointers of the faults of RulesFields.
+const (
+	zonePointer     = "/TimeZone"
+	weekdaysPointer = "/ClosedWeekdays"
+	cutOffPointer   = "/CutOff"
+	settlePointer   = "/SettleFrom"
+)
+
+// NewRules returns the rules with the fields that are not empty. The other rules are those of
+// current. It returns either the rules or all faults.
+func NewRules(current Rules, f RulesFields) (Rules, []fault.Fault) {
+	var c checker
+	rules := current
+	rules.Zone = cmp.Or(rules.Zone, time.UTC)
+	if f.TimeZone != "" {
+		zone, err := loadZone(f.TimeZone)
+		if err != nil {
+			c.Add(zonePointer, fault.InvalidFormat, "Must be a name of the IANA time zone database, like Europe/Istanbul.")
+		} else {
+			rules.Zone = zone
+		}
+	}
+	if f.ClosedWeekdays != "" {
+		weekdays, ok := parseWeekdays(f.ClosedWeekdays)
+		if !ok {
+			c.Add(weekdaysPointer, fault.InvalidFormat, "Must be days of the week separated by commas, like Saturday,Sunday, or none.")
+		}
+		rules.Weekdays = weekdays
+	}
+	if f.CutOff != "" {
+		at, err := day.ParseClock(f.CutOff)
+		if err != nil && f.CutOff != NoRule {
+			c.Add(cutOffPointer, fault.InvalidFormat, "Must be a local time of the bank, like 17:30, or none.")
+		}
+		rules.CutOff = at
+	}
+	if f.SettleFrom != "" {
+		at, err := day.ParseClock(f.SettleFrom)
+		if err != nil {
+			c.Add(settlePointer, fault.InvalidFormat, "Must be a local time of the bank, like 18:30.")
+		}
+		rules.SettleFrom = at
+	}
+	return fault.Either(rules, c.List)
+}
+
+// loadZone rejects Local, which is a different zone on each machine.
+func loadZone(name string) (*time.Location, error) {
+	if name == "Local" {
+		return nil, errors.New("a book needs a zone with a name")
+	}
+	return time.LoadLocation(name)
+}
+
+func parseWeekdays(text string) (closed [7]bool, ok bool) {
+	if text == NoRule {
+		return closed, true
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		of, isDay := ParseWeekday(strings.TrimSpace(name))
+		if !isDay {
+			return [7]bool{}, false
+		}
+		closed[of] = true
+	}
+	return closed, true
+}
+
+// Fields returns the rules as people write them.
+func (r Rules) Fields() RulesFields {
+	f := RulesFields{TimeZone: cmp.Or(r.Zone, time.UTC).String(), ClosedWeekdays: NoRule, CutOff: NoRule, SettleFrom: "00:00"}
+	var closed []string
+	for i := range r.Weekdays {
+		of := time.Weekday(i+1) % 7 // a week begins on Monday
+		if r.Weekdays[of] {
+			closed = append(closed, of.String())
+		}
+	}
+	if len(closed) > 0 {
+		f.ClosedWeekdays = strings.Join(closed, ",")
+	}
+	if !r.CutOff.IsNone() {
+		f.CutOff = r.CutOff.String()
+	}
+	if !r.SettleFrom.IsNone() {
+		f.SettleFrom = r.SettleFrom.String()
+	}
+	return f
+}
+
+// members are the rules with their names, in the order of the text.
+func (f *RulesFields) members() []ruleMember {
+	return []ruleMember{
+		{"time-zone", &f.TimeZone}, {"closed-weekdays", &f.ClosedWeekdays}, {"cut-off", &f.CutOff}, {"settle-from", &f.SettleFrom},
+	}
+}
+
+type ruleMember struct {
+	name  string
+	value *string
+}
+
+// String returns the rules as the book keeps them. Rules with the same text are the same rules.
+func (r Rules) String() string {
+	fields := r.Fields()
+	var all []string
+	for _, m := range fields.members() {
+		all = append(all, m.name+"="+*m.value)
+	}
+	return strings.Join(all, " ")
+}
+
+// ParseRules reads what String returns. The text must have every rule once.
+func ParseRules(text string) (Rules, error) {
+	var fields RulesFields
+	members := fields.members()
+	words := strings.Split(text, " ")
+	if len(words) != len(members) {
+		return Rules{}, errRules
+	}
+	for i, m := range members {
+		name, value, hasValue := strings.Cut(words[i], "=")
+		if name != m.name || !hasValue || value == "" {
+			return Rules{}, errRules
+		}
+		*m.value = value
+	}
+	rules, faults := NewRules(Rules{}, fields)
+	if len(faults) > 0 {
+		return Rules{}, errRules
+	}
+	return rules, nil
+}
+
+var errRules = errors.New("the rules of the book cannot be read: a newer version has written them, or somebody has changed them by hand")
+
+// Differences returns a text for each rule that differs from before, such as
+// "cut-off none -> 17:30".
+func (r Rules) Differences(before Rules) []string {
+	was, is := before.Fields(), r.Fields()
+	old := was.members()
+	var all []string
+	for i, m := range is.members() {
+		if *m.value != *old[i].value {
+			all = append(all, m.name+" "+*old[i].value+" -> "+*m.value)
+		}
+	}
+	return all
+}
+
+// ErrZoneFixed is returned for a change of the time zone of a book that has operations: their
+// days were those of the old zone.
+var ErrZoneFixed = fault.New(fault.Conflict, "The time zone of a book cannot be changed once the book has operations, because their days are those of this zone.")
+
+// Change returns the rules with the fields that are not empty. hasOperations says that the book
+// has operations: then its time zone stays. The error has the kind fault.Invalid with all
+// faults, or is ErrZoneFixed.
+func (r Rules) Change(f RulesFields, hasOperations bool) (Rules, error) {
+	changed, faults := NewRules(r, f)
+	if len(faults) > 0 {
+		return Rules{}, fault.New(fault.Invalid, "The rules are not valid.", faults...)
+	}
+	if hasOperations && changed.Fields().TimeZone != r.Fields().TimeZone {
+		return Rules{}, ErrZoneFixed
+	}
+	return changed, nil
+}
+
+// In returns the time zone of the bank.
+func (r Rules) In() *time.Location { return cmp.Or(r.Zone, time.UTC) }
+
+// Today returns the bank's day at that moment.
+func (r Rules) Today(now time.Time) day.Day { return day.Of(now, r.In()) }
+
+// ClockAt returns the bank's local time at that moment.
+func (r Rules) ClockAt(now time.Time) day.Clock { return day.ClockOf(now, r.In()) }
+
+// DueUntil returns the last day whose sales are settled at that moment: today, or the day
+// before if it is too early for the sales of today.
+func (r Rules) DueUntil(now time.Time) day.Day {
+	today := r.Today(now)
+	if r.ClockAt(now).Before(r.SettleFrom) {
+		return today.Plus(-1)
+	}
+	return today
+}
+
+// Begins returns the moment from which the sales of a day are settled.
+func (r Rules) Begins(of day.Day) time.Time { return of.At(r.SettleFrom, r.In()) }
+
+// Calendar returns the days for which the bank accepts sales, without the single days that are
+// closed.
+func (r Rules) Calendar() Calendar { return Calendar{Weekdays: r.Weekdays, CutOff: r.CutOff} }
+
+// ErrRulesChanged is the error of an operation that was prepared by other rules than those of
+// the book. It has had no effect. Whoever prepared it reads the rules again.
+var ErrRulesChanged = fault.New(fault.Unavailable, "The rules of the bank were changed at this moment. Try again.")
+
+// followsRules reports whether the rules by which the operation was prepared are those of the
+// book. An operation without rules belongs to a caller that keeps no rules in the book.
+func (b *Book) followsRules(o *Operation) bool { return o.Rules == "" || o.Rules == b.rules }
+
+// LoadRules puts the text of the rules of the bank into the book.
+func (b *Book) LoadRules(text string) { b.rules = text }
+
+// rulesOf returns the first rules by which one of the operations was prepared.
+func rulesOf(operations []*Operation) string {
+	i := slices.IndexFunc(operations, func(o *Operation) bool { return o.Rules != "" })
+	if i < 0 {
+		return ""
+	}
+	return operations[i].Rules
+}

@@ -1,0 +1,133 @@
+package fund_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
+)
+
+func rulesOf(t *testing.T, f fund.RulesFields) fund.Rules {
+	t.Helper()
+	rules, faults := fund.NewRules(fund.DefaultRules(), f)
+	require.Empty(t, faults)
+	return rules
+}
+
+func TestRulesAsText(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "time-zone=Europe/Istanbul closed-weekdays=none cut-off=none settle-from=00:00", fund.DefaultRules().String())
+	require.Equal(t, "time-zone=UTC closed-weekdays=none cut-off=none settle-from=00:00", fund.Rules{}.String())
+	all := rulesOf(t, fund.RulesFields{TimeZone: "Asia/Tokyo", ClosedWeekdays: "sunday, Saturday", CutOff: "17:30", SettleFrom: "18:05"})
+	text := "time-zone=Asia/Tokyo closed-weekdays=Saturday,Sunday cut-off=17:30 settle-from=18:05"
+	require.Equal(t, text, all.String())
+	for _, rules := range []fund.Rules{all, fund.DefaultRules(), rulesOf(t, fund.RulesFields{SettleFrom: "23:59"})} {
+		read, err := fund.ParseRules(rules.String())
+		require.NoError(t, err)
+		require.Equal(t, rules.String(), read.String())
+	}
+	require.Equal(t, fund.DefaultRules().String(), mustChange(t, all, fund.RulesFields{
+		TimeZone: "Europe/Istanbul", ClosedWeekdays: "none", CutOff: "none", SettleFrom: "00:00",
+	}).String())
+	require.Equal(t, text, mustChange(t, all, fund.RulesFields{}).String(), "an empty field changes nothing")
+	for _, wrong := range []string{
+		"", "time-zone=UTC", text + " ", text + " more=1", "cut-off=17:30 " + text, "time-zone= closed-weekdays=none cut-off=none settle-from=00:00",
+		"time-zone=Local closed-weekdays=none cut-off=none settle-from=00:00", "time-zone=UTC closed-weekdays=none cut-off=none settle-from=none",
+		"time-zone=UTC closed-weekdays=none settle-from=00:00 cut-off=none",
+	} {
+		_, err := fund.ParseRules(wrong)
+		require.Error(t, err, wrong)
+	}
+}
+
+func mustChange(t *testing.T, rules fund.Rules, f fund.RulesFields) fund.Rules {
+	t.Helper()
+	changed, err := rules.Change(f, false)
+	require.NoError(t, err)
+	return changed
+}
+
+func TestEachWrongRuleIsNamed(t *testing.T) {
+	t.Parallel()
+	_, faults := fund.NewRules(fund.Rules{}, fund.RulesFields{TimeZone: "Europe/Atlantis", ClosedWeekdays: "Saturday,", CutOff: "24:00", SettleFrom: "none"})
+	var pointers []string
+	for _, f := range faults {
+		pointers = append(pointers, f.Pointer)
+	}
+	require.Equal(t, []string{"/TimeZone", "/ClosedWeekdays", "/CutOff", "/SettleFrom"}, pointers)
+	for _, zone := range []string{"Local", "../../etc/passwd"} {
+		_, faults := fund.NewRules(fund.Rules{}, fund.RulesFields{TimeZone: zone})
+		require.Len(t, faults, 1, zone)
+	}
+	_, err := fund.DefaultRules().Change(fund.RulesFields{CutOff: "5pm"}, true)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+}
+
+func TestTheZoneOfABookWithOperationsStays(t *testing.T) {
+	t.Parallel()
+	rules := fund.DefaultRules()
+	_, err := rules.Change(fund.RulesFields{TimeZone: "Asia/Tokyo"}, true)
+	require.ErrorIs(t, err, fund.ErrZoneFixed)
+	_, err = rules.Change(fund.RulesFields{TimeZone: "Europe/Istanbul"}, true)
+	require.NoError(t, err)
+	changed := mustChange(t, rules, fund.RulesFields{TimeZone: "Asia/Tokyo", CutOff: "17:30"})
+	require.Equal(t, []string{"time-zone Europe/Istanbul -> Asia/Tokyo", "cut-off none -> 17:30"}, changed.Differences(rules))
+	require.Empty(t, rules.Differences(rules))
+}
+
+func TestTheHourOfSettling(t *testing.T) {
+	t.Parallel()
+	rules := rulesOf(t, fund.RulesFields{SettleFrom: "18:30"})
+	before, from := time.Date(2026, 11, 20, 15, 29, 59, 0, time.UTC), time.Date(2026, 11, 20, 15, 30, 0, 0, time.UTC)
+	require.Equal(t, "2026-11-19", rules.DueUntil(before).String())
+	require.Equal(t, "2026-11-20", rules.DueUntil(from).String())
+	require.True(t, rules.Begins(rules.Today(from)).Equal(from))
+	night := time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC)
+	require.Equal(t, "2026-11-21", fund.DefaultRules().DueUntil(night).String(), "midnight of the bank")
+	require.Equal(t, "2026-11-20", fund.Rules{}.DueUntil(night).String())
+}
+
+// An operation that was prepared by other rules is not decided. A repeat has its answer.
+func TestOperationsFollowTheRulesOfTheBook(t *testing.T) {
+	t.Parallel()
+	old, changed := fund.DefaultRules().String(), rulesOf(t, fund.RulesFields{CutOff: "17:30"}).String()
+	b := newBank()
+	sell := func(id byte, caller, rules string) *fund.Operation {
+		o := named(id, caller, sale(selling("1")))
+		o.Rules = rules
+		return o
+	}
+	settle := func(rules string, all ...*fund.Operation) bool {
+		book := b.load(all, on(friday))
+		book.LoadRules(rules)
+		book.Settle(all, now, on(friday))
+		b.keep(book)
+		return book.CompletedAll()
+	}
+	require.Equal(t, old, fund.NewLockSet([]*fund.Operation{sell(1, "", ""), sell(2, "", old)}, on(friday)).Rules)
+	require.Empty(t, fund.NewLockSet([]*fund.Operation{sell(1, "", "")}, on(friday)).Rules)
+	require.True(t, settle(old, sell(1, "first", old), sell(2, "without", "")))
+
+	late, repeat, other := sell(3, "late", old), sell(4, "first", old), sell(5, "other", changed)
+	require.False(t, settle(changed, late, repeat, other))
+	_, err := late.Outcome()
+	require.ErrorIs(t, err, fund.ErrRulesChanged)
+	requireResult(t, "completed; again", repeat)
+	requireResult(t, "completed", other)
+	require.Equal(t, "997", b.units("AFA"))
+	require.NotContains(t, b.known, keyOf(late))
+
+	waiting := request(6, sale(selling("1"), onDay(saturday)))
+	b.settle(friday, waiting)
+	settled := due(waiting)
+	settled.Rules = old
+	book := b.load([]*fund.Operation{settled}, on(saturday))
+	book.LoadRules(changed)
+	book.Settle([]*fund.Operation{settled}, now, on(saturday))
+	_, err = settled.Outcome()
+	require.ErrorIs(t, err, fund.ErrRulesChanged)
+	require.Empty(t, book.Changes().Settled)
+}
