@@ -22,6 +22,8 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -61,6 +63,8 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 		"unlogged":                     {[]string{"ALTER TABLE postings SET UNLOGGED"}, "The table postings is UNLOGGED"},
 		"a trigger":                    {[]string{strings.ReplaceAll(swallow, "%s", "swallow"), "CREATE TRIGGER swallows BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION swallow()"}, "The table transfers has the trigger swallows"},
 		"a rule":                       {[]string{"CREATE RULE twice AS ON UPDATE TO accounts DO ALSO NOTHING"}, "The table accounts has the rule twice"},
+		"a column that needs a value":  {[]string{"ALTER TABLE subscriptions ALTER COLUMN created_at SET NOT NULL"}, "The column created_at of the table subscriptions must not need a value"},
+		"no default":                   {[]string{"ALTER TABLE operations ALTER COLUMN faults DROP DEFAULT"}, "The table operations lacks the default of a column"},
 		"a new column":                 {[]string{"ALTER TABLE operations ADD COLUMN branch text NOT NULL DEFAULT ''", "ALTER TABLE operations ALTER COLUMN branch DROP DEFAULT"}, "The column branch of the table operations needs a value"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -431,6 +435,70 @@ func TestInsertsThatAreSwallowedAreNoticed(t *testing.T) {
 	}
 }
 
+// A trigger that was added a moment ago, before any check has seen it: nothing that it swallows or
+// doubles is answered with success.
+func TestANewTriggerStopsTheNextBatch(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ table, event, sqlite, postgres string }{
+		"a message is swallowed": {"notifications", "BEFORE INSERT", "SELECT RAISE(IGNORE);", "RETURN NULL;"},
+		"a credit is doubled":    {"accounts", "AFTER UPDATE", "UPDATE accounts SET balance = balance + 1;", "UPDATE accounts SET balance = balance + 1 WHERE pg_trigger_depth() < 2; RETURN NULL;"},
+		"an act is swallowed":    {"audits", "BEFORE INSERT", "SELECT RAISE(IGNORE);", "RETURN NULL;"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+				b := newBank(t, s, 2)
+				b.sell(2, order(v7(), "before", sale(1, 1, 2)))
+				tell := func(callerID string) error {
+					o := &push.Operation{Envelope: operation.Envelope{ID: v7(), Subscription: "one", ReceivedAt: now, Header: operation.Header{CallerID: callerID}}}
+					o.Notifications = []push.Notification{push.Restore(push.Values{ExternalApplicationCode: "MOBILE", UserID: "1001", PushID: callerID, Platform: push.IOS})}
+					return s.Inboxes.Update(t.Context(), push.Keys([]*push.Operation{o}), func(i *push.Inbox) { i.Accept([]*push.Operation{o}) })
+				}
+				drop := "DROP TRIGGER new_one"
+				if b.isSQLite() {
+					execute(t, db, "CREATE TRIGGER new_one "+test.event+" ON "+test.table+" BEGIN "+test.sqlite+" END")
+				} else {
+					execute(t, db, "CREATE FUNCTION new_one() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+test.postgres+" END $$",
+						"CREATE TRIGGER new_one "+test.event+" ON "+test.table+" FOR EACH ROW EXECUTE FUNCTION new_one()")
+					drop += " ON " + test.table
+				}
+				require.Equal(t, fault.Unavailable, fault.KindOf(tell("new")), "a push")
+				require.Equal(t, fault.Unavailable, fault.KindOf(settle(t.Context(), s, today, order(v7(), "new", sale(1, 1, 2)))))
+				execute(t, db, drop)
+				require.NoError(t, s.Ping(t.Context()))
+				require.NoError(t, tell("new"))
+				b.sell(2, order(v7(), "new", sale(1, 1, 2)))
+				b.holds()
+			})
+		})
+	}
+}
+
+// A key or a condition that was dropped a moment ago: no repeat sells again, and no holding goes
+// below zero.
+func TestADroppedKeyStopsTheNextBatch(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ drop, restore string }{
+		"the key of repeats":  {"DROP INDEX operations_identity", "CREATE UNIQUE INDEX operations_identity ON operations (identity) WHERE caller_id <> ''"},
+		"a condition":         {"ALTER TABLE holdings DROP CONSTRAINT holdings_units_check", "ALTER TABLE holdings ADD CONSTRAINT holdings_units_check CHECK (units >= 0)"},
+		"a key of operations": {"ALTER TABLE operations DROP CONSTRAINT operations_pkey", "ALTER TABLE operations ADD PRIMARY KEY (operation_id)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			s := testdb.OpenPostgres(t, dsn)
+			b := newBank(t, s, 2)
+			b.sell(2, order(v7(), "before", sale(1, 1, 2)))
+			script(t, dsn, test.drop)
+			require.Error(t, settle(t.Context(), s, today, order(v7(), "new", sale(1, 1, 2))))
+			script(t, dsn, test.restore)
+			require.NoError(t, s.Ping(t.Context()))
+			b.sell(2, order(v7(), "new", sale(1, 1, 2)))
+			b.holds()
+		})
+	}
+}
+
 func TestWhatTheSQLiteBookReliesOn(t *testing.T) {
 	t.Parallel()
 	rewrite := func(table, from, to string) []string {
@@ -445,7 +513,8 @@ func TestWhatTheSQLiteBookReliesOn(t *testing.T) {
 		"no condition": {rewrite("holdings", "CHECK (units >= 0)", ""), "The table holdings lacks the condition units >= 0"},
 		"another key": {rewrite("transfers", "PRIMARY KEY (operation_id, position)", "PRIMARY KEY (operation_id, position, posted_at)"),
 			"The table transfers has no key (operation_id, position)"},
-		"a new column": {rewrite("operations", "faults ", "branch TEXT NOT NULL, faults "), "The column branch of the table operations needs a value"},
+		"a column that needs a value": {rewrite("operations", "due_on ", "due_on /**/ TEXT NOT NULL, old "), "The column due_on of the table operations must not need a value"},
+		"a new column":                {rewrite("operations", "faults ", "branch TEXT NOT NULL, faults "), "The column branch of the table operations needs a value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,6 +23,9 @@
 //	bankingapi_account_exists    an account does not exist
 //	bankingapi_row_is_written    the database ignored a row that a batch updates,
 //	                             and the batch fails
+//	bankingapi_tables_are_unchanged
+//	                             a table has a new trigger or rule, or lacks a key
+//	                             or a condition, and the batch fails
 //	bankingapi_own_session       another client uses the same server connection,
 //	                             so batches set their settings per transaction
 //
@@ -173,7 +176,7 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 			})
 			return cmp.Or(err, s.full.Load().still(time.Now())) //nolint:forbidigo // measures a duration
 		},
-		Relying: func(version, tables string) (storage.Check, storage.Querier) { return relied(version, tables), db },
+		Relying: func(version, tables string) (storage.Check, storage.Querier) { return relied(s, version, tables), db },
 		Explain: func(err error) string { return meaningOf(err).sentence },
 		Now:     "clock_timestamp()",
 		Index:   func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },

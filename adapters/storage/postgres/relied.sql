@@ -1,14 +1,15 @@
 WITH relied AS (
     -- The first thing that is wrong with the tables on which the program relies, as a
-    -- sentence with the SQL that mends it, and the schema of the book. There is always one
-    -- row; both are empty if nothing is wrong, or if there is no book.
+    -- sentence with the SQL that mends it, the schema of the book, and the tables for
+    -- unchangedTables. There is always one row; all are empty if there is no book, and the
+    -- first one if nothing is wrong.
     --
     -- $1 are the tables in JSON (storage.Relied), $2 is the table with the version of the
     -- schema, and $3 is the schema of the book, or empty while it is not known. $4 are the
     -- sentences, in which %1$s is the name of the table, %2$s what it is about, %3$s the
     -- schema of the book and %4$s the role.
-    SELECT to_regclass(r."Table")::oid AS oid, r."Table" AS name, r."Columns" AS columns, r."Keys" AS keys, r."Unique" AS own, r."Where" AS only_where, r."Checks" AS checks, r."Rights" AS rights
-    FROM jsonb_to_recordset($1::text::jsonb) AS r("Table" text, "Columns" text[], "Keys" text[], "Unique" text, "Where" text, "Checks" text[], "Rights" text[])
+    SELECT to_regclass(r."Table")::oid AS oid, r."Table" AS name, r."Columns" AS columns, r."Keys" AS keys, r."Nullable" AS nullable, r."Defaults" AS defaults, r."Unique" AS own, r."Where" AS only_where, r."Checks" AS checks, r."Rights" AS rights
+    FROM jsonb_to_recordset($1::text::jsonb) AS r("Table" text, "Columns" text[], "Keys" text[], "Nullable" text[], "Defaults" text[], "Unique" text, "Where" text, "Checks" text[], "Rights" text[])
     WHERE to_regclass(r."Table") IS NOT NULL
 ), parts AS (
     SELECT oid, name FROM relied
@@ -66,11 +67,18 @@ WITH relied AS (
     FROM relied r JOIN pg_attribute a ON a.attrelid = r.oid
     WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AND NOT a.attname::text = ANY (r.columns)
 
+    UNION ALL SELECT 12, r.name, quote_ident(a.attname)
+    FROM relied r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attname::text = ANY (r.nullable) WHERE a.attnotnull
+
+    UNION ALL SELECT 13, r.name, quote_ident(a.attname) || ' SET DEFAULT ' || CASE WHEN a.atttypid = ANY ('{int2,int4,int8}'::regtype[]) THEN '0' ELSE quote_literal('') END
+    FROM relied r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attname::text = ANY (r.defaults) WHERE a.attnotnull AND NOT a.atthasdef
+
     UNION ALL SELECT 10, r.name, kind
     FROM relied r, unnest(r.rights) AS p(kind)
     WHERE NOT CASE kind WHEN 'DELETE' THEN has_table_privilege(r.oid, kind) ELSE has_any_column_privilege(r.oid, kind) END
 
     UNION ALL SELECT 10, $2::text, 'SELECT' WHERE NOT has_any_column_privilege(to_regclass($2::text)::oid, 'SELECT')
 )
-SELECT COALESCE(format(($4::text[])[f.number], f.name, f.object, quote_ident(home.name), quote_ident(current_user)), ''), COALESCE(home.name, '')
+SELECT COALESCE(format(($4::text[])[f.number], f.name, f.object, quote_ident(home.name), quote_ident(current_user)), ''), COALESCE(home.name, ''),
+    COALESCE((SELECT string_agg(format('(%s, %L, %s)', oid, own, cardinality(checks)), ', ' ORDER BY name) FROM relied), '')
 FROM home LEFT JOIN flaws f ON true ORDER BY f.number, f.name, f.object LIMIT 1

@@ -153,6 +153,9 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 			if len(s.arguments) > 0 { // a pooler may not forward a Flush
 				callNext(commit.Next(ctx), &b, s.native)
 			}
+			if sql := s.settings.beforeCommit.Load(); sql != nil {
+				b.Queue(*sql).Exec(func(pgconn.CommandTag) error { return nil })
+			}
 			b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
 				committed = tag.String() == "COMMIT"
 				return nil
@@ -171,7 +174,7 @@ func (s *session) send(ctx context.Context, requests []batch.Request, ends bool)
 		}
 		switch {
 		case err != nil:
-			return err
+			return asChanged(err)
 		case ends && !committed:
 			return errNotCommitted
 		case ends && swallowed != nil: // the commit was in the same message

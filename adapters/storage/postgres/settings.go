@@ -94,6 +94,10 @@ type settings struct {
 	// is askBulkRead until the values are known.
 	bulkRead atomic.Value
 
+	// beforeCommit is the statement before each COMMIT. It is nil until a check of the tables has
+	// shown that the server has the catalogs.
+	beforeCommit atomic.Pointer[string]
+
 	mu    sync.Mutex
 	local string // sets all settings for one transaction; empty until the server was asked which settings it has
 }

@@ -1,7 +1,7 @@
 -- What is wrong with the tables on which the program relies, as sentences, the first
 -- ones first. ?1 are the tables in JSON (storage.Relied).
 WITH relied AS MATERIALIZED (
-    SELECT value ->> 'Table' AS name, value -> 'Columns' AS columns, value -> 'Keys' AS keys, value -> 'Checks' AS checks,
+    SELECT value ->> 'Table' AS name, value -> 'Columns' AS columns, value -> 'Keys' AS keys, value -> 'Nullable' AS nullable, value -> 'Defaults' AS defaults, value -> 'Checks' AS checks,
         value ->> 'Unique' AS own, value ->> 'Where' AS condition
     FROM json_each(?1)
 ), objects AS (
@@ -9,7 +9,8 @@ WITH relied AS MATERIALIZED (
         replace(replace(replace(replace(m.sql, ' ', ''), char(9), ''), char(10), ''), char(13), '') AS definition
     FROM sqlite_schema m JOIN relied r ON r.name = m.tbl_name COLLATE NOCASE
 ), columns AS (
-    SELECT r.name AS owner, c.name, c.pk, r.keys, c."notnull" AND c.dflt_value IS NULL AND c.name NOT IN (SELECT value FROM json_each(r.columns)) AS missing
+    SELECT r.name AS owner, c.name, c.pk, r.keys, c."notnull" AND c.dflt_value IS NULL AND c.name NOT IN (SELECT value FROM json_each(r.columns)) AS missing,
+        c."notnull" AND (c.name IN (SELECT value FROM json_each(r.nullable)) OR c.dflt_value IS NULL AND c.name IN (SELECT value FROM json_each(r.defaults))) AS strict
     FROM sqlite_schema m JOIN relied r ON r.name = m.name COLLATE NOCASE, pragma_table_info(m.name) c WHERE m.type = 'table'
 ), flaws (number, sentence) AS (
     SELECT 0, 'The table ' || owner || ' has the trigger ' || name || ', which may change or swallow rows. Run: DROP TRIGGER ' || name
@@ -22,6 +23,9 @@ WITH relied AS MATERIALIZED (
 
     UNION ALL SELECT 3, 'The column ' || name || ' of the table ' || owner || ' needs a value, and the program does not know it. Give it a default, or restore a backup.'
     FROM columns WHERE missing
+
+    UNION ALL SELECT 3, 'The column ' || name || ' of the table ' || owner || ' must not need a value. Restore a backup.'
+    FROM columns WHERE strict
 
     UNION ALL SELECT 4, 'The table ' || owner || ' has no key (' || (SELECT group_concat(value, ', ' ORDER BY key) FROM json_each(keys)) ||
         '), so that rows may be there twice. Restore a backup.'

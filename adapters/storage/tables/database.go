@@ -209,6 +209,8 @@ type Relied struct {
 	// Columns are the columns that the program knows, Keys the sorted columns of the primary
 	// key.
 	Columns, Keys []string
+	// Nullable are the columns that may be NULL, Defaults those that an insert may leave out.
+	Nullable, Defaults []string
 	// Unique is a column that identifies the rows that satisfy Where, or "". Both engines write
 	// Where in this form.
 	Unique, Where string

@@ -105,9 +105,19 @@ func open[R any](d *Database, t *Statements[R], name, rights string, checks ...s
 // openBeside returns a table without adding it to TableNames.
 func openBeside[R any](d *Database, name, rights string, checks ...string) *batch.Table[R] {
 	t := newTable[R](d, name)
-	d.Relied = append(d.Relied, Relied{
+	relied := Relied{
 		Table: t.Name, Columns: batch.Names(t.Columns), Keys: slices.Sorted(slices.Values(t.Keys)),
+		Nullable: []string{}, Defaults: []string{},
 		Checks: checks, Rights: strings.Fields(rights), Copies: copier[R]{t},
-	})
+	}
+	for _, c := range t.Columns {
+		if c.Nullable {
+			relied.Nullable = append(relied.Nullable, c.Name)
+		}
+		if c.Sparse && !c.Nullable {
+			relied.Defaults = append(relied.Defaults, c.Name)
+		}
+	}
+	d.Relied = append(d.Relied, relied)
 	return t
 }

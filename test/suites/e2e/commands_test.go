@@ -201,7 +201,7 @@ func TestSchemaOnPostgres(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, s.post(t, addPush, "any", "{}").status)
 
 	migrating := newBank(t, testdb.EnginePostgres).with("storage.migrate", "true")
-	require.True(t, migrating.serve(t).IsReady())
+	eventually(t, patience, "a service that migrates becomes ready", migrating.serve(t).IsReady)
 }
 
 // TestUsedPort checks that the error for a port in use says what to do.
