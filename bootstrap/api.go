@@ -128,6 +128,7 @@ func newHandler(p apiParts) (http.Handler, error) {
 		return httpapi.New(p.Operations, p.Directory, api)
 	}
 	api.Check, api.Routes = p.Sandbox.Check, p.Sandbox.Endpoints()
+	api.Quoter = quotesWithFaults{p.Buyer, p.Sandbox}
 	handler, err := httpapi.New(p.Operations, cmp.Or[httpapi.Callers](w.callers, p.Sandbox), api)
 	return p.Sandbox.Handler(handler), err
 }

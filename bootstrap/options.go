@@ -50,9 +50,10 @@ type options struct {
 	name        string
 	// world opens the world of a key in the sandbox. callers are the callers of a world.
 	// Outside a world callers is nil.
-	isSandbox bool
-	world     func(ctx context.Context, name string) (operator.World, error)
-	callers   httpapi.Callers
+	isSandbox   bool
+	world       func(ctx context.Context, name string) (operator.World, error)
+	deleteWorld func(ctx context.Context, name string) error
+	callers     httpapi.Callers
 
 	profiles http.Handler
 	console  func(operator.Options) operator.Console

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
@@ -29,6 +31,8 @@ const (
 	sandboxFolder = "sandbox"
 	// worldConnections is how many connections the world of a key has to the database.
 	worldConnections = 2
+	// worldBodies is http.bodies_limit of a world, unless http.body_limit needs more.
+	worldBodies = 32 << 20
 
 	aboutSandbox = "This is a sandbox, and never a bank: PUT /_sandbox/clock moves its clock, PUT /_sandbox/faults arms faults,\n" +
 		"POST /_sandbox/keys makes a key with a book, a clock and faults of its own."
@@ -74,15 +78,33 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	}
 	var app *App
 	app, err := Open(ctx, settings, Options(all...), asSandbox, func(o *options) {
-		o.world = func(ctx context.Context, name string) (operator.World, error) {
+		inFiles := o.database == nil && settings.Storage.Driver == SQLite
+		open := func(ctx context.Context, name string) (*App, error) {
 			inner := settings
 			inner.Ops.Address, inner.Console.Enabled, inner.Telemetry.OTLPEndpoint = "", false, ""
 			inner.Storage.MaxConnections = worldConnections
+			inner.HTTP.BodiesLimit = max(worldBodies, 4*inner.HTTP.BodyLimit) // a quarter must take one body
+			if inFiles {
+				inner.Storage.DSN = Secret(filepath.Join(worldFolder(settings, name), "bankingapi.db"))
+			}
 			return Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
 				o.bindsFirst = false
 				o.callers, o.logger, o.registerer = app.parts.Sandbox, app.log, nil
-				o.storage.TablePrefix += fmt.Sprintf("w%.5x_", sha256.Sum256([]byte(name)))
+				if !inFiles {
+					o.storage.TablePrefix += worldName(name)[:11] + "_"
+				}
 			})
+		}
+		o.world = func(ctx context.Context, name string) (operator.World, error) { return open(ctx, name) }
+		o.deleteWorld = func(ctx context.Context, name string) error {
+			if inFiles {
+				return os.RemoveAll(worldFolder(settings, name))
+			}
+			world, err := open(ctx, name)
+			if err != nil {
+				return err
+			}
+			return errors.Join(world.parts.Sandbox.Reset(ctx), world.Close(ctx))
 		}
 	})
 	if err != nil {
@@ -96,6 +118,16 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	}
 	box.Key = box.Guide.Key
 	return box, nil
+}
+
+// worldName returns a name for the world of a subscription that a file and a table may have.
+func worldName(subscription string) string {
+	return fmt.Sprintf("w%.10x", sha256.Sum256([]byte(subscription)))
+}
+
+// worldFolder returns the folder of a world's SQLite file.
+func worldFolder(settings Settings, subscription string) string {
+	return filepath.Join(filepath.Dir(settings.Storage.File()), "worlds", worldName(subscription))
 }
 
 // newSandbox returns nil unless the service is a sandbox. At startup the clock continues from
@@ -112,7 +144,7 @@ func newSandbox(lc fx.Lifecycle, p coreParts, directory *subscriptions.Directory
 		Zone: w.zone, Machine: w.now, Bank: w.bank, SetAhead: func(ahead time.Duration) { w.ahead.Store(int64(ahead)) },
 		Marker: p.Store.Marker, Office: p.Office, DueFunds: p.Store.Books.DueFunds, Begins: w.settings.Settlement.Begins(),
 		Settle: p.Buyer.SettleDue, CalendarChanged: p.Made.buyOptions.Calendar.Forget, ReceiptKey: p.Trail.VerifyingKey,
-		Keys: p.Manager, Find: directory.Find, OpenWorld: w.world,
+		Keys: p.Manager, Find: directory.Find, OpenWorld: w.world, DeleteWorld: w.deleteWorld,
 	}
 	if folder := p.Store.DataFolder; folder != "" {
 		o.RequestsFile = filepath.Join(folder, w.storage.TablePrefix+"requests.ndjson")
@@ -133,6 +165,21 @@ func withFaults[Record any](box operator.SandboxPart, do operationFunc[Record]) 
 	return func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
 		return box.Do(ctx, func(ctx context.Context) (operation.Outcome, error) { return do(ctx, caller, header, records) })
 	}
+}
+
+// quotesWithFaults makes quotes to which the sandbox applies its faults.
+type quotesWithFaults struct {
+	httpapi.Quoter
+	sandbox operator.SandboxPart
+}
+
+// Quote implements httpapi.Quoter.
+func (q quotesWithFaults) Quote(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (quoted []fund.Quote, err error) {
+	_, err = q.sandbox.Do(ctx, func(ctx context.Context) (operation.Outcome, error) {
+		quoted, err = q.Quoter.Quote(ctx, caller, header, parameters)
+		return operation.Outcome{}, err
+	})
+	return quoted, err
 }
 
 type operationFunc[Record any] = func(context.Context, *subscription.Subscription, operation.Header, []Record) (operation.Outcome, error)

@@ -168,10 +168,14 @@ func (a *api) handle(path, operation string, serve endpointFunc, methods ...stri
 	})).Methods(methods...)
 }
 
-// guarded serves a route to callers with a key, within the limits of size.
+// guarded serves a route to callers with a key, within the limits of size and rate.
 func (a *api) guarded(serve func(*http.Request) (any, error)) endpointFunc {
 	return func(x *exchange, r *http.Request) *problem {
-		if _, refused := a.identify(x, r); refused != nil {
+		caller, refused := a.identify(x, r)
+		if refused == nil {
+			refused = a.admit(r, caller)
+		}
+		if refused != nil {
 			return refused
 		}
 		var content bytes.Buffer

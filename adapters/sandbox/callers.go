@@ -29,9 +29,12 @@ type callers struct {
 }
 
 // Find returns the caller with the key. The error is fault.Unavailable if the world of the key
-// cannot be opened.
+// cannot be opened, and fault.Busy if too many worlds are in use.
 func (c *callers) Find(ctx context.Context, presented string) (*subscription.Subscription, error) {
 	if cause, failed := ctx.Value(worldErrorKey{}).(error); failed {
+		if fault.KindOf(cause) == fault.Busy {
+			return nil, cause
+		}
 		return nil, fault.Wrap(fault.Unavailable, cause, "The world of this key cannot be opened:")
 	}
 	if presented == c.visitor {

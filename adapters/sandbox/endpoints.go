@@ -29,7 +29,7 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) (any, error) {
 		},
 		"GET /_sandbox/requests": func(r *http.Request) (any, error) {
 			after, err := number(r, "after")
-			return map[string]any{"requests": b.requests.after(after)}, err
+			return map[string]any{"requests": b.requests.page(after)}, err
 		},
 		"GET /_sandbox/book": b.serveBook,
 		"GET /_sandbox/receipt-key": func(*http.Request) (any, error) {
@@ -38,7 +38,8 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) (any, error) {
 		"GET /_sandbox/faults":    func(*http.Request) (any, error) { return b.faults.list(), nil },
 		"PUT /_sandbox/faults":    b.serveFaults,
 		"DELETE /_sandbox/faults": func(*http.Request) (any, error) { b.faults.reset(); return b.faults.list(), nil },
-		"POST " + keysPath:        func(r *http.Request) (any, error) { return makeKey(r.Context(), b.o.Keys) },
+		"POST " + keysPath:        func(r *http.Request) (any, error) { return b.keys.make(r.Context()) },
+		"DELETE " + keysPath:      func(r *http.Request) (any, error) { return b.keys.delete(r) },
 	}
 }
 

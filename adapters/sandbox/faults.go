@@ -217,8 +217,8 @@ func (f *faults) arm(list []armed) error {
 		if _, err := parseFault(at+"/fault", a.Fault); err != nil {
 			wrong = append(wrong, fault.Of(err)...)
 		}
-		if a.Operation != "" && !slices.Contains(operation.AllNames(), a.Operation) {
-			wrong.Add(at+"/operation", fault.NotAllowed, "Must be BuyFundFromCustomer or AddPushNotificationResponse, or absent for both.")
+		if a.Operation != "" && a.Operation != quotesName && !slices.Contains(operation.AllNames(), a.Operation) {
+			wrong.Add(at+"/operation", fault.NotAllowed, "Must be BuyFundFromCustomer, AddPushNotificationResponse or quotes, or absent for both operations.")
 		}
 		if a.Count < 1 || a.Count > maxCount {
 			wrong.Add(at+"/count", fault.OutOfRange, fmt.Sprintf("Must be from 1 to %d.", maxCount))
@@ -237,7 +237,12 @@ func (f *faults) arm(list []armed) error {
 func (f *faults) next(path string) (met Fault) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	at := slices.IndexFunc(f.armed, func(a armed) bool { return a.Operation == "" || path == operations+a.Operation })
+	at := slices.IndexFunc(f.armed, func(a armed) bool {
+		if path == quotesPath {
+			return a.Operation == quotesName
+		}
+		return a.Operation == "" || path == operations+a.Operation
+	})
 	if at < 0 {
 		return met
 	}
@@ -261,13 +266,17 @@ func (f *faults) isFirst(words ...string) bool {
 	return !seen
 }
 
-// find returns the fault of the header, the armed fault, or the fault of a reserved value.
+// find returns the fault of the header, the armed fault, or the fault of a reserved value. A
+// quote ignores the CallerId and has no effect, so reserved values of its body mean nothing.
 func (f *faults) find(r *http.Request, body []byte) (Fault, error) {
 	if texts := r.Header.Values(FaultHeader); len(texts) > 0 {
 		return parseFault("", strings.TrimSpace(strings.Join(texts, ", ")))
 	}
 	if armed := f.next(r.URL.Path); armed.Name() != "" {
 		return armed, nil
+	}
+	if r.URL.Path == quotesPath {
+		return Fault{}, nil
 	}
 	met, identity, err := reserved(body)
 	if err != nil || met.Name() == "" || !f.isFirst(met.Name(), r.URL.Path, r.Header.Get(keyHeader), identity) {
@@ -314,12 +323,18 @@ type metKey struct{}
 // metIn returns the recording of a request to an operation. Check sets its fault.
 func metIn(ctx context.Context) *recording { return ctx.Value(metKey{}).(*recording) }
 
+// maxSlow is how many requests of a world may wait for the fault slow at the same time.
+const maxSlow = 20
+
 // maxPeeked limits how much of a body is read to find reserved values.
 const maxPeeked = 1 << 20
 
 // Check is for httpapi.Options.Check. It finds the fault of the request.
 func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
-	if !strings.HasPrefix(r.URL.Path, operations) {
+	if b.keys.isLimited(r) {
+		return true, nil
+	}
+	if !meetsFaults(r.URL.Path) {
 		return false, nil
 	}
 	var peeked bytes.Buffer
@@ -337,7 +352,13 @@ func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
 	metIn(r.Context()).met = found
 	switch found.Name() {
 	case slow:
-		time.Sleep(found.delay) // the delay does not end when the caller disconnects
+		// The delay does not end when the caller disconnects, and the body is kept until then.
+		defer b.slow.Add(-1)
+		if b.slow.Add(1) > maxSlow {
+			metIn(r.Context()).met = Fault{}
+			return true, nil
+		}
+		time.Sleep(found.delay)
 	case cutBefore:
 		panic(http.ErrAbortHandler)
 	}

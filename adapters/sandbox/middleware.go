@@ -13,8 +13,17 @@ import (
 // ClockHeader has the time of the bank in every answer.
 const ClockHeader = "Sandbox-Clock"
 
-// operations is the path prefix of operations. Only operations have faults and are recorded.
-const operations = "/BankingApiV01/"
+const (
+	// operations is the path prefix of operations.
+	operations = "/BankingApiV01/"
+	// quotesPath is the path of quotes, and quotesName their name in a list of armed faults.
+	quotesPath = "/quotes"
+	quotesName = "quotes"
+)
+
+// meetsFaults reports whether requests to the path have faults and are recorded: those to
+// operations and to quotes.
+func meetsFaults(path string) bool { return strings.HasPrefix(path, operations) || path == quotesPath }
 
 // gatewayPage is the answer of a gateway that lost the answer of the service.
 const gatewayPage = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
@@ -23,11 +32,11 @@ const gatewayPage = "<html><head><title>502 Bad Gateway</title></head><body><h1>
 func (b *Sandbox) Handler(api http.Handler) http.Handler { return b.worlds.handler(b.middleware(api)) }
 
 // middleware adds the time of the bank to every answer of the HTTP API. It records the requests
-// to operations, and applies their faults.
+// to operations and quotes, and applies their faults.
 func (b *Sandbox) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &recording{ResponseWriter: w, now: b.now}
-		if !strings.HasPrefix(r.URL.Path, operations) {
+		if !meetsFaults(r.URL.Path) {
 			next.ServeHTTP(answer, r)
 			return
 		}

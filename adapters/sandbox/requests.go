@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -18,8 +21,14 @@ import (
 const (
 	// maxRequests is how many requests are kept.
 	maxRequests = 1000
-	// maxBody is how much of each body is kept.
-	maxBody = 16 << 10
+	// maxBody is how much of each body is kept, and maxHeader how much of each header.
+	maxBody   = 16 << 10
+	maxHeader = 4 << 10
+	// maxKept limits the bytes of all kept requests, as the file has them, maxFile the size of
+	// the file, and maxPage the size of an answer.
+	maxKept = 8 << 20
+	maxFile = 16 << 20
+	maxPage = 1 << 20
 )
 
 // request is operator.SandboxRequest in JSON.
@@ -41,46 +50,71 @@ type request struct {
 	} `json:"answer"`
 }
 
+// entry is a request with the size of its line in the file.
+type entry struct {
+	*request
+	size int
+}
+
 // requests keeps the last requests, also in a file if it has a name. It is safe for
 // concurrent use.
 type requests struct {
 	name  string // of the file, which has a line for each request
 	mutex sync.Mutex
 	count int64
-	last  []*request // newest first
-	lines int        // in the file
+	last  []entry // newest first
+	bytes int     // of all in last
+	file  int     // the size of the file
 }
 
 func (q *requests) add(r *request) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
 	r.Number = q.count + 1
-	q.keep(r)
-	if q.lines++; q.lines > 4*maxRequests {
-		q.write(os.O_TRUNC, q.last)
-	} else {
-		q.write(os.O_APPEND, q.last[:1])
+	line := lineOf(r)
+	q.keep(r, len(line))
+	if q.file+len(line) > maxFile {
+		q.rewrite()
+		return
+	}
+	q.write(os.O_APPEND, line)
+}
+
+// lineOf returns the line of a request in the file.
+func lineOf(r *request) []byte {
+	line, _ := json.Marshal(r) // it has texts and numbers
+	return append(line, '\n')
+}
+
+// keep adds a request, and forgets the oldest ones if there are too many.
+func (q *requests) keep(r *request, size int) {
+	q.count = r.Number
+	q.bytes += size
+	q.last = slices.Insert(q.last, 0, entry{r, size})
+	for len(q.last) > maxRequests || q.bytes > maxKept {
+		oldest := len(q.last) - 1
+		q.bytes -= q.last[oldest].size
+		q.last[oldest] = entry{}
+		q.last = q.last[:oldest]
 	}
 }
 
-func (q *requests) keep(r *request) {
-	q.count = r.Number
-	q.last = slices.Insert(q.last[:min(len(q.last), maxRequests-1)], 0, r)
+// rewrite writes the kept requests to a file without others.
+func (q *requests) rewrite() {
+	lines := make([]byte, 0, q.bytes)
+	for _, r := range slices.Backward(q.last) {
+		lines = append(lines, lineOf(r.request)...)
+	}
+	q.file = 0
+	q.write(os.O_TRUNC, lines)
 }
 
-// write writes requests to the file. If it fails, they are kept until the program ends.
-func (q *requests) write(how int, newestFirst []*request) {
+// write writes lines to the file. If it fails, the requests are kept until the program ends.
+func (q *requests) write(how int, lines []byte) {
 	if q.name == "" {
 		return
 	}
-	if how == os.O_TRUNC {
-		q.lines = len(newestFirst)
-	}
-	var lines []byte
-	for _, r := range slices.Backward(newestFirst) {
-		line, _ := json.Marshal(r) // it has texts and numbers
-		lines = append(append(lines, line...), '\n')
-	}
+	q.file += len(lines)
 	if file, err := owner.Create(q.name, os.O_WRONLY|how, 0o600); err == nil {
 		_, _ = file.Write(lines)
 		_ = file.Close()
@@ -91,34 +125,63 @@ func (q *requests) write(how int, newestFirst []*request) {
 func (q *requests) restore() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	kept, _ := os.ReadFile(q.name) // the file does not exist at first
-	for line := range bytes.Lines(kept) {
-		if r := new(request); json.Unmarshal(line, r) == nil { // a crash may have truncated it
-			q.keep(r)
+	if file, err := os.Open(q.name); err == nil { // it does not exist at first
+		lines := bufio.NewReader(io.LimitReader(file, 2*maxFile))
+		for {
+			line, err := lines.ReadBytes('\n')
+			if r := new(request); json.Unmarshal(line, r) == nil { // a crash may have truncated it
+				q.keep(r, len(line))
+			}
+			if err != nil {
+				break
+			}
 		}
+		_ = file.Close()
 	}
-	q.write(os.O_TRUNC, q.last)
+	q.rewrite()
 }
 
 func (q *requests) reset() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	q.count, q.last = 0, nil
-	q.write(os.O_TRUNC, nil)
+	q.count, q.last, q.bytes = 0, nil, 0
+	q.rewrite()
 }
 
 // Requests implements operator.Sandbox.
 func (q *requests) Requests(after int64) (found []operator.SandboxRequest) {
 	for _, r := range q.after(after) {
-		found = append(found, operator.SandboxRequest(*r))
+		found = append(found, operator.SandboxRequest(*r.request))
 	}
 	return found
 }
 
-func (q *requests) after(number int64) []*request {
+func (q *requests) after(number int64) []entry {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	return slices.DeleteFunc(append([]*request{}, q.last...), func(r *request) bool { return r.Number <= number })
+	return slices.DeleteFunc(append([]entry{}, q.last...), func(r entry) bool { return r.Number <= number })
+}
+
+// page returns the requests that fit into one answer, newest first: those that follow the given
+// number, so that a caller who asks again and again gets all, or the newest if it is 0.
+func (q *requests) page(after int64) []*request {
+	found := q.after(after)
+	if after > 0 {
+		slices.Reverse(found)
+	}
+	page := []*request{}
+	size := 0
+	for _, r := range found {
+		size += r.size
+		if size > maxPage {
+			break
+		}
+		page = append(page, r.request)
+	}
+	if after > 0 {
+		slices.Reverse(page)
+	}
+	return page
 }
 
 // recording is the http.ResponseWriter of a request that is recorded.
@@ -194,12 +257,18 @@ var secretHeaders = []string{keyHeader, "Authorization", "Proxy-Authorization", 
 
 func maskHeader(h http.Header, keys []string) map[string][]string {
 	kept := make(map[string][]string, len(h))
-	for name, values := range h {
-		for _, value := range values {
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, value := range h[name] {
 			if slices.Contains(secretHeaders, name) {
 				value = masked
 			}
-			kept[name] = append(kept[name], mask(value, keys))
+			value = mask(value, keys)
+			size += len(name) + len(value)
+			if size > maxHeader {
+				return kept
+			}
+			kept[name] = append(kept[name], strings.ToValidUTF8(value, "\uFFFD"))
 		}
 	}
 	return kept

@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bankingapi/application/backoffice"
@@ -29,8 +30,10 @@ import (
 type Sandbox struct {
 	requests
 	faults
-	worlds
-	o operator.SandboxOptions
+	*worlds
+	keys keys
+	slow atomic.Int64 // the number of requests that wait for the fault slow
+	o    operator.SandboxOptions
 	// moving is held while the clock moves and while sales are settled, so that a move counts
 	// all settled sales.
 	moving sync.Mutex
@@ -38,9 +41,11 @@ type Sandbox struct {
 
 // Open returns the sandbox of a service.
 func Open(o operator.SandboxOptions) operator.SandboxPart {
+	all := &worlds{callers: callers{o.Find, rand.Text()}, open: o.OpenWorld, delete: o.DeleteWorld, byName: make(map[string]*world)}
 	return &Sandbox{
 		requests: requests{name: o.RequestsFile},
-		worlds:   worlds{callers: callers{o.Find, rand.Text()}, open: o.OpenWorld, opened: make(map[string]operator.World)},
+		worlds:   all,
+		keys:     newKeys(o, all),
 		o:        o,
 	}
 }

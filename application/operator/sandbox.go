@@ -126,6 +126,9 @@ type SandboxOptions struct {
 	// OpenWorld opens the world of a subscription: a sandbox with a book, a clock, faults
 	// and requests of its own. It is nil in a world.
 	OpenWorld func(ctx context.Context, subscription string) (World, error)
+	// DeleteWorld deletes the data of the world of a subscription, which is not open. It is nil
+	// in a world.
+	DeleteWorld func(ctx context.Context, subscription string) error
 	// ReceiptKey returns the public key of receipts; empty if there are none.
 	ReceiptKey func() string
 	// RequestsFile is where the last requests are kept. If it is empty, they are

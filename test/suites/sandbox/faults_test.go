@@ -232,3 +232,28 @@ func TestASlowOperationIsDoneAfterItsCallerGaveUp(t *testing.T) {
 		require.Equal(t, "true", p.sell("late", demoSale).header.Get("Idempotent-Replayed"))
 	})
 }
+
+// Quotes meet the faults of the header and those that are armed for them, and none of the
+// reserved values of sales. They are in the log of requests.
+func TestFaultsOfQuotes(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	body := `{"Header":{"CallerId":"sandbox-cut-after-1"},"Parameters":[` + demoSale + `]}`
+	quote := func(header ...string) answer { return p.send(http.MethodPost, "/quotes", body, header...) }
+	require.Contains(t, quote().body, `"State":2`)
+	for _, f := range sandbox.Faults() {
+		if f.Name() == "slow" {
+			require.Contains(t, quote("Sandbox-Fault", "slow=1ms").body, `"State":2`)
+			continue
+		}
+		got := quote("Sandbox-Fault", f.Header)
+		require.Equal(t, outcomes[f.Name()].status, got.status, f.Header)
+		require.NotContains(t, got.body, `"Data"`, f.Header)
+	}
+	require.Equal(t, http.StatusOK, p.send(http.MethodPut, "/_sandbox/faults", `[{"fault":"internal","operation":"quotes"},{"fault":"overloaded"}]`).status)
+	require.Equal(t, http.StatusInternalServerError, quote().status)
+	require.Equal(t, http.StatusOK, quote().status, "the other fault is one of operations")
+	require.Equal(t, http.StatusServiceUnavailable, p.sell("a", demoSale).status)
+	require.Zero(t, p.sales())
+	require.Contains(t, p.send(http.MethodGet, "/_sandbox/requests", "").body, `"path":"/quotes"`)
+}

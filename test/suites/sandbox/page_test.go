@@ -35,7 +35,7 @@ func TestTheFirstHour(t *testing.T) {
 	_, page, found := strings.Cut(page, "## Minute 5") // the test has its own sandbox
 	require.True(t, found)
 	steps := step.FindAllStringSubmatch(page, -1)
-	require.Len(t, steps, 12)
+	require.Len(t, steps, 14)
 	const end = "\n=== end of step\n"
 	// The later day is worked out with the clock of the test.
 	zone, err := time.LoadLocation(settings.Bank.TimeZone)

@@ -52,7 +52,7 @@ type partner struct {
 
 // newPartner copies a sandbox that was new when it was closed: to make one takes longer
 // than most tests. partnerOf makes one.
-func newPartner(t *testing.T) partner {
+func newPartner(t *testing.T, more ...bootstrap.Option) partner {
 	t.Helper()
 	folder := t.TempDir()
 	made, err := newSandbox()
@@ -60,7 +60,7 @@ func newPartner(t *testing.T) partner {
 	for name, content := range made {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), content, 0o600))
 	}
-	return open(t, bootstrap.SandboxSettings(folder), bootstrap.WithDataFolder(folder))
+	return open(t, bootstrap.SandboxSettings(folder), bootstrap.WithDataFolder(folder), bootstrap.Options(more...))
 }
 
 // newSandbox is the files of a sandbox, by name.

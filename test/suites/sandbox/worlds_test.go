@@ -4,6 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,14 +102,100 @@ func TestKeysOfTheOperator(t *testing.T) {
 	require.Equal(t, 1, p.sales(), "the demo key without its prefix")
 }
 
-// A sandbox on the internet does not fill its disk.
+// A sandbox on the internet does not fill its disk: callers make keys at a rate, and there is a
+// largest number of them. A key that nobody uses makes room for a new one.
 func TestASandboxHasALimitOfKeys(t *testing.T) {
 	t.Parallel()
-	p := newPartner(t)
-	for range 199 {
-		p.makeKey()
+	var ahead atomic.Int64
+	p := newPartner(t, bootstrap.WithClock(func() time.Time { return now().Add(time.Duration(ahead.Load())) }))
+	ask := func() answer { return p.send(http.MethodPost, "/_sandbox/keys", "", "Ocp-Apim-Subscription-Key", "") }
+	var keys []string
+	for len(keys) < 199 {
+		if len(keys)%20 == 0 && len(keys) > 0 {
+			got := ask()
+			require.Equal(t, http.StatusTooManyRequests, got.status, got.body)
+			require.NotEmpty(t, got.header.Get("Retry-After"))
+			ahead.Add(int64(2 * time.Minute))
+		}
+		keys = append(keys, p.makeKey())
 	}
-	got := p.send(http.MethodPost, "/_sandbox/keys", "", "Ocp-Apim-Subscription-Key", "")
+	require.Equal(t, http.StatusOK, p.with(keys[0])(http.MethodGet, "/_sandbox/clock", "").status)
+	ahead.Add(int64(2 * time.Minute))
+	got := ask()
 	require.Equal(t, http.StatusForbidden, got.status)
 	require.Contains(t, got.body, "Ask its operator for one.")
+
+	ahead.Add(int64(time.Hour))
+	another := p.makeKey()
+	require.Equal(t, http.StatusOK, p.with(another)(http.MethodGet, "/_sandbox/clock", "").status)
+	refused := 0
+	for _, key := range keys {
+		if p.with(key)(http.MethodDelete, "/_sandbox/faults", "").status == http.StatusUnauthorized {
+			refused++
+		}
+	}
+	require.Equal(t, 1, refused, "the place of one unused key was taken")
+}
+
+// A key ends with its world. The next one may have its name, and nothing of its book.
+func TestAKeyEnds(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, settings bootstrap.Settings) {
+		p := partnerOf(t, settings)
+		key, other := p.makeKey(), p.makeKey()
+		sale := `{"Header":{"CallerId":"a"},"Parameters":[` + demoSale + `]}`
+		require.Equal(t, 2, p.with(key)(http.MethodPost, sellPath, sale).state())
+		require.Equal(t, 2, p.with(other)(http.MethodPost, sellPath, sale).state())
+
+		ended := p.with(key)(http.MethodDelete, "/_sandbox/keys", "")
+		require.Equal(t, http.StatusOK, ended.status, ended.body)
+		require.Contains(t, ended.body, `{"ended":"partner-`)
+		require.Equal(t, http.StatusUnauthorized, p.with(key)(http.MethodPost, sellPath, sale).status)
+		require.Equal(t, http.StatusUnauthorized, p.with(key)(http.MethodDelete, "/_sandbox/keys", "").status)
+
+		next := p.with(p.makeKey())
+		require.Empty(t, rows(t, next(http.MethodGet, "/_sandbox/book", ""), "sales"))
+		require.Empty(t, rows(t, next(http.MethodGet, "/_sandbox/requests", ""), "requests"))
+		require.Empty(t, next(http.MethodPost, sellPath, sale).header.Get("Idempotent-Replayed"))
+		require.Len(t, rows(t, p.with(other)(http.MethodGet, "/_sandbox/book", ""), "sales"), 1)
+
+		require.Equal(t, http.StatusForbidden, p.send(http.MethodDelete, "/_sandbox/keys", "").status, "the key of the sandbox itself")
+	})
+}
+
+// A world has a folder of its own beside the file of the sandbox.
+func TestAWorldIsAFileOfItsOwn(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	p := partnerOf(t, bootstrap.SandboxSettings(folder))
+	key := p.makeKey()
+	require.NoDirExists(t, filepath.Join(folder, "worlds"))
+	require.Equal(t, http.StatusOK, p.with(key)(http.MethodGet, "/_sandbox/book", "").status)
+	found, err := filepath.Glob(filepath.Join(folder, "worlds", "*", "bankingapi.db"))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, http.StatusOK, p.with(key)(http.MethodDelete, "/_sandbox/keys", "").status)
+	left, err := os.ReadDir(filepath.Join(folder, "worlds"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// Slow requests whose callers have gone keep their bodies, so that they are bounded.
+func TestSlowRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	ctx, giveUp := context.WithCancel(t.Context())
+	var slow sync.WaitGroup
+	impatient := p
+	impatient.ctx = ctx
+	for range 20 {
+		slow.Go(func() { impatient.sell("", demoSale, "Sandbox-Fault", "slow=3s") })
+	}
+	require.Eventually(t, func() bool {
+		return p.sell("", demoSale, "Sandbox-Fault", "slow=0s").status == http.StatusTooManyRequests
+	}, 2*time.Second, time.Millisecond)
+	giveUp()
+	slow.Wait()
+	require.Equal(t, http.StatusTooManyRequests, p.sell("", demoSale, "Sandbox-Fault", "slow=0s").status, "they are done all the same")
+	require.Equal(t, 2, p.sell("", demoSale).state(), "other requests are not held up")
 }
