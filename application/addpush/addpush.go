@@ -19,9 +19,18 @@ import (
 
 // Inboxes keeps the notifications.
 type Inboxes interface {
-	// Update is one transaction. It loads a push.Inbox with the existing records
-	// of callers and calls accept. Then it writes what accept put into the inbox:
-	// every notification that does not exist yet, and the added records.
+	// Update is one transaction. It loads a push.Inbox with the existing records of callers,
+	// and calls accept. Then it writes what accept put into the inbox, all of it or nothing:
+	//
+	//   - each operation of Accepted, with the record of its CallerId. So every answered
+	//     operation can be found later, also one whose notifications were all stored before
+	//   - each notification of ToStore, unless one with its user and Digest is stored already
+	//     or comes earlier in ToStore. The Digest covers the subscription and every field, so
+	//     that notifications that differ in one byte are both stored. A stored notification
+	//     does not change, and keeps the ID of the operation that stored it
+	//
+	// Updates may run at the same time, with notifications in any order. Those that need the
+	// same CallerId or notification wait for each other. They do not end in a deadlock.
 	//
 	// It returns:
 	//

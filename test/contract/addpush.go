@@ -103,6 +103,20 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		equal(t, []place{{1, 0}, {1, 1}, {2, 0}}, places)
 	})
 
+	run("an operation whose records were all stored before is kept with its CallerId", func(t *testing.T, b inboxes) {
+		b.accept(b.operation(1, "s", "", note("u", "a")))
+		second := b.operation(2, "s", "caller", note("u", "a"))
+		b.accept(second)
+		repeat, other := b.operation(3, "s", "caller", note("u", "a")), b.operation(4, "s", "caller", note("u", "b"))
+		b.accept(repeat, other)
+		outcome, err := repeat.Outcome()
+		require.NoError(t, err)
+		require.Equal(t, operation.Outcome{ID: second.ID, State: operation.Completed, Replayed: true}, outcome)
+		_, err = other.Outcome()
+		fails(t, fault.Conflict, err)
+		require.Len(t, b.all(), 1)
+	})
+
 	run("similar records are different records", func(t *testing.T, b inboxes) {
 		var notes []push.Notification
 		alike := []string{"i", "I", "ı", "İ", " i", "i ", "\u00ed", "i\u0301", "i\x01", "i\t", "i\n"}
