@@ -119,7 +119,7 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, 
 	o := telemetry.Options{
 		Version: w.version, Revision: w.revision, Storage: cmp.Or(s.Name, w.settings.Storage.Driver),
 		Routes: w.routes, QueueLimit: commit.Limits{}.OrDefault().Queue,
-		Pools: s.Pools, FreeSpace: s.FreeSpace, Dropped: w.dropped,
+		Pools: s.Pools, FreeSpace: s.FreeSpace, LogSize: s.LogSize, Dropped: w.dropped,
 	}
 	if s.HasSchema() {
 		o.Schema = store.SchemaVersion

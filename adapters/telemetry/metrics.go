@@ -41,6 +41,7 @@ type Options struct {
 	QueueLimit        int                       // how many requests may wait in the queue of one operation
 	Pools             map[string]func() *sql.DB // by their purpose
 	FreeSpace         func() int64              // as in store.Store; may be nil
+	LogSize           func() int64              // as in store.Store; may be nil
 	Dropped           *atomic.Int64             // the number of dropped lines of the log
 }
 
@@ -128,6 +129,10 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	if o.FreeSpace != nil && o.FreeSpace() >= 0 {
 		factory.NewGaugeFunc(prometheus.GaugeOpts{Name: "bankingapi_storage_free_bytes", Help: "Free space on the disk of the SQLite file. With less than 1 MiB the service is not ready."},
 			func() float64 { return float64(o.FreeSpace()) })
+	}
+	if o.LogSize != nil && o.LogSize() >= 0 {
+		factory.NewGaugeFunc(prometheus.GaugeOpts{Name: "bankingapi_storage_log_bytes", Help: "Size of the write-ahead log of the SQLite file. It grows while a program keeps reading one state of the book."},
+			func() float64 { return float64(o.LogSize()) })
 	}
 	for purpose, pool := range o.Pools {
 		own.MustRegister(poolCollector{collectors.NewDBStatsCollector(nil, purpose), purpose, pool})

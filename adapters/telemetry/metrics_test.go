@@ -52,6 +52,7 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	options := options
 	options.Pools, options.FreeSpace = map[string]func() *sql.DB{"writes": func() *sql.DB { return db }}, func() int64 { return 5 << 30 }
+	options.LogSize = func() int64 { return 64 << 20 }
 	m, err := telemetry.NewMetrics(registry, options)
 	require.NoError(t, err)
 	for _, r := range []summary.Exchange{

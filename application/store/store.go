@@ -99,6 +99,9 @@ type Store struct {
 	// FreeSpace returns the free bytes on the disk of the data, for the metrics. It is negative
 	// if this is not known, even after Start.
 	FreeSpace func() int64
+	// LogSize returns the size of the write-ahead log in bytes, for the metrics. It is negative if
+	// the data are in no file.
+	LogSize func() int64
 	// DataFolder is the folder of the data, if they are in a file. The service
 	// keeps its certificate there.
 	DataFolder  string

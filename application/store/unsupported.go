@@ -103,6 +103,7 @@ func Unsupported() *Store {
 		Close:      func() error { return nil },
 
 		FreeSpace: func() int64 { return -1 },
+		LogSize:   func() int64 { return -1 },
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"os"
 
 	"bankingapi/application/store"
 )
@@ -58,4 +60,25 @@ func risks(ctx context.Context, db *sql.DB) (list []store.Risk, err error) {
 		}
 	}
 	return list, nil
+}
+
+// logSize returns the size of the write-ahead log of a database file. There may be none.
+func logSize(path string) int64 {
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// longestLog is the size of the log from which it is a risk: twice as much as it should ever reach.
+const longestLog = 512 << 20
+
+// longLog reports a log that grows because a program keeps reading the same state.
+func longLog(size int64) []store.Risk {
+	if size < longestLog {
+		return nil
+	}
+	return []store.Risk{{Detail: fmt.Sprintf("The write-ahead log of the book has %d MiB. A program has been reading one state of the book all the time,"+
+		" such as a shell with an open transaction or a stopped command. The log grows until this program ends.", size>>20)}}
 }

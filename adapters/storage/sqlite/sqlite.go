@@ -41,6 +41,10 @@ var migrations embed.FS
 // database (160 MB). Checkpoints normally do this much earlier.
 const walPages = "wal_autocheckpoint(40000)"
 
+// walLimit makes the file of the log small again (256 MB) after a reader has kept it from beginning
+// anew.
+const walLimit = "journal_size_limit(268435456)"
+
 // Open returns the engine of the file o.DSN. Start creates the file and its folder if they do
 // not exist. Only the owner can read them. With o.MustExist it creates nothing and returns an
 // error. A second process may open the same file.
@@ -55,7 +59,8 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	engine.Align = c.align
 	engine.FreeSpace = func() int64 { return free(engine.DataFolder) }
 	engine.Alone = c.alone
-	engine.Risks = func(context.Context) ([]store.Risk, error) { return nil, nil }
+	engine.LogSize = func() int64 { return logSize(path) }
+	engine.Risks = func(context.Context) ([]store.Risk, error) { return longLog(engine.LogSize()), nil }
 	engine.Start = func(ctx context.Context) error { return c.start(ctx, o) }
 	engine.Close = func() error { return errors.Join(c.close(), c.end()) }
 	return engine, nil
@@ -73,7 +78,7 @@ func (c *connections) start(ctx context.Context, o storage.Options) error {
 	if err := c.file.open(); err != nil {
 		return err
 	}
-	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)", walPages}
+	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)", walPages, walLimit}
 	if o.AsItIs {
 		pragmas = pragmas[1:] // a backup has no log
 	}

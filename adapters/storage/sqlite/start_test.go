@@ -53,3 +53,13 @@ func TestServicesThatAskForRoomAtOnceAreAllReady(t *testing.T) {
 	asking.Wait()
 	require.NoFileExists(t, shared.path+"-space", "nothing is left behind")
 }
+
+// A program that keeps reading one state of the book lets its log grow.
+func TestALongLogIsARisk(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, longLog(longestLog-1))
+	risk := longLog(1200 << 20)
+	require.Len(t, risk, 1)
+	require.False(t, risk[0].Unsafe)
+	require.Contains(t, risk[0].Detail, "The write-ahead log of the book has 1200 MiB.")
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -92,6 +93,9 @@ func badLines(name string, err error) string {
 
 func reconcile(c *call) error {
 	kind, name := c.args[0], c.args[1]
+	if isClosed(c.OutOrStdout()) {
+		return errClosedOutput
+	}
 	file, err := c.openInput(name)
 	if err != nil {
 		return err
@@ -160,6 +164,9 @@ func readFilter(c *call) (q bookfile.Query, err error) {
 }
 
 func export(c *call, filter bookfile.Query) error {
+	if isClosed(c.OutOrStdout()) {
+		return errClosedOutput
+	}
 	kind, format, isKept := c.args[0], c.text("format"), false
 	flags := told(c.Command, kind)
 	if c.is("spreadsheet") {
@@ -180,7 +187,11 @@ func export(c *call, filter bookfile.Query) error {
 		isKept = c.look("export", kind, details)
 	}
 	filter.Rows = new(int64)
-	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
+	waiting := newSpool(c.OutOrStdout())
+	if filter.Follow {
+		waiting.patience = math.MaxInt64 // it keeps no state of the book
+	}
+	out := bufio.NewWriterSize(waiting, 1<<16)
 	filter.Flush = out.Flush
 	watch := func(int64) {}
 	if !filter.Follow && !isTerminal(c.OutOrStdout()) { // on a terminal the rows themselves show the progress
@@ -191,6 +202,10 @@ func export(c *call, filter bookfile.Query) error {
 	err := bookfile.Export(c.Context(), c.office, kind, format, filter, out, watch)
 	if err == nil {
 		err = out.Flush()
+	}
+	closed := waiting.Close(c.Context())
+	if err == nil {
+		err = closed
 	}
 	if details = backoffice.Plural(*filter.Rows, "row") + ", " + details; err != nil {
 		details = "broken off after " + details
