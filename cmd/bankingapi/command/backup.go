@@ -54,7 +54,26 @@ func backup(c *call) error {
 	return nil
 }
 
-func restore(c *call, against []string) error {
+type restoreCommand struct {
+	replace bool
+	against []string
+
+	checkpoints []string
+}
+
+func (o *restoreCommand) flags(f *flags) {
+	f.as()
+	f.json()
+	f.BoolVar(&o.replace, "replace", false, "keep the book that is there under another name")
+	f.against(&o.against)
+}
+
+func (o *restoreCommand) check(c *call) (err error) {
+	o.checkpoints, err = readCheckpoints(c, o.against)
+	return err
+}
+
+func (o *restoreCommand) run(c *call) error {
 	if c.settings.Storage.Driver != bootstrap.SQLite {
 		return errors.New("restore is for books of SQLite: on Postgres use pg_restore, then run verify")
 	}
@@ -82,7 +101,7 @@ func restore(c *call, against []string) error {
 	}
 	var erasures []audit.Act
 	if err == nil {
-		erasures, err = makeRoom(c, book)
+		erasures, err = o.makeRoom(c, book)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(copied))
@@ -100,14 +119,14 @@ func restore(c *call, against []string) error {
 	if err := nameErasures(c, erasures); err != nil {
 		return err
 	}
-	older, err := withoutNewer(c, against)
+	older, err := withoutNewer(c, o.checkpoints)
 	if err != nil {
 		return err
 	}
 	if err := verifyBook(c, older, nil); err != nil {
 		return err
 	}
-	if len(against) > 0 && len(older) == 0 {
+	if len(o.checkpoints) > 0 && len(older) == 0 {
 		return errors.New("every checkpoint of --against is newer than the backup, so the log was compared with none: run verify --against with an older one")
 	}
 	return nil
@@ -227,8 +246,8 @@ func checkBook(c *call, copied, backup string) error {
 
 // makeRoom renames the files of an existing book to keep them. It returns the acts of this book
 // that erased messages.
-func makeRoom(c *call, book string) (erasures []audit.Act, err error) {
-	if info, err := os.Stat(book); c.is("replace") && err == nil && info.Size() > 0 {
+func (o *restoreCommand) makeRoom(c *call, book string) (erasures []audit.Act, err error) {
+	if info, err := os.Stat(book); o.replace && err == nil && info.Size() > 0 {
 		if err := bootstrap.CheckAlone(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
 			return nil, fmt.Errorf("nothing was changed: %w. If no service runs, move %s away yourself", err, book)
 		}
@@ -239,7 +258,7 @@ func makeRoom(c *call, book string) (erasures []audit.Act, err error) {
 		if !isFile(book + suffix) {
 			continue
 		}
-		if !c.is("replace") {
+		if !o.replace {
 			return nil, fmt.Errorf("%s exists already: stop the service, and use --replace to keep the book under another name", book+suffix)
 		}
 		if err := os.Rename(book+suffix, aside+suffix); err != nil {
@@ -267,11 +286,28 @@ func copyTo(name string, from io.Reader, replaced string) error {
 	return errors.Join(err, owner.Keep(to, replaced), to.Sync(), to.Close())
 }
 
-func copyBook(c *call) error {
-	if c.is("take-back") {
-		return takeBack(c)
+type copyCommand struct {
+	to       string
+	takeBack bool
+}
+
+func (o *copyCommand) flags(f *flags) {
+	f.reason()
+	f.StringVar(&o.to, "to", "", "Postgres `URL` or SQLite file of the copy")
+	f.BoolVar(&o.takeBack, "take-back", false, "let services use the book again, because its copy is not used")
+}
+
+// copied is what copy prints at its end.
+type copied struct {
+	Rows, Driver, To, KeyFile string
+	IsURL                     bool
+}
+
+func (o *copyCommand) run(c *call) error {
+	if o.takeBack {
+		return o.takeBookBack(c)
 	}
-	to, target := c.text("to"), c.settings
+	to, target := o.to, c.settings
 	if to == "" {
 		return wrongUsef("--to is missing")
 	}
@@ -314,7 +350,7 @@ func copyBook(c *call) error {
 	if absolute, err := filepath.Abs(keyFile); err == nil && keyFile != "" {
 		keyFile = absolute
 	}
-	work.printf("%s", screen("copied", object{"Rows": backoffice.Plural(rows, "row"), "Driver": target.Storage.Driver, "IsURL": isURL, "To": to, "KeyFile": keyFile}))
+	work.printf("%s", screen("copied", copied{Rows: backoffice.Plural(rows, "row"), Driver: target.Storage.Driver, IsURL: isURL, To: to, KeyFile: keyFile}))
 	return nil
 }
 
@@ -324,11 +360,11 @@ func isCopied(err error) bool {
 	return ok && mark == store.CopiedMark
 }
 
-func takeBack(c *call) error {
+func (o *copyCommand) takeBookBack(c *call) error {
 	switch {
-	case c.text("to") != "":
+	case o.to != "":
 		return wrongUsef("use --to or --take-back, not both")
-	case c.text("reason") == "":
+	case c.reason == "":
 		return wrongUsef("--reason is missing: say why, for the audit")
 	}
 	err := bootstrap.TakeBack(c.Context(), c.settings, c.options)

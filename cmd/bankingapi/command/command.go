@@ -3,18 +3,14 @@ package command
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/user"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"bankingapi/adapters/settings"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/subscriptions"
@@ -27,7 +23,13 @@ import (
 type call struct {
 	*cobra.Command
 	program
-	args     []string
+	args []string
+	// as, reason, format and dryRun are the flags that many commands have. needed are the flags
+	// that must be given. mayChange is true if the command has --as.
+	as, reason, format string
+	dryRun, mayChange  bool
+	needed             []string
+
 	settings bootstrap.Settings
 	loaded   bootstrap.Loaded
 	app      *bootstrap.App
@@ -62,9 +64,9 @@ func (c *call) serviceOptions() bootstrap.Option {
 }
 
 // openAny opens the book. The book must exist: only serve and migrate up create books. A
-// command without --as changes nothing, except that verify writes its act. --dry-run changes
-// nothing. openAny settles and signs nothing in the background, and logs only warnings and
-// errors. The book is closed when the command ends.
+// command that may change nothing, as with --dry-run, opens it as it is. openAny settles and
+// signs nothing in the background, and logs only warnings and errors. The book is closed when the
+// command ends.
 func (c *call) openAny() (err error) {
 	quiet := c.settings
 	quiet.Settlement.Enabled = false
@@ -72,7 +74,7 @@ func (c *call) openAny() (err error) {
 		quiet.Log.Level = "warn"
 	}
 	existing := bootstrap.WithExistingBook()
-	if c.Flag("as") == nil || c.Name() == "verify" || c.is("dry-run") {
+	if !c.mayChange || c.dryRun {
 		existing = bootstrap.WithBookAsItIs()
 	}
 	if c.app, err = bootstrap.Open(c.Context(), quiet, c.serviceOptions(), existing); err == nil {
@@ -120,114 +122,15 @@ func (c *call) done(err error, format string, args ...any) error {
 	return err
 }
 
-// text returns the value of a flag. It is empty if the command does not have the flag.
-func (c *call) text(name string) string {
-	if flag := c.Flag(name); flag != nil {
-		return flag.Value.String()
-	}
-	return ""
-}
-
-func (c *call) is(name string) bool { return c.text(name) == "true" }
-
-func (c *call) number(name string) int64 {
-	number, _ := c.Flags().GetInt64(name)
-	return number
-}
-
-func (c *call) list(name string) []string {
-	list, _ := c.Flags().GetStringArray(name)
-	return list
-}
-
 // who returns the person who runs the command, for the audit: --as, or the system user.
 func (c *call) who() audit.Who {
-	who := audit.Who{SystemUser: fmt.Sprintf("uid %d", os.Getuid()), Reason: c.text("reason")} // in a container without /etc/passwd
+	who := audit.Who{SystemUser: fmt.Sprintf("uid %d", os.Getuid()), Reason: c.reason} // in a container without /etc/passwd
 	if current, err := user.Current(); err == nil {
 		who.SystemUser = current.Username
 	}
 	who.Origin, _ = os.Hostname()
-	who.Actor = cmp.Or(c.text("as"), who.SystemUser)
+	who.Actor = cmp.Or(c.as, who.SystemUser)
 	return who
-}
-
-// addFlags adds the flags of a command in help.txt.
-func addFlags(cmd *cobra.Command) {
-	for flag := range strings.FieldsSeq(cmd.Annotations["flags"]) {
-		name, initial, _ := strings.Cut(strings.TrimRight(flag, "?#*|"), "=")
-		usage, choices := told(cmd, "--"+name), told(cmd, "--"+name+"=")
-		of := strings.Split(choices, "|")
-		switch flag[len(flag)-1] {
-		case '?':
-			cmd.Flags().Bool(name, false, usage)
-		case '#':
-			cmd.Flags().Int64(name, 0, usage)
-		case '*':
-			cmd.Flags().StringArray(name, nil, usage)
-		case '|':
-			cmd.Flags().Var(&flagText{of[0], choices, of}, name, usage)
-		default:
-			cmd.Flags().String(name, initial, usage)
-		}
-		if choices != "" {
-			completeFlag(cmd, name, of)
-		}
-	}
-}
-
-// checkFlags returns an error if a required flag is missing.
-func checkFlags(cmd *cobra.Command) error {
-	for name := range strings.FieldsSeq(cmd.Annotations["needs"]) {
-		flag := cmd.Flag(name)
-		switch {
-		case flag.Changed && flag.Value.String() != "":
-		case name == "reason":
-			return wrongUsef("--reason is missing: say why, for the audit")
-		default:
-			return wrongUsef("--%s is missing", name)
-		}
-	}
-	return nil
-}
-
-// flagText is the text of a flag: one of a few values, or a setting. bootstrap.Load parses the
-// settings, so that it can report the problems of all settings at once.
-type flagText struct {
-	text, form string
-	of         []string // nil for a setting
-}
-
-func (t *flagText) String() string { return t.text }
-func (t *flagText) Type() string   { return t.form }
-
-func (t *flagText) Set(text string) error {
-	if t.of != nil && !slices.Contains(t.of, text) {
-		return errors.New("must be " + settings.Choice(t.of))
-	}
-	t.text = text
-	return nil
-}
-
-func addSettingFlags(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false // help sorts all flags except the settings
-	for _, s := range settings.All() {
-		value := &flagText{s.Default, s.Form, nil}
-		flag := cmd.Flags().VarPF(value, s.Path, "", s.Usage)
-		if s.IsSwitch() {
-			value.form, flag.NoOptDefVal = "bool", "true"
-		}
-		if choices := s.Choices(); choices != nil {
-			completeFlag(cmd, s.Path, choices)
-		}
-	}
-}
-
-// isSetting reports whether a flag is a setting: only settings have a section in the name.
-func isSetting(flag *pflag.Flag) bool { return strings.Contains(flag.Name, ".") }
-
-// completeFlag sets the values of an existing flag for shell completion.
-func completeFlag(cmd *cobra.Command, name string, values []string) {
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // openInput opens a file. For - it opens standard input until a signal arrives, because

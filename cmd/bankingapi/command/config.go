@@ -10,14 +10,24 @@ import (
 	"bankingapi/domain/fault"
 )
 
-func config(c *call) error {
-	if c.is("check") {
+type configCommand struct{ check bool }
+
+func (o *configCommand) flags(f *flags) {
+	f.json()
+	f.BoolVar(&o.check, "check", false, "only check the settings, and ask the database what a service would complain about")
+}
+
+// setting is a line of config.
+type setting struct{ Setting, Value, Origin string }
+
+func (o *configCommand) run(c *call) error {
+	if o.check {
 		c.PrintErrf("The settings are valid.\n")
 		return inspect(c)
 	}
-	var list []object
+	var list []setting
 	for _, s := range c.loaded.Settings.All() {
-		list = append(list, object{"Setting": s.Path, "Value": s.Value(), "Origin": c.loaded.Origin(s.Path)})
+		list = append(list, setting{s.Path, s.Value(), c.loaded.Origin(s.Path)})
 	}
 	return c.write("config", list)
 }
@@ -41,8 +51,16 @@ func inspect(c *call) error {
 	return nil
 }
 
-func printOpenAPI(c *call) error {
-	document, err := bootstrap.OpenAPIDocument(c.settings, c.text("version"), c.text("server"))
+type openAPICommand struct{ version, server string }
+
+func (o *openAPICommand) flags(f *flags) {
+	f.StringVar(&o.version, "version", "3.1", "`version` of OpenAPI: 3.0 or 3.1")
+	f.complete("version", "3.0", "3.1")
+	f.StringVar(&o.server, "server", "", "base `url` of the service, for gateways that import the document as a file")
+}
+
+func (o *openAPICommand) run(c *call) error {
+	document, err := bootstrap.OpenAPIDocument(c.settings, o.version, o.server)
 	if err != nil {
 		return wrongUse{err}
 	}

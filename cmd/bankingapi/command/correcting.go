@@ -22,14 +22,30 @@ func parseID(text string) (operation.ID, error) {
 	return id, nil
 }
 
-func readID(c *call) (operation.ID, error) { return parseID(c.args[0]) }
+type cancelCommand struct{ id operation.ID }
 
-func cancelSale(c *call, id operation.ID) error {
-	return c.done(about(c.office.Cancel(c.Context(), id), "operation "+c.args[0]), "Cancelled.\n")
+func (*cancelCommand) flags(f *flags) { f.neededReason() }
+
+func (o *cancelCommand) check(c *call) (err error) {
+	o.id, err = parseID(c.args[0])
+	return err
 }
 
-func reverseSale(c *call, id operation.ID) error {
-	reversal, err := c.office.Reverse(c.Context(), id)
+func (o *cancelCommand) run(c *call) error {
+	return c.done(about(c.office.Cancel(c.Context(), o.id), "operation "+c.args[0]), "Cancelled.\n")
+}
+
+type reverseCommand struct{ id operation.ID }
+
+func (*reverseCommand) flags(f *flags) { f.neededReason() }
+
+func (o *reverseCommand) check(c *call) (err error) {
+	o.id, err = parseID(c.args[0])
+	return err
+}
+
+func (o *reverseCommand) run(c *call) error {
+	reversal, err := c.office.Reverse(c.Context(), o.id)
 	return c.done(about(err, "operation "+c.args[0]), "Reversed by %s.\n", reversal)
 }
 
@@ -41,28 +57,67 @@ func about(err error, what string) error {
 	return fmt.Errorf("%s: %w", what, fault.Explain(err))
 }
 
-func adjustHolding(c *call) error {
+// adjustFlags are the flags of both adjust commands.
+type adjustFlags struct {
+	customer int64
+	by       string
+}
+
+func (o *adjustFlags) bind(f *flags) {
+	f.neededReason()
+	f.Int64Var(&o.customer, "customer", 0, "customer `number`")
+	f.StringVar(&o.by, "by", "", "difference, like 12.5 or -12.5")
+	f.need("by", "customer")
+}
+
+type adjustHoldingCommand struct {
+	adjustFlags
+	fund, holder string
+}
+
+func (o *adjustHoldingCommand) flags(f *flags) {
+	o.bind(f)
+	f.StringVar(&o.fund, "fund", "", "`IMKBCode` of the fund")
+	f.StringVar(&o.holder, "holder", "", "`HolderCorporationName`")
+	f.need("fund", "holder")
+}
+
+func (o *adjustHoldingCommand) run(c *call) error {
 	h, faults := fund.NewHolding(fund.HoldingFields{
-		CustomerNo: decimal.Int(c.number("customer")), IMKBCode: c.text("fund"), HolderCorporationName: c.text("holder"), Units: decimal.Int(0),
+		CustomerNo: decimal.Int(o.customer), IMKBCode: o.fund, HolderCorporationName: o.holder, Units: decimal.Int(0),
 	})
-	return adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
+	return o.adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		units, err := fund.ParseUnits(by)
 		if err != nil || units == 0 {
-			return id, wrongUsef("%q is no number of units: it must not be 0 and may have 6 decimals", c.text("by"))
+			return id, wrongUsef("%q is no number of units: it must not be 0 and may have 6 decimals", o.by)
 		}
 		return c.office.AdjustHolding(c.Context(), h.Key, units)
 	})
 }
 
-func adjustAccount(c *call) error {
+type adjustAccountCommand struct {
+	adjustFlags
+	branch, suffix int64
+	currency       string
+}
+
+func (o *adjustAccountCommand) flags(f *flags) {
+	o.bind(f)
+	f.Int64Var(&o.branch, "branch", 0, "`BranchCode`")
+	f.Int64Var(&o.suffix, "suffix", 0, "`AccountSuffix`")
+	f.StringVar(&o.currency, "currency", "", "`CurrencyCode`")
+	f.need("branch", "suffix", "currency")
+}
+
+func (o *adjustAccountCommand) run(c *call) error {
 	a, faults := fund.NewAccount(fund.AccountFields{
-		BranchCode: decimal.Int(c.number("branch")), CustomerNo: decimal.Int(c.number("customer")),
-		AccountSuffix: decimal.Int(c.number("suffix")), CurrencyCode: c.text("currency"),
+		BranchCode: decimal.Int(o.branch), CustomerNo: decimal.Int(o.customer),
+		AccountSuffix: decimal.Int(o.suffix), CurrencyCode: o.currency,
 	}, decimal.Int(0))
-	return adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
+	return o.adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		amount, err := money.FromDecimal(by, a.Key.Currency)
 		if err != nil || amount.Minor() == 0 {
-			return id, wrongUsef("%q is no amount of %s: it must not be 0 and may have %d decimals", c.text("by"), c.text("currency"), a.Key.Currency.Decimals())
+			return id, wrongUsef("%q is no amount of %s: it must not be 0 and may have %d decimals", o.by, o.currency, a.Key.Currency.Decimals())
 		}
 		return c.office.AdjustAccount(c.Context(), a.Key, amount)
 	})
@@ -70,42 +125,58 @@ func adjustAccount(c *call) error {
 
 // adjust changes a position without faults by the difference of --by. A text that is not a
 // number counts as absent, and change refuses it.
-func adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
+func (o *adjustFlags) adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
 	if len(faults) > 0 {
 		return wrongUsef("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
 	}
-	by, _ := decimal.Parse(c.text("by"))
+	by, _ := decimal.Parse(o.by)
 	id, err := change(by)
-	return c.done(err, "Adjusted by %s: %s.\n", c.text("by"), id)
+	return c.done(err, "Adjusted by %s: %s.\n", o.by, id)
 }
 
-func readPriceID(c *call) (int64, error) {
-	id, err := strconv.ParseInt(c.args[0], 10, 64)
-	if err != nil || id < 1 {
-		return 0, wrongUsef("%q is no PriceID", c.args[0])
+type withdrawCommand struct{ id int64 }
+
+func (*withdrawCommand) flags(f *flags) { f.neededReason() }
+
+func (o *withdrawCommand) check(c *call) (err error) {
+	o.id, err = strconv.ParseInt(c.args[0], 10, 64)
+	if err != nil || o.id < 1 {
+		return wrongUsef("%q is no PriceID", c.args[0])
 	}
-	return id, nil
+	return nil
 }
 
-func withdrawPrice(c *call, id int64) error {
-	return c.done(about(c.office.WithdrawPrice(c.Context(), id), fmt.Sprintf("price %d", id)), "Withdrawn.\n")
+func (o *withdrawCommand) run(c *call) error {
+	return c.done(about(c.office.WithdrawPrice(c.Context(), o.id), fmt.Sprintf("price %d", o.id)), "Withdrawn.\n")
 }
 
-// readErased returns the day before which messages are erased, or no day.
-func readErased(c *call) (before day.Day, err error) {
-	if (c.text("user") == "") == (c.text("before") == "") {
-		return before, wrongUsef("either --user or --before is needed")
+type eraseCommand struct {
+	user, before string
+
+	day day.Day // of before
+}
+
+func (o *eraseCommand) flags(f *flags) {
+	f.neededReason()
+	f.StringVar(&o.user, "user", "", "erase the messages of this `UserId`")
+	f.StringVar(&o.before, "before", "", "erase messages received before this `day` (YYYY-MM-DD)")
+}
+
+func (o *eraseCommand) check(*call) (err error) {
+	if (o.user == "") == (o.before == "") {
+		return wrongUsef("either --user or --before is needed")
 	}
-	return c.day("before", "2025-01-01")
+	o.day, err = parseDay("before", o.before, "2025-01-01")
+	return err
 }
 
-func erase(c *call, before day.Day) (err error) {
+func (o *eraseCommand) run(c *call) (err error) {
 	bar := startProgress(c.ErrOrStderr(), "erasing", 0)
 	var erased int64
-	if user := c.text("user"); user != "" {
-		erased, err = c.office.EraseUser(c.Context(), user, bar.rows.Store)
+	if o.user != "" {
+		erased, err = c.office.EraseUser(c.Context(), o.user, bar.rows.Store)
 	} else {
-		erased, err = c.office.EraseBefore(c.Context(), before, bar.rows.Store)
+		erased, err = c.office.EraseBefore(c.Context(), o.day, bar.rows.Store)
 	}
 	bar.stop()
 	if errors.Is(err, backoffice.ErrNotPast) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
@@ -19,21 +18,18 @@ import (
 
 func TestMomentIsADayOfTheBankOrAnInstant(t *testing.T) {
 	t.Parallel()
-	c := &call{Command: new(cobra.Command), settings: bootstrap.DefaultSettings()}
-	since := c.Flags().String("since", "", "")
+	c := &call{settings: bootstrap.DefaultSettings()}
 	for _, test := range []struct{ text, start, end string }{
 		{"2026-11-20", "2026-11-19T21:00:00Z", "2026-11-20T21:00:00Z"},
 		{"2026-11-20T09:30:00+03:00", "2026-11-20T06:30:00Z", "2026-11-20T06:30:00Z"},
 		{"2026-11-20T09:30:00.5Z", "2026-11-20T09:30:00.5Z", "2026-11-20T09:30:00.5Z"},
 	} {
-		*since = test.text
-		start, end, err := c.moment("since")
+		start, end, err := c.moment("since", test.text)
 		require.NoError(t, err)
 		require.Equal(t, test.start, start.UTC().Format(time.RFC3339Nano))
 		require.Equal(t, test.end, end.UTC().Format(time.RFC3339Nano))
 	}
-	*since = ""
-	start, end, err := c.moment("since")
+	start, end, err := c.moment("since", "")
 	require.NoError(t, err)
 	require.True(t, start.IsZero() && end.IsZero())
 }

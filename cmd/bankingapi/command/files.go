@@ -21,23 +21,38 @@ import (
 	"bankingapi/domain/operation"
 )
 
-func readImport(c *call) (o backoffice.ImportOptions, err error) {
-	force := c.is("force")
-	if force && c.args[0] != "prices" && c.args[0] != "holdings" {
-		return o, wrongUsef("--force is for prices and holdings")
-	}
-	if format := bookfile.Format(c.text("format")); format != "" && format != bookfile.CSV && format != bookfile.Excel {
-		return o, wrongUsef("--format must be csv or excel")
-	}
-	if !force {
-		o.PriceChangeLimit = c.settings.Import.PriceChangeLimit
-	}
-	o.DryRun = c.is("dry-run")
-	o.AsOf, _, err = c.moment("as-of")
-	return o, err
+type importCommand struct {
+	format, asOf string
+	force        bool
+
+	options backoffice.ImportOptions
 }
 
-func importFile(c *call, o backoffice.ImportOptions) error {
+func (o *importCommand) flags(f *flags) {
+	f.as()
+	f.dryRun("say what would change, and change nothing")
+	f.StringVar(&o.asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse a file whose positions had sales since")
+	f.BoolVar(&o.force, "force", false, "import prices that differ by more than import.price_change_limit, and new funds that may be taken for others")
+	f.StringVar(&o.format, "format", "", "`format` of the file: csv or excel (default: the first line decides)")
+	f.complete("format", "csv", "excel")
+}
+
+func (o *importCommand) check(c *call) (err error) {
+	if o.force && c.args[0] != "prices" && c.args[0] != "holdings" {
+		return wrongUsef("--force is for prices and holdings")
+	}
+	if format := bookfile.Format(o.format); format != "" && format != bookfile.CSV && format != bookfile.Excel {
+		return wrongUsef("--format must be csv or excel")
+	}
+	if !o.force {
+		o.options.PriceChangeLimit = c.settings.Import.PriceChangeLimit
+	}
+	o.options.DryRun = c.dryRun
+	o.options.AsOf, _, err = c.moment("as-of", o.asOf)
+	return err
+}
+
+func (o *importCommand) run(c *call) error {
 	kind, name := c.args[0], c.args[1]
 	file, err := c.openInput(name)
 	if err != nil {
@@ -53,12 +68,12 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 	importing := "importing " + kind
 	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
-	o.Progress = work.rows.Store
+	o.options.Progress = work.rows.Store
 	imported, err := bookfile.Import(c.Context(), c.office, kind, io.TeeReader(file, work), bookfile.Options{
-		ImportOptions: o,
+		ImportOptions: o.options,
 		Name:          name,
-		Format:        bookfile.Format(c.text("format")),
-		CheckHolders:  !c.is("force"),
+		Format:        bookfile.Format(o.format),
+		CheckHolders:  !o.force,
 		Phase: func(phase string, lines int64) {
 			if phase != "reading" { // startProgress already counts its bytes
 				work.enter(importing+", "+phase, lines)
@@ -73,7 +88,7 @@ func importFile(c *call, o backoffice.ImportOptions) error {
 		kind = "closed days"
 	}
 	done := "Imported"
-	if o.DryRun {
+	if c.dryRun {
 		done = "Dry run, nothing was written:"
 	}
 	work.printf("%s %s: %s.\n", done, backoffice.Plural(imported.Lines(), strings.TrimSuffix(kind, "s")), imported)
@@ -91,7 +106,13 @@ func badLines(name string, err error) string {
 	return text.String()
 }
 
-func reconcile(c *call) error {
+type reconcileCommand struct{ format string }
+
+func (o *reconcileCommand) flags(f *flags) {
+	f.oneOf(&o.format, "format", "format of the list", "csv", "json", "ndjson")
+}
+
+func (o *reconcileCommand) run(c *call) error {
 	kind, name := c.args[0], c.args[1]
 	if isClosed(c.OutOrStdout()) {
 		return errClosedOutput
@@ -102,7 +123,7 @@ func reconcile(c *call) error {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
-	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, c.text("format"), file, out)
+	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, rowFormat(o.format), file, out)
 	c.PrintErr(badLines(name, err))
 	if err == nil {
 		err = out.Flush()
@@ -121,10 +142,86 @@ var saleStates = map[string]operation.State{
 	"failed": operation.Failed, "8": operation.Failed,
 }
 
-// readFilter reads the flags, and refuses flags that do not apply.
-func readFilter(c *call) (q bookfile.Query, err error) {
-	kind := c.args[0]
-	fit := append(strings.Fields(told(c.Command, kind)), "format", "spreadsheet", "config")
+// filters are the flags that filter the rows of each kind.
+var filters = map[string][]string{
+	"prices":        {"since", "until"},
+	"holdings":      {"customer"},
+	"accounts":      {"customer"},
+	"calendar":      nil,
+	"sales":         {"customer", "since", "until", "due-since", "due-until", "settled-since", "settled-until", "state", "subscription", "caller-id", "request-id", "operation-id", "price-id", "follow"},
+	"postings":      {"customer", "since", "until", "operation-id"},
+	"notifications": {"user", "push-id", "since", "until", "subscription", "caller-id", "request-id", "operation-id", "follow"},
+	"operations":    {"customer", "since", "until", "state", "subscription", "caller-id", "request-id", "operation-id"},
+	"outcomes":      {"subscription", "follow"},
+	"audit":         {"since", "until", "actor", "action", "object"},
+}
+
+type exportCommand struct {
+	format, state, operationID                              string
+	since, until, settledSince, settledUntil, dueSince, due string
+	spreadsheet                                             bool
+
+	query bookfile.Query
+}
+
+func (o *exportCommand) flags(f *flags) {
+	q := &o.query
+	f.oneOf(&o.format, "format", "format of the rows; json is ndjson, a line for each row", "csv", "json", "ndjson", "excel")
+	f.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
+	f.BoolVar(&q.Follow, "follow", false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
+	f.Int64Var(&q.CustomerNo, "customer", 0, "only rows of this customer `number`")
+	f.Int64Var(&q.PriceID, "price-id", 0, "only sales that were settled at the price with this `PriceID`")
+	f.StringVar(&o.since, "since", "", "only rows from this `day` or time on")
+	f.StringVar(&o.until, "until", "", "only rows up to this `day`, or before this time")
+	f.StringVar(&o.state, "state", "", "only sales or operations in this `state`: recorded, completed or failed")
+	f.complete("state", "recorded", "completed", "failed")
+	f.StringVar(&o.settledSince, "settled-since", "", "only sales that were settled from this `day` or time on")
+	f.StringVar(&o.settledUntil, "settled-until", "", "only sales that were settled up to this `day`, or before this time")
+	f.StringVar(&o.dueSince, "due-since", "", "only sales for this later `day` or a later one")
+	f.StringVar(&o.due, "due-until", "", "only sales for this later `day` or an earlier one")
+	f.StringVar(&q.UserID, "user", "", "only notifications of this `UserId`")
+	f.StringVar(&q.PushID, "push-id", "", "only notifications with this `PushId`")
+	f.StringVar(&q.Subscription, "subscription", "", "only rows of the subscription with this `name`")
+	f.StringVar(&q.CallerID, "caller-id", "", "only rows with this `CallerId`")
+	f.StringVar(&q.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
+	f.StringVar(&o.operationID, "operation-id", "", "only rows of this operation `ID`")
+	f.StringVar(&q.Actor, "actor", "", "only acts of the person with this `name`")
+	f.StringVar(&q.Action, "action", "", "only acts of this `kind`, like subscription.change")
+	f.StringVar(&q.Object, "object", "", "only acts on this `object`, like the name of a subscription")
+}
+
+// check reads the flags, and refuses flags that do not apply.
+func (o *exportCommand) check(c *call) (err error) {
+	kind, q := c.args[0], &o.query
+	if err := checkFilters(c, kind); err != nil {
+		return err
+	}
+	var isKnown bool
+	q.State, isKnown = saleStates[strings.ToLower(o.state)]
+	switch {
+	case o.spreadsheet && o.format != "csv":
+		return wrongUsef("--spreadsheet is for --format csv")
+	case c.Flags().Changed("customer") && q.CustomerNo <= 0:
+		return wrongUsef("--customer must be greater than 0")
+	case !isKnown:
+		return wrongUsef("--state must be recorded, completed or failed")
+	}
+	var errs [7]error
+	q.Since, _, errs[0] = c.moment("since", o.since)
+	_, q.Until, errs[1] = c.moment("until", o.until)
+	q.SettledSince, _, errs[2] = c.moment("settled-since", o.settledSince)
+	_, q.SettledUntil, errs[3] = c.moment("settled-until", o.settledUntil)
+	q.DueSince, errs[4] = parseDay("due-since", o.dueSince, "2026-11-20")
+	q.DueUntil, errs[5] = parseDay("due-until", o.due, "2026-11-20")
+	if o.operationID != "" {
+		q.OperationID, errs[6] = parseID(o.operationID)
+	}
+	return cmp.Or(errs[:]...)
+}
+
+// checkFilters returns an error if a flag is given that does not filter the kind.
+func checkFilters(c *call, kind string) (err error) {
+	fit := append([]string{"format", "spreadsheet", "config"}, filters[kind]...)
 	c.Flags().Visit(func(flag *pflag.Flag) {
 		switch {
 		case err != nil || isSetting(flag) || slices.Contains(fit, flag.Name):
@@ -134,64 +231,57 @@ func readFilter(c *call) (q bookfile.Query, err error) {
 			err = wrongUsef("--%s does not filter %s", flag.Name, kind)
 		}
 	})
-	if err != nil {
-		return q, err
-	}
-	q.Follow, q.CustomerNo, q.PriceID, q.UserID, q.PushID = c.is("follow"), c.number("customer"), c.number("price-id"), c.text("user"), c.text("push-id")
-	q.Subscription, q.CallerID, q.RequestID = c.text("subscription"), c.text("caller-id"), c.text("request-id")
-	q.Actor, q.Action, q.Object = c.text("actor"), c.text("action"), c.text("object")
-	var isKnown bool
-	q.State, isKnown = saleStates[strings.ToLower(c.text("state"))]
-	switch {
-	case c.is("spreadsheet") && c.text("format") != "csv":
-		return q, wrongUsef("--spreadsheet is for --format csv")
-	case c.Flags().Changed("customer") && q.CustomerNo <= 0:
-		return q, wrongUsef("--customer must be greater than 0")
-	case !isKnown:
-		return q, wrongUsef("--state must be recorded, completed or failed")
-	}
-	var errs [7]error
-	q.Since, _, errs[0] = c.moment("since")
-	_, q.Until, errs[1] = c.moment("until")
-	q.SettledSince, _, errs[2] = c.moment("settled-since")
-	_, q.SettledUntil, errs[3] = c.moment("settled-until")
-	q.DueSince, errs[4] = c.day("due-since", "2026-11-20")
-	q.DueUntil, errs[5] = c.day("due-until", "2026-11-20")
-	if id := c.text("operation-id"); id != "" {
-		q.OperationID, errs[6] = parseID(id)
-	}
-	return q, cmp.Or(errs[:]...)
+	return err
 }
 
-func export(c *call, filter bookfile.Query) error {
-	if isClosed(c.OutOrStdout()) {
-		return errClosedOutput
+// rowFormat returns the format of rows that --format names. Rows of JSON are NDJSON.
+func rowFormat(format string) string {
+	if format == "json" {
+		return string(bookfile.NDJSON)
 	}
-	kind, format, isKept := c.args[0], c.text("format"), false
-	flags := told(c.Command, kind)
-	if c.is("spreadsheet") {
-		format = "spreadsheet"
-	}
+	return format
+}
+
+// details says for the audit how rows are exported: the format and the filter. It does not name
+// persons.
+func (o *exportCommand) details(c *call, format string) string {
 	var narrowed []string
-	for _, name := range strings.Fields(flags) {
-		if flag := c.Flags().Lookup(name); flag.Changed && slices.Contains([]string{"customer", "user", "object"}, name) { // these name a person
+	for _, name := range filters[c.args[0]] {
+		flag := c.Flags().Lookup(name)
+		switch {
+		case !flag.Changed:
+		case name == "customer" || name == "user" || name == "object":
 			narrowed = append(narrowed, name)
-		} else if flag.Changed {
+		default:
 			narrowed = append(narrowed, name+"="+flag.Value.String())
 		}
 	}
-	details := strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
-	// Rows that can be filtered by customer or user contain their data. Operations do not name
-	// the customer.
-	if filter.CustomerNo != 0 || kind != "operations" && strings.Contains(flags, "customer") || strings.Contains(flags, "user") {
-		isKept = c.look("export", kind, details)
+	return strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
+}
+
+// showsCustomers reports whether rows of the kind have data of customers. Operations do not name
+// the customer unless they are filtered by one.
+func (o *exportCommand) showsCustomers(kind string) bool {
+	byCustomer := slices.Contains(filters[kind], "customer") && kind != "operations"
+	return o.query.CustomerNo != 0 || byCustomer || slices.Contains(filters[kind], "user")
+}
+
+func (o *exportCommand) run(c *call) error {
+	if isClosed(c.OutOrStdout()) {
+		return errClosedOutput
 	}
+	kind, format, filter := c.args[0], rowFormat(o.format), o.query
+	if o.spreadsheet {
+		format = string(bookfile.Spreadsheet)
+	}
+	details := o.details(c, format)
+	isKept := o.showsCustomers(kind) && c.look("export", kind, details)
 	filter.Rows = new(int64)
-	waiting := newSpool(c.OutOrStdout())
+	spooled := newSpool(c.OutOrStdout())
 	if filter.Follow {
-		waiting.patience = math.MaxInt64 // it keeps no state of the book
+		spooled.patience = math.MaxInt64 // it keeps no state of the book
 	}
-	out := bufio.NewWriterSize(waiting, 1<<16)
+	out := bufio.NewWriterSize(spooled, 1<<16)
 	filter.Flush = out.Flush
 	watch := func(int64) {}
 	if !filter.Follow && !isTerminal(c.OutOrStdout()) { // on a terminal the rows themselves show the progress
@@ -203,11 +293,12 @@ func export(c *call, filter bookfile.Query) error {
 	if err == nil {
 		err = out.Flush()
 	}
-	closed := waiting.Close(c.Context())
+	closed := spooled.Close(c.Context())
 	if err == nil {
 		err = closed
 	}
-	if details = backoffice.Plural(*filter.Rows, "row") + ", " + details; err != nil {
+	details = backoffice.Plural(*filter.Rows, "row") + ", " + details
+	if err != nil {
 		details = "broken off after " + details
 	}
 	if isKept {
@@ -220,20 +311,21 @@ func export(c *call, filter bookfile.Query) error {
 	return err
 }
 
-// day parses the day of a flag. An empty text is no day.
-func (c *call) day(flag, example string) (d day.Day, err error) {
-	if text := c.text(flag); text != "" {
-		if d, err = day.Parse(text); err != nil {
-			err = wrongUsef("--%s must be a day like %s", flag, example)
-		}
+// parseDay parses the day of a flag. An empty text is no day.
+func parseDay(flag, text, example string) (d day.Day, err error) {
+	if text == "" {
+		return d, nil
 	}
-	return d, err
+	d, err = day.Parse(text)
+	if err != nil {
+		return d, wrongUsef("--%s must be a day like %s", flag, example)
+	}
+	return d, nil
 }
 
 // moment parses the text of a flag: a day in the bank's time zone, with its start and end, or a
 // time, which is both start and end. For an empty text it returns zero times.
-func (c *call) moment(flag string) (start, end time.Time, err error) {
-	text := c.text(flag)
+func (c *call) moment(flag, text string) (start, end time.Time, err error) {
 	if text == "" {
 		return start, end, nil
 	}

@@ -10,8 +10,14 @@ import (
 	"time"
 )
 
-func healthcheck(c *call) error {
-	ready := c.text("url")
+type healthcheckCommand struct{ url string }
+
+func (o *healthcheckCommand) flags(f *flags) {
+	f.StringVar(&o.url, "url", "", "request this `address` instead of ops.address")
+}
+
+func (o *healthcheckCommand) run(c *call) error {
+	ready := o.url
 	if !c.Flags().Changed("url") { // with it, the settings do not matter
 		err := c.load()
 		if err == nil {

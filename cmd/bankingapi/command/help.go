@@ -19,15 +19,10 @@ const helpWidth = 80
 // usage, a summary, a head of lines "name: text", a description and examples. Subcommands
 // inherit the head. It has:
 //
-//	--NAME=a|b   the usage of a flag, and its values, if it has few
-//	flags        the flags: NAME or NAME=default for a text, NAME? for a switch, NAME# for a
-//	             number, NAME* for texts, NAME| for one of the values, the first by default
-//	needs        the required flags
 //	name         known, if the first argument is an existing subscription
 //	missing      how messages call the argument that is one of a few words,
 //	unknown      and what they say of another word
 //	interrupted  what the command leaves behind if it is interrupted
-//	sales, ...   the flags that filter rows of this kind
 //
 //go:embed help.txt
 var texts string
@@ -46,8 +41,7 @@ func described(path string) *cobra.Command {
 	}
 	for _, line := range lines[2:] {
 		name, text, _ := strings.Cut(line, ": ")
-		name, choices, _ := strings.Cut(name, "=")
-		cmd.Annotations[name], cmd.Annotations[name+"="] = text, choices
+		cmd.Annotations[name] = text
 	}
 	wanted := strings.Fields(lines[0])[1:]
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return checkArguments(cmd, wanted, args) }

@@ -1,8 +1,17 @@
 package command
 
-import "bankingapi/bootstrap"
+import (
+	"time"
 
-func migrateUp(c *call) error {
+	"bankingapi/bootstrap"
+)
+
+// migrateCommand is migrate up.
+type migrateCommand struct{}
+
+func (*migrateCommand) flags(f *flags) { f.as() }
+
+func (*migrateCommand) run(c *call) error {
 	applied, err := bootstrap.MigrateUp(c.Context(), c.settings, c.options)
 	for _, m := range applied {
 		c.PrintErrf("applied %d %s\n", m.Version, m.Name)
@@ -13,14 +22,21 @@ func migrateUp(c *call) error {
 	return err
 }
 
+// migration is a line of migrate status.
+type migration struct {
+	Version int64
+	Name    string
+	Applied *time.Time
+}
+
 func migrateStatus(c *call) error {
 	schema, err := bootstrap.SchemaStatus(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs())
 	if err != nil {
 		return err
 	}
-	list := []object{}
+	list := []migration{}
 	for _, m := range schema.Migrations {
-		list = append(list, object{"Version": m.Version, "Name": m.Name, "Applied": instant(m.Applied)})
+		list = append(list, migration{m.Version, m.Name, instant(m.Applied)})
 	}
 	if schema.Version > schema.Wanted {
 		c.PrintErrf("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)

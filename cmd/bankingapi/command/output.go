@@ -18,24 +18,21 @@ import (
 var screensText string
 
 var screens = template.Must(template.New("").Funcs(template.FuncMap{
-	"at":  func(string, any) string { return "" }, // write replaces it
-	"add": func(a, b int) int { return a + b }, "field": field, "join": strings.Join, "quoted": quoted, "word": word,
+	"at":    func(string, any) string { return "" }, // write replaces it
+	"field": field, "join": strings.Join, "quoted": quoted, "word": word,
 	"usages": usages, "hasSettings": hasSettings,
-}).Parse(screensText))
-
-// An object is a JSON object.
-type object = map[string]any
+}).Option("missingkey=error").Parse(screensText))
 
 // write prints a value with the named screen, or as JSON with --format json.
 func (c *call) write(screen string, value any) error {
-	if c.text("format") == "json" {
+	if c.format == "json" {
 		encoder := json.NewEncoder(c.OutOrStdout())
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(value)
 	}
 	zone, _ := c.settings.Bank.Location() // valid settings have a valid time zone
 	inZone := template.Must(screens.Clone()).Funcs(template.FuncMap{"at": func(layout string, when any) string {
-		if when, ok := when.(time.Time); ok {
+		if when, ok := when.(*time.Time); ok && when != nil {
 			return when.In(zone).Format(layout)
 		}
 		return "-"
@@ -57,16 +54,20 @@ func screen(name string, value any) string {
 }
 
 // instant returns a time for JSON: in UTC, or null for the zero time.
-func instant(t time.Time) any {
+func instant(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	return t.UTC()
+	t = t.UTC()
+	return &t
 }
 
 // field returns a line with a name and a value, if any. It quotes unprintable text.
 func field(name string, value any) string {
 	text, _ := value.(string)
+	if pointer, ok := value.(*string); ok && pointer != nil {
+		text = *pointer
+	}
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		text = strconv.Quote(text)
 	}

@@ -2,11 +2,18 @@ package command
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/bootstrap"
 )
 
 // With --format json a program reads what people read: the same names and values.
@@ -73,6 +80,11 @@ func TestFormatJSON(t *testing.T) {
 	require.Equal(t, []any{}, proof["Findings"])
 	require.Equal(t, 1.0, proof["Holdings"])
 
+	for _, kind := range []string{"holdings", "audit", "operations"} {
+		require.Equal(t, do("export", kind, "--format", "ndjson"), do("export", kind, "--format", "json"), "a line for each row")
+	}
+	require.Contains(t, do("export", "holdings", "--format", "json"), `"CustomerNo":1001`)
+
 	wrong := bankingapi(t, environment, "verify", "--format", "xml")
 	require.Equal(t, outcome{2, "", "bankingapi: --format: the value must be of type text|json; see 'bankingapi verify --help'\n"}, wrong)
 }
@@ -99,4 +111,59 @@ func TestVerifyNamesItsActor(t *testing.T) {
 	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
 	require.Zero(t, bankingapi(t, environment, "verify", "--as", "ayse").status)
 	require.Contains(t, bankingapi(t, environment, "export", "audit").out, ",ayse,")
+}
+
+// screened has a value of each screen.
+var screened = map[string]any{
+	"help": new(cobra.Command), "version": build{}, "listening": listening{}, "config": []setting{}, "migrate status": []migration{},
+	"subscriptions": []listed{}, "operation": shownOperation{}, "customer": shownCustomer{}, "settled": settled{}, "due sale": dueSale{},
+	"due sales": settled{}, "verified": backoffice.Proof{}, "copied": copied{},
+	// parts of others
+	"minute": (*time.Time)(nil), "micros": (*time.Time)(nil), "key": keyLife{}, "fund": awaited{},
+}
+
+// A screen names only fields that its value has: it is run with all of them set, and with none.
+func TestScreensNameFieldsOfTheirValue(t *testing.T) {
+	t.Parallel()
+	c := &call{Command: new(cobra.Command), settings: bootstrap.DefaultSettings()}
+	c.SetOut(io.Discard)
+	for _, screen := range screens.Templates() {
+		if screen.Name() == "" || screen.Name() == "help" { // help is run for each command
+			continue
+		}
+		value, isKnown := screened[screen.Name()]
+		require.True(t, isKnown, "a value of the screen %s", screen.Name())
+		empty := reflect.New(reflect.TypeOf(value)).Elem()
+		require.NoError(t, c.write(screen.Name(), empty.Interface()))
+		for _, text := range []string{"x", "completed", "failed"} {
+			full := reflect.New(reflect.TypeOf(value)).Elem()
+			fill(full, text)
+			require.NoError(t, c.write(screen.Name(), full.Interface()))
+		}
+	}
+}
+
+// fill sets each field of a value, and gives each list an element.
+func fill(v reflect.Value, text string) {
+	if !v.CanSet() && v.Kind() != reflect.Struct {
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(2)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), text)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), text)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), text)
+		}
+	}
 }

@@ -27,7 +27,7 @@ type program struct {
 type row struct {
 	path string
 	uses resource
-	does action
+	does command
 }
 
 // A resource is what a command uses. Each one includes those before it.
@@ -41,60 +41,72 @@ const (
 	keptTrail // the book must keep a trail
 )
 
-// An action is what a command does. check, which may be nil, reads and checks flags and
-// arguments before the book is opened.
-type action struct{ run, check func(*call) error }
-
-func does(run func(*call) error) action { return action{run: run} }
-
-// with returns an action with options. read reads the options before the book is opened.
-func with[Options any](read func(*call) (Options, error), run func(*call, Options) error) action {
-	var options Options
-	return action{
-		func(c *call) error { return run(c, options) },
-		func(c *call) (err error) { options, err = read(c); return err },
-	}
+// A command has the options of one command line as its fields.
+type command interface {
+	// flags binds the flags to the fields.
+	flags(*flags)
+	run(*call) error
 }
+
+// A checker reads and checks its flags and arguments before the book is opened.
+type checker interface{ check(*call) error }
+
+// does is a command without options.
+type does func(*call) error
+
+func (does) flags(*flags)        {}
+func (d does) run(c *call) error { return d(c) }
+
+// printing is a command that prints a value, with --format.
+type printing func(*call) error
+
+func (printing) flags(f *flags)      { f.json() }
+func (p printing) run(c *call) error { return p(c) }
+
+// acting is a command that does one thing, with --as and --reason.
+type acting func(*call) error
+
+func (acting) flags(f *flags)      { f.reason() }
+func (a acting) run(c *call) error { return a(c) }
 
 func rows() []row {
 	return []row{
-		{"serve", allSettings, does(serve)},
-		{"migrate up", allSettings, does(migrateUp)},
-		{"migrate status", allSettings, does(migrateStatus)},
-		{"subscriptions create", book, with(readTerms, createSubscription)},
-		{"subscriptions change", book, with(readChange, changeSubscription)},
-		{"subscriptions list", book, does(listSubscriptions)},
-		{"subscriptions regenerate", book, does(regenerateKey)},
+		{"serve", allSettings, new(serveCommand)},
+		{"migrate up", allSettings, new(migrateCommand)},
+		{"migrate status", allSettings, printing(migrateStatus)},
+		{"subscriptions create", book, new(createCommand)},
+		{"subscriptions change", book, new(changeCommand)},
+		{"subscriptions list", book, printing(listSubscriptions)},
+		{"subscriptions regenerate", book, acting(regenerateKey)},
 		{"subscriptions suspend", book, setState("suspended")},
 		{"subscriptions activate", book, setState("active")},
 		{"subscriptions cancel", book, setState("cancelled")},
-		{"import", book, with(readImport, importFile)},
-		{"export", book, with(readFilter, export)},
+		{"import", book, new(importCommand)},
+		{"export", book, new(exportCommand)},
 		{"backup", allSettings, does(backup)},
-		{"copy", allSettings, does(copyBook)},
-		{"show operation", book, with(readShown, showOperation)},
-		{"show customer", book, with(readCustomer, showCustomer)},
-		{"show notification", book, does(showNotification)},
-		{"sales cancel", book, with(readID, cancelSale)},
-		{"sales reverse", book, with(readID, reverseSale)},
-		{"adjust holding", book, does(adjustHolding)},
-		{"adjust account", book, does(adjustAccount)},
-		{"prices withdraw", book, with(readPriceID, withdrawPrice)},
-		{"notifications erase", book, with(readErased, erase)},
-		{"reconcile", book, does(reconcile)},
-		{"restore", allSettings, with(readCheckpoints, restore)},
-		{"settle", book, with(readForecast, settle)},
-		{"verify", book, with(readCheckpoints, verify)},
-		{"trail keygen", nothing, does(keygen)},
+		{"copy", allSettings, new(copyCommand)},
+		{"show operation", book, new(showOperationCommand)},
+		{"show customer", book, new(showCustomerCommand)},
+		{"sales cancel", book, new(cancelCommand)},
+		{"sales reverse", book, new(reverseCommand)},
+		{"adjust holding", book, new(adjustHoldingCommand)},
+		{"adjust account", book, new(adjustAccountCommand)},
+		{"prices withdraw", book, new(withdrawCommand)},
+		{"notifications erase", book, new(eraseCommand)},
+		{"reconcile", book, new(reconcileCommand)},
+		{"restore", allSettings, new(restoreCommand)},
+		{"settle", book, new(settleCommand)},
+		{"verify", book, new(verifyCommand)},
+		{"trail keygen", nothing, new(keygenCommand)},
 		{"trail key", keptTrail, does(printKey)},
 		{"trail checkpoint", keptTrail, does(printCheckpoint)},
-		{"trail prove", keptTrail, with(readProved, prove)},
-		{"trail check", nothing, does(checkProof)},
-		{"trail rekey", allSettings, does(rekey)},
-		{"config", allSettings, does(config)},
-		{"openapi", allSettings, does(printOpenAPI)},
-		{"healthcheck", ownSettings, does(healthcheck)},
-		{"version", nothing, does(printVersion)},
+		{"trail prove", keptTrail, new(proveCommand)},
+		{"trail check", nothing, new(checkCommand)},
+		{"trail rekey", allSettings, new(rekeyCommand)},
+		{"config", allSettings, new(configCommand)},
+		{"openapi", allSettings, new(openAPICommand)},
+		{"healthcheck", ownSettings, new(healthcheckCommand)},
+		{"version", nothing, printing(printVersion)},
 		{"completion", nothing, does(completion)},
 	}
 }
@@ -106,8 +118,8 @@ func (p program) root() *cobra.Command {
 	root.SetVersionTemplate(screen("version", thisBuild()))
 	root.SetFlagErrorFunc(explainFlag)
 	root.CompletionOptions.DisableDefaultCmd = true // the row replaces it
-	root.Flags().Bool("version", false, told(root, "--version"))
-	root.PersistentFlags().String("config", "", told(root, "--config"))
+	root.Flags().Bool("version", false, "print the version and everything needed for a bug report")
+	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
 	for _, r := range rows() {
 		parent := root
 		if name, _, is := strings.Cut(r.path, " "); is {
@@ -151,20 +163,21 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 	return wrongUsef("unknown command %q", args[0])
 }
 
-// complete adds the flags of a command, and makes it run the action of its row.
+// complete adds the flags of a command, and makes it run the command of its row.
 func (p program) complete(cmd *cobra.Command, r row) {
-	addFlags(cmd)
+	c := &call{Command: cmd, program: p}
+	r.does.flags(&flags{cmd.Flags(), c})
 	if r.uses >= ownSettings {
 		addSettingFlags(cmd)
 	}
 	if cmd.Annotations["name"] == "known" {
 		cmd.ValidArgsFunction = p.completeName(cmd.ValidArgsFunction)
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkFlags(cmd); err != nil {
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if err := c.checkNeeded(); err != nil {
 			return err
 		}
-		c := &call{Command: cmd, program: p, args: args}
+		c.args = args
 		return errors.Join(c.carryOut(r), c.close())
 	}
 }
@@ -173,8 +186,8 @@ func (c *call) carryOut(r row) (err error) {
 	if r.uses >= allSettings {
 		err = c.load()
 	}
-	if err == nil && r.does.check != nil {
-		err = r.does.check(c)
+	if checked, ok := r.does.(checker); ok && err == nil {
+		err = checked.check(c)
 	}
 	if err == nil && r.uses >= book {
 		err = c.openBook()
@@ -250,8 +263,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag := invalid.GetFlag()
-		if value, ok := flag.Value.(*flagText); ok && value.of[0] != "text" {
-			return wrongUsef("--%s must be %s", flag.Name, settings.Choice(value.of))
+		if value, ok := flag.Value.(*choice); ok && value.values[0] != "text" {
+			return wrongUsef("--%s must be %s", flag.Name, settings.Choice(value.values))
 		}
 		return wrongUsef("--%s: the value must be of type %s", flag.Name, strings.TrimSuffix(flag.Value.Type(), "64"))
 	}

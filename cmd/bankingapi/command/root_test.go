@@ -84,7 +84,7 @@ func TestWrongUse(t *testing.T) {
 		{"import sales x.csv", `cannot import "sales": want prices, holdings, accounts, calendar; see 'bankingapi import --help'`},
 		{"export", `what to export is missing; see 'bankingapi export --help'`},
 		{"export keys", `cannot export "keys": want prices, holdings, accounts, calendar, sales, postings, notifications, operations, outcomes, audit; see 'bankingapi export --help'`},
-		{"export sales --format xml", `--format must be csv, ndjson or excel; see 'bankingapi export --help'`},
+		{"export sales --format xml", `--format must be csv, json, ndjson or excel; see 'bankingapi export --help'`},
 		{"export sales --user u", `--user does not filter sales; see 'bankingapi export --help'`},
 		{"export holdings --since 2026-11-20", `--since does not filter holdings; see 'bankingapi export --help'`},
 		{"export notifications --customer 1", `--customer does not filter notifications; see 'bankingapi export --help'`},

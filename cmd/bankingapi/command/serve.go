@@ -14,23 +14,29 @@ import (
 	"bankingapi/bootstrap"
 )
 
-func serve(c *call) error {
-	demo, sandbox := c.is("demo"), c.is("sandbox")
+type serveCommand struct{ demo, sandbox bool }
+
+func (o *serveCommand) flags(f *flags) {
+	f.BoolVar(&o.demo, "demo", false, "load the demo book into an empty store, create a key, print curl commands to try")
+	f.BoolVar(&o.sandbox, "sandbox", false, "run a sandbox for partners, with its own book, clock and faults")
+}
+
+func (o *serveCommand) run(c *call) error {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // the reader of the log may exit. Before listen the service has nothing to reload
 	switch {
-	case demo && sandbox:
+	case o.demo && o.sandbox:
 		return wrongUsef("use --demo or --sandbox, not both")
-	case demo || sandbox:
+	case o.demo || o.sandbox:
 		enableConsole(c)
 	}
-	if sandbox {
+	if o.sandbox {
 		return serveSandbox(c)
 	}
 	var err error
 	if c.app, err = bootstrap.Open(c.Context(), c.settings, c.serviceOptions(), bootstrap.WithListeners()); err != nil {
 		return err
 	}
-	if !demo {
+	if !o.demo {
 		return listen(c, nil)
 	}
 	guide, err := c.app.LoadDemo(c.Context())
@@ -62,6 +68,13 @@ func serveSandbox(c *call) error {
 	return listen(c, &app.Guide)
 }
 
+// listening is what serve prints when it accepts requests.
+type listening struct {
+	URL, Ops string
+	Docs     bool
+	Guide    *bootstrap.Demo
+}
+
 // listen serves until the context ends. It prints the guide unless it is nil.
 func listen(c *call, guide *bootstrap.Demo) error {
 	app, ctx := c.app, c.Context()
@@ -73,8 +86,7 @@ func listen(c *call, guide *bootstrap.Demo) error {
 	if guide != nil && guide.Key == "" {
 		c.PrintErrf("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
 	}
-	listening := screen("listening", object{"URL": app.URL(), "Guide": guide, "Docs": c.settings.HTTP.Docs, "Ops": app.OpsAddress()})
-	_ = c.print("%s", listening) // one write, because the log may go to the same file. Its reader may have exited
+	_ = c.print("%s", screen("listening", listening{app.URL(), app.OpsAddress(), c.settings.HTTP.Docs, guide})) // one write, because the log may go to the same file. Its reader may have exited
 	for {
 		select {
 		case <-hangUp:

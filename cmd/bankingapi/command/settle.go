@@ -18,30 +18,43 @@ type someFailed string
 
 func (counted someFailed) Error() string { return "the bank refuses " + string(counted) }
 
-// readForecast returns the day of a forecast, or no day.
-func readForecast(c *call) (until day.Day, err error) {
-	if c.text("day") != "" && !c.is("dry-run") {
-		return until, wrongUsef("--day is for --dry-run")
-	}
-	return c.day("day", "2026-12-04")
+type settleCommand struct {
+	day string
+
+	until day.Day // of day
 }
 
-func settle(c *call, until day.Day) error {
-	if c.is("dry-run") {
-		return forecast(c, until)
+func (o *settleCommand) flags(f *flags) {
+	f.as()
+	f.json()
+	f.dryRun("say what would happen to each due sale, and change nothing")
+	f.StringVar(&o.day, "day", "", "the `day` of --dry-run: take the sales that are due until then")
+}
+
+func (o *settleCommand) check(c *call) (err error) {
+	if o.day != "" && !c.dryRun {
+		return wrongUsef("--day is for --dry-run")
 	}
-	settled, err := c.app.Settle(c.Context())
+	o.until, err = parseDay("day", o.day, "2026-12-04")
+	return err
+}
+
+func (o *settleCommand) run(c *call) error {
+	if c.dryRun {
+		return forecast(c, o.until)
+	}
+	done, err := c.app.Settle(c.Context())
 	var due buyfund.Waits
 	if err == nil {
 		due, err = c.app.Buyer().CountDue(c.Context())
 	}
-	return endSettling(c, "settled", "operation", settled, due.ForPrice, err)
+	return endSettling(c, "settled", "operation", done, due.ForPrice, err)
 }
 
 // forecast prints what would happen to each due sale, and then the totals.
 func forecast(c *call, until day.Day) error {
 	var found buyfund.Settlement
-	var waiting []buyfund.DueFund
+	var funds []buyfund.DueFund
 	for s, err := range c.app.Buyer().Forecast(c.Context(), cmp.Or(until, c.app.Buyer().DueUntil())) {
 		if err != nil {
 			return err
@@ -53,30 +66,30 @@ func forecast(c *call, until day.Day) error {
 		case operation.Failed:
 			found.Failed++
 		default:
-			at := slices.IndexFunc(waiting, func(w buyfund.DueFund) bool { return w.PriceDay == of })
+			at := slices.IndexFunc(funds, func(w buyfund.DueFund) bool { return w.PriceDay == of })
 			if at < 0 {
-				at, waiting = len(waiting), append(waiting, buyfund.DueFund{PriceDay: of})
+				at, funds = len(funds), append(funds, buyfund.DueFund{PriceDay: of})
 			}
-			waiting[at].Sales++
+			funds[at].Sales++
 		}
-		sale := waitingFund(of)
-		sale["OperationId"], sale["Position"], sale["State"], sale["PriceID"] = s.ID.String(), s.Index, s.State.String(), s.PriceID
-		sale["Proceeds"], sale["CurrencyCode"], sale["Refusal"] = s.Proceeds.String(), s.Terms.Account.Currency.Code(), s.Refusal
+		sale := dueSale{
+			awaited: awaitedPrice(of), OperationID: s.ID.String(), Position: s.Index, State: s.State.String(), PriceID: s.PriceID,
+			Proceeds: s.Proceeds.String(), CurrencyCode: s.Terms.Account.Currency.Code(), Refusal: s.Refusal,
+		}
 		if err := c.write("due sale", sale); err != nil {
 			return err
 		}
 	}
-	return endSettling(c, "due sales", "sale", found, waiting, nil)
+	return endSettling(c, "due sales", "sale", found, funds, nil)
 }
 
 // endSettling prints the totals. counted names what is counted: an operation fails as a whole.
 func endSettling(c *call, screen, counted string, n buyfund.Settlement, forPrice []buyfund.DueFund, err error) error {
-	waiting := make([]object, len(forPrice))
+	totals := settled{Completed: n.Completed, Failed: n.Failed, Waiting: make([]waiting, len(forPrice))}
 	for i, of := range forPrice {
-		waiting[i] = waitingFund(of.PriceDay)
-		waiting[i]["Sales"] = int(of.Sales)
+		totals.Waiting[i] = waiting{awaitedPrice(of.PriceDay), of.Sales}
 	}
-	err = errors.Join(err, c.write(screen, object{"Completed": n.Completed, "Failed": n.Failed, "Waiting": waiting}))
+	err = errors.Join(err, c.write(screen, totals))
 	if err == nil && n.Failed > 0 {
 		return someFailed(backoffice.Plural(n.Failed, counted))
 	}
@@ -88,6 +101,39 @@ func priceDay(s *fund.SaleEntry) fund.PriceDay {
 	return fund.PriceDay{Fund: s.Terms.Holding.Fund, Day: s.Terms.SelectedDay}
 }
 
-func waitingFund(of fund.PriceDay) object {
-	return object{"Fund": of.Fund.IMKBCode, "Holder": of.Fund.HolderCorporationName, "Day": of.Day.String()}
+// awaited is a price that is not in the book yet.
+type awaited struct{ Fund, Holder, Day string }
+
+func awaitedPrice(of fund.PriceDay) awaited {
+	return awaited{of.Fund.IMKBCode, of.Fund.HolderCorporationName, of.Day.String()}
+}
+
+// dueSale is what would happen to a due sale.
+type dueSale struct {
+	awaited
+	OperationID            string `json:"OperationId"`
+	Position               int
+	State                  string
+	PriceID                int64
+	Proceeds, CurrencyCode string
+	Refusal                string
+}
+
+// settled is the result of settle, or of its dry run.
+type settled struct {
+	Completed, Failed int
+	Waiting           []waiting
+}
+
+// Sum returns how many sales wait.
+func (s settled) Sum() (sales int64) {
+	for _, w := range s.Waiting {
+		sales += w.Sales
+	}
+	return sales
+}
+
+type waiting struct {
+	awaited
+	Sales int64
 }

@@ -10,33 +10,44 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/application/bookfile"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
-// readShown returns the ID of the operation if the argument names it.
-func readShown(c *call) (id operation.ID, err error) {
+type showOperationCommand struct {
+	callerID, subscription, requestID string
+
+	id operation.ID // if the argument names it
+}
+
+func (o *showOperationCommand) flags(f *flags) {
+	f.json()
+	f.StringVar(&o.callerID, "caller-id", "", "`CallerId` of the operation, with --subscription")
+	f.StringVar(&o.subscription, "subscription", "", "`name` of the subscription that sent the CallerId")
+	f.StringVar(&o.requestID, "request-id", "", "`X-Request-Id` of the answer")
+}
+
+func (o *showOperationCommand) check(c *call) (err error) {
 	given := len(c.args)
-	for _, flag := range []string{"caller-id", "request-id"} {
-		if c.text(flag) != "" {
+	for _, text := range []string{o.callerID, o.requestID} {
+		if text != "" {
 			given++
 		}
 	}
 	switch {
 	case given != 1:
-		return id, wrongUsef("give an ID, or --caller-id and --subscription, or --request-id")
-	case (c.text("caller-id") == "") != (c.text("subscription") == ""):
-		return id, wrongUsef("--caller-id and --subscription go together: each subscription has CallerIds of its own")
+		return wrongUsef("give an ID, or --caller-id and --subscription, or --request-id")
+	case (o.callerID == "") != (o.subscription == ""):
+		return wrongUsef("--caller-id and --subscription go together: each subscription has CallerIds of its own")
 	case len(c.args) > 0:
-		return readID(c)
+		o.id, err = parseID(c.args[0])
 	}
-	return id, nil
+	return err
 }
 
-func showOperation(c *call, id operation.ID) error {
-	all, what, err := namedOperations(c, id)
+func (o *showOperationCommand) run(c *call) error {
+	all, what, err := o.named(c)
 	if errors.Is(err, backoffice.ErrNotFound) {
 		return fmt.Errorf("not found: %s", what)
 	}
@@ -45,43 +56,55 @@ func showOperation(c *call, id operation.ID) error {
 	}
 	for i := range all {
 		c.look("show", "operation", all[i].ID.String())
+		shown := shownOperationOf(&all[i])
 		act, err := c.office.Correction(c.Context(), &all[i])
 		if err != nil {
 			return err
 		}
-		found := operationObject(&all[i])
 		if act != nil {
-			found["Corrected"] = object{"By": act.Actor, "Reason": act.Reason}
+			shown.Corrected = &correction{act.Actor, act.Reason}
 		}
-		if found["WaitsFor"], err = missingPrices(c, &all[i]); err != nil {
+		if shown.WaitsFor, err = missingPrices(c, &all[i]); err != nil {
 			return err
 		}
-		if err := c.write("operation", found); err != nil {
+		if err := c.write("operation", shown); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// namedOperations returns the operations that the flags or the argument name, and a description
-// of the search.
-func namedOperations(c *call, id operation.ID) (all []backoffice.Operation, what string, err error) {
-	of := backoffice.Query{CallerID: c.text("caller-id"), RequestID: c.text("request-id"), Subscription: c.text("subscription")}
+// named returns the operations that the flags or the argument name, and a description of the
+// search.
+func (o *showOperationCommand) named(c *call) (all []backoffice.Operation, what string, err error) {
 	switch {
-	case of.CallerID != "":
-		all, err = c.office.OperationsOf(c.Context(), of.Subscription, of.CallerID)
+	case o.callerID != "":
+		all, err = c.office.OperationsOf(c.Context(), o.subscription, o.callerID)
 		what = "an operation with this CallerId of this subscription. "
-	case of.RequestID != "":
-		all, err = c.office.OperationsOfRequest(c.Context(), of.RequestID)
+	case o.requestID != "":
+		all, err = c.office.OperationsOfRequest(c.Context(), o.requestID)
 		what = "an operation with this X-Request-Id. "
 	default:
-		one, err := c.office.Operation(c.Context(), id)
+		one, err := c.office.Operation(c.Context(), o.id)
 		return []backoffice.Operation{one}, "operation " + c.args[0], err
 	}
 	if errors.Is(err, backoffice.ErrNotFound) {
-		what += answered(c, of)
+		what += answered(c, backoffice.Query{CallerID: o.callerID, RequestID: o.requestID, Subscription: o.subscription})
 	}
 	return all, what, err
+}
+
+// answer is the answer to a request without an operation.
+type answer struct {
+	Answered     *time.Time
+	Status       int
+	Codes        []string
+	Replayed     bool
+	OperationID  any `json:"OperationId"`
+	Name         string
+	Subscription string
+	CallerID     string `json:"CallerId"`
+	RequestID    string `json:"RequestId"`
 }
 
 // answered describes the answer to the last request without an operation. With --format json it
@@ -89,10 +112,10 @@ func namedOperations(c *call, id operation.ID) (all []backoffice.Operation, what
 func answered(c *call, of backoffice.Query) string {
 	of.Order, of.Limit = backoffice.Newest, 1
 	for a, err := range c.office.Reader.Requests(c.Context(), of) {
-		if err == nil && c.text("format") == "json" {
-			err = c.write("", object{
-				"Answered": instant(a.At), "Status": a.Status, "Codes": slices.Concat([]string{}, a.Codes), "Replayed": a.Replayed,
-				"OperationId": a.OperationID, "Name": a.Operation, "Subscription": a.Subscription, "CallerId": a.CallerID, "RequestId": a.RequestID,
+		if err == nil && c.format == "json" {
+			err = c.write("", answer{
+				Answered: instant(a.At), Status: a.Status, Codes: slices.Concat([]string{}, a.Codes), Replayed: a.Replayed,
+				OperationID: a.OperationID, Name: a.Operation, Subscription: a.Subscription, CallerID: a.CallerID, RequestID: a.RequestID,
 			})
 		}
 		switch {
@@ -107,78 +130,134 @@ func answered(c *call, of backoffice.Query) string {
 }
 
 // missingPrices returns the prices that a due operation waits for.
-func missingPrices(c *call, o *backoffice.Operation) (prices []object, err error) {
-	prices = []object{}
+func missingPrices(c *call, o *backoffice.Operation) (prices []awaited, err error) {
+	prices = []awaited{}
 	if len(o.Sales) == 0 || o.Sales[0].State != operation.Recorded {
 		return prices, nil
 	}
 	due, err := c.app.Buyer().CountDue(c.Context())
 	for _, of := range due.ForPrice {
 		if slices.ContainsFunc(o.Sales, func(s fund.SaleEntry) bool { return priceDay(&s) == of.PriceDay }) {
-			prices = append(prices, waitingFund(of.PriceDay))
+			prices = append(prices, awaitedPrice(of.PriceDay))
 		}
 	}
 	return prices, err
 }
 
-func operationObject(o *backoffice.Operation) object {
-	sales, postings, notifications := []object{}, []object{}, []object{}
-	reasons, erased := []object{}, []object{}
-	of := object{"Operation": o.ID.String(), "Name": "import or correction", "Refused": o.Refusal != nil}
-	var state operation.State
-	if was, ok := o.Decision(); ok {
-		state = was.State
-		of["Name"], of["Subscription"], of["Received"] = was.Operation.String(), was.Subscription, instant(was.ReceivedAt)
-		of["CallerId"], of["RequestId"] = was.Header.CallerID, was.Header.RequestID
+// shownOperation is what show operation prints.
+type shownOperation struct {
+	Operation, Name                   string
+	Subscription, CallerID, RequestID *string    `json:",omitempty"`
+	Received                          *time.Time `json:",omitempty"`
+	State                             string     `json:",omitempty"`
+	StateNumber                       int        `json:",omitempty"`
+	Refused                           bool
+	Cancelled, Settled                *time.Time `json:",omitempty"`
+	Reason                            []reason
+	Reversed                          *reversal   `json:",omitempty"`
+	Corrected                         *correction `json:",omitempty"`
+	Erased                            []erased
+	WaitsFor                          []awaited
+	Sales                             []shownSale
+	Postings                          []posting
+	Notifications                     []notification
+}
+
+type reason struct{ Code, Pointer string }
+
+type reversal struct {
+	At       *time.Time
+	Reversal string
+}
+
+type correction struct{ By, Reason string }
+
+type erased struct {
+	Notification int
+	At           *time.Time
+	Reason       string
+}
+
+type posting struct {
+	Posted             *time.Time
+	Kind, Position, By string
+}
+
+type notification struct {
+	Notification int
+	PushID       string `json:"PushId"`
+	UserID       string `json:"UserId"`
+}
+
+// saleTerms is what a sale requested, and why it was refused.
+type saleTerms struct{ Fund, Units, Account, Day, Refusal string }
+
+// saleResult is a sale with its result. Price and Proceeds are null until it is completed.
+type saleResult struct {
+	saleTerms
+	State           string
+	Price, Proceeds *string
+}
+
+// shownSale is a sale of an operation.
+type shownSale struct {
+	saleResult
+	Sale     int
+	Customer int64
+}
+
+func shownOperationOf(o *backoffice.Operation) shownOperation {
+	of := shownOperation{
+		Operation: o.ID.String(), Name: "import or correction", Refused: o.Refusal != nil,
+		Reason: []reason{}, Erased: []erased{}, WaitsFor: []awaited{}, Sales: []shownSale{}, Postings: []posting{}, Notifications: []notification{},
 	}
-	if state != 0 {
-		of["State"], of["StateNumber"] = state.String(), int(state)
+	if was, ok := o.Decision(); ok {
+		of.Name, of.Received = was.Operation.String(), instant(was.ReceivedAt)
+		of.Subscription, of.CallerID, of.RequestID = &was.Subscription, &was.Header.CallerID, &was.Header.RequestID
+		if was.State != 0 {
+			of.State, of.StateNumber = was.State.String(), int(was.State)
+		}
 	}
 	for _, f := range o.Faults() {
-		reasons = append(reasons, object{"Code": f.Code, "Pointer": f.Pointer})
+		of.Reason = append(of.Reason, reason{f.Code, f.Pointer})
 	}
 	if o.Reversal != nil {
-		of["Reversed"] = object{"At": instant(o.Reversal.At), "Reversal": o.Reversal.ID.String()}
+		of.Reversed = &reversal{instant(o.Reversal.At), o.Reversal.ID.String()}
 	}
 	for _, s := range slices.Concat(o.Sales, o.RefusedSales) {
-		sale := resultObject(&s)
-		sale["Sale"], sale["Customer"] = s.Index, s.Terms.Holding.CustomerNo
-		sales = append(sales, sale)
+		of.Sales = append(of.Sales, shownSale{resultOf(&s), s.Index, s.Terms.Holding.CustomerNo})
 	}
 	if at := o.CancelledAt(); !at.IsZero() {
-		of["Cancelled"] = instant(at)
+		of.Cancelled = instant(at)
 	} else if len(o.Sales) > 0 {
-		of["Settled"] = instant(o.Sales[0].SettledAt)
+		of.Settled = instant(o.Sales[0].SettledAt)
 	}
 	for _, p := range slices.Concat(o.Postings, o.ReversalPostings) {
-		postings = append(postings, object{"Posted": instant(p.PostedAt), "Kind": p.Kind.String(), "Position": p.Position(), "By": p.Format(p.Quantity)})
+		of.Postings = append(of.Postings, posting{instant(p.PostedAt), p.Kind.String(), p.Position(), p.Format(p.Quantity)})
 	}
 	for i := range o.Notifications {
 		n := &o.Notifications[i]
-		notifications = append(notifications, object{"Notification": n.Index, "PushId": n.Values.PushID, "UserId": n.Values.UserID})
+		of.Notifications = append(of.Notifications, notification{n.Index, n.Values.PushID, n.Values.UserID})
 		if n.Erasure != nil {
-			erased = append(erased, object{"Notification": n.Index, "At": instant(n.Erasure.At()), "Reason": n.Erasure.Reason})
+			of.Erased = append(of.Erased, erased{n.Index, instant(n.Erasure.At()), n.Erasure.Reason})
 		}
 	}
-	of["Reason"], of["Erased"], of["Sales"], of["Postings"], of["Notifications"] = reasons, erased, sales, postings, notifications
 	return of
 }
 
-// saleObject returns what a sale requested, and why it was refused.
-func saleObject(s *fund.SaleEntry) object {
+func termsOf(s *fund.SaleEntry) saleTerms {
 	h, a := s.Terms.Holding, s.Terms.Account
-	return object{
-		"Fund": h.IMKBCode + " " + quoted(h.HolderCorporationName), "Units": s.Terms.Units.String(),
-		"Account": accountText(a) + " " + a.Currency.Code(), "Day": s.Terms.SelectedDay.String(), "Refusal": s.Refusal,
+	return saleTerms{
+		Fund: h.IMKBCode + " " + quoted(h.HolderCorporationName), Units: s.Terms.Units.String(),
+		Account: accountText(a) + " " + a.Currency.Code(), Day: s.Terms.SelectedDay.String(), Refusal: s.Refusal,
 	}
 }
 
-// resultObject returns saleObject with the result of the sale.
-func resultObject(s *fund.SaleEntry) object {
-	of := saleObject(s)
-	of["State"], of["Price"], of["Proceeds"] = s.State.String(), nil, nil
+func resultOf(s *fund.SaleEntry) saleResult {
+	of := saleResult{saleTerms: termsOf(s), State: s.State.String()}
 	if s.PriceID != 0 {
-		of["Price"], of["Proceeds"] = s.PerUnit.String(), s.Proceeds.String()+" "+s.Terms.Account.Currency.Code()
+		price, proceeds := s.PerUnit.String(), s.Proceeds.String()+" "+s.Terms.Account.Currency.Code()
+		of.Price, of.Proceeds = &price, &proceeds
 	}
 	return of
 }
@@ -187,87 +266,144 @@ func accountText(a fund.AccountKey) string {
 	return fmt.Sprintf("%d-%d-%d", a.BranchCode, a.CustomerNo, a.AccountSuffix)
 }
 
-func readCustomer(c *call) (of backoffice.Query, err error) {
-	of.Order, of.Limit = backoffice.Newest, int(c.number("limit"))
-	if of.CustomerNo, err = strconv.ParseInt(c.args[0], 10, 64); err != nil || of.CustomerNo <= 0 {
-		return of, wrongUsef("NUMBER must be a customer number greater than 0")
-	}
-	if of.Limit < 0 {
-		return of, wrongUsef("--limit must be 1 or more, or 0 for no limit")
-	}
-	if _, of.Until, err = c.moment("at"); err == nil {
-		of.Since, _, err = c.moment("since")
-	}
-	return of, err
+type showCustomerCommand struct {
+	at, since string
+	limit     int64
+
+	query backoffice.Query
 }
 
-func showCustomer(c *call, of backoffice.Query) error {
-	c.look("show", "customer", strconv.FormatInt(of.CustomerNo, 10))
-	customer, err := c.office.Customer(c.Context(), of.CustomerNo, of.Until)
+func (o *showCustomerCommand) flags(f *flags) {
+	f.json()
+	f.StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
+	f.StringVar(&o.since, "since", "", "only postings and sales from this `day` or time on")
+	f.Int64Var(&o.limit, "limit", 0, "only the newest postings and sales, at most this `number` of each list")
+}
+
+func (o *showCustomerCommand) check(c *call) (err error) {
+	q := &o.query
+	q.Order, q.Limit = backoffice.Newest, int(o.limit)
+	q.CustomerNo, err = strconv.ParseInt(c.args[0], 10, 64)
+	if err != nil || q.CustomerNo <= 0 {
+		return wrongUsef("NUMBER must be a customer number greater than 0")
+	}
+	if q.Limit < 0 {
+		return wrongUsef("--limit must be 1 or more, or 0 for no limit")
+	}
+	_, q.Until, err = c.moment("at", o.at)
 	if err != nil {
 		return err
 	}
-	positions, statement, sales, refused := []object{}, []object{}, []object{}, []object{}
+	q.Since, _, err = c.moment("since", o.since)
+	return err
+}
+
+// shownCustomer is what show customer prints.
+type shownCustomer struct {
+	Positions []position
+	Statement []statementLine
+	Sales     []customerSale
+	Refused   []refusedSale
+}
+
+type position struct{ Position, Has string }
+
+type statementLine struct {
+	posting
+	Operation, After string
+}
+
+type refusedSale struct {
+	saleTerms
+	Received  *time.Time
+	Operation string
+}
+
+type customerSale struct {
+	saleResult
+	Received, Settled, Reversed *time.Time
+	Operation                   string
+}
+
+func (o *showCustomerCommand) run(c *call) error {
+	c.look("show", "customer", strconv.FormatInt(o.query.CustomerNo, 10))
+	customer, err := c.office.Customer(c.Context(), o.query.CustomerNo, o.query.Until)
+	if err != nil {
+		return err
+	}
+	shown := shownCustomer{positionsOf(customer), []statementLine{}, []customerSale{}, []refusedSale{}}
+	if shown.Statement, err = o.statement(c); err != nil {
+		return err
+	}
+	if err := o.addSales(c, &shown); err != nil {
+		return err
+	}
+	if len(shown.Positions)+len(shown.Statement)+len(shown.Sales)+len(shown.Refused) == 0 {
+		return o.notFound()
+	}
+	return c.write("customer", shown)
+}
+
+func positionsOf(customer backoffice.Customer) []position {
+	positions := []position{}
 	for _, h := range customer.Holdings {
-		positions = append(positions, object{"Position": h.Key.IMKBCode + " " + quoted(h.Key.HolderCorporationName), "Has": h.Units.String()})
+		positions = append(positions, position{h.Key.IMKBCode + " " + quoted(h.Key.HolderCorporationName), h.Units.String()})
 	}
 	for _, a := range customer.Accounts {
-		positions = append(positions, object{"Position": "account " + accountText(a.Key), "Has": a.Balance.String() + " " + a.Key.Currency.Code()})
+		positions = append(positions, position{"account " + accountText(a.Key), a.Balance.String() + " " + a.Key.Currency.Code()})
 	}
-	for line, err := range c.office.Statement(c.Context(), of.CustomerNo, of.Until) {
+	return positions
+}
+
+// statement returns the newest lines of the statement, the oldest of them first.
+func (o *showCustomerCommand) statement(c *call) ([]statementLine, error) {
+	lines := []statementLine{}
+	for line, err := range c.office.Statement(c.Context(), o.query.CustomerNo, o.query.Until) {
+		if err != nil {
+			return nil, err
+		}
+		if line.PostedAt.Before(o.query.Since) { // it only counts for later balances
+			continue
+		}
+		if o.query.Limit > 0 && len(lines) == o.query.Limit {
+			lines = lines[1:]
+		}
+		of := posting{instant(line.PostedAt), line.Kind.String(), line.Position(), line.Format(line.Quantity)}
+		lines = append(lines, statementLine{of, line.OperationID.String(), line.Format(line.After)})
+	}
+	return lines, nil
+}
+
+// addSales adds the sales, and those that were refused at once.
+func (o *showCustomerCommand) addSales(c *call, shown *shownCustomer) error {
+	of := o.query
+	for s, err := range c.office.Reader.Sales(c.Context(), of) {
 		if err != nil {
 			return err
 		}
-		if line.PostedAt.Before(of.Since) { // it only counts for later balances
-			continue
-		}
-		if of.Limit > 0 && len(statement) == of.Limit {
-			statement = statement[1:]
-		}
-		statement = append(statement, object{
-			"Posted": instant(line.PostedAt), "Operation": line.OperationID.String(), "Kind": line.Kind.String(),
-			"Position": line.Position(), "By": line.Format(line.Quantity), "After": line.Format(line.After),
-		})
+		shown.Sales = append(shown.Sales, customerSale{resultOf(&s), instant(s.ReceivedAt), instant(s.SettledAt), instant(s.ReversedAt), s.ID.String()})
 	}
-	for _, list := range []*[]object{&sales, &refused} {
-		of.Refused = list == &refused
-		for s, err := range c.office.Reader.Sales(c.Context(), of) {
-			if err != nil {
-				return err
-			}
-			sale := saleObject(&s)
-			if !of.Refused {
-				sale = resultObject(&s)
-				sale["Settled"], sale["Reversed"] = instant(s.SettledAt), instant(s.ReversedAt)
-			}
-			sale["Received"], sale["Operation"] = instant(s.ReceivedAt), s.ID.String()
-			*list = append(*list, sale)
+	of.Refused = true
+	for s, err := range c.office.Reader.Sales(c.Context(), of) {
+		if err != nil {
+			return err
 		}
-		slices.Reverse(*list)
+		shown.Refused = append(shown.Refused, refusedSale{termsOf(&s), instant(s.ReceivedAt), s.ID.String()})
 	}
-	if len(positions)+len(statement)+len(sales)+len(refused) == 0 {
-		has, when := "has", ""
-		if since := c.text("since"); since != "" {
-			when = " since " + since
-		}
-		if at := c.text("at"); at != "" {
-			has, when = "had", when+" up to "+at
-		}
-		return fmt.Errorf("not found: customer %d %s no holding, no account, no posting and no sale%s", of.CustomerNo, has, when)
-	}
-	return c.write("customer", object{"Positions": positions, "Statement": statement, "Sales": sales, "Refused": refused})
+	slices.Reverse(shown.Sales)
+	slices.Reverse(shown.Refused)
+	return nil
 }
 
-func showNotification(c *call) error {
-	pushID := c.text("push-id")
-	c.look("show", "notification", pushID)
-	var found int64
-	of := bookfile.Query{Query: backoffice.Query{PushID: pushID}}
-	err := bookfile.Export(c.Context(), c.office, "notifications", "ndjson", of, c.OutOrStdout(), func(rows int64) { found = rows })
-	if err == nil && found == 0 {
-		err = errors.New("not found: a notification with this PushId")
+func (o *showCustomerCommand) notFound() error {
+	has, when := "has", ""
+	if o.since != "" {
+		when = " since " + o.since
 	}
-	return err
+	if o.at != "" {
+		has, when = "had", when+" up to "+o.at
+	}
+	return fmt.Errorf("not found: customer %d %s no holding, no account, no posting and no sale%s", o.query.CustomerNo, has, when)
 }
 
 // look records in the audit that a person read data of customers, because commands do not mask

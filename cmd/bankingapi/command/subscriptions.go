@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"bankingapi/adapters/settings"
 	"bankingapi/bootstrap"
@@ -16,69 +17,88 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// terms are the flags for the fields of a subscription. A field without its flag is not
+// termFlags are the flags for the terms of a subscription. A term without its flag is not
 // changed.
-var terms = []string{
-	"operation", "host-operation", "rate", "app-key", "channel", "teller-name", "require-caller-id", "client-certificate", "expires",
+type termFlags struct {
+	operations, hostOperations               []string
+	rate                                     optional[int64]
+	appKey, channel, tellerName, certificate optional[string]
+	requireCallerID                          optional[bool]
+	expiration                               string
+
+	expires time.Time // of expiration
+	names   []string  // of the flags
 }
 
-// A revision applies terms to a subscription.
-type revision func(*subscription.Subscription)
+func (o *termFlags) flags(f *flags) {
+	f.reason()
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	own.StringArrayVar(&o.operations, "operation", nil, "`operation` that it may call; repeatable (default: all)")
+	own.StringArrayVar(&o.hostOperations, "host-operation", nil, "`operation` of a host program that it may call; repeatable")
+	own.Var(number(&o.rate), "rate", "maximum `requests` per second on each replica (default: no limit)")
+	own.Var(text(&o.appKey), "app-key", "AppKey of the caller; requests with another one get 403")
+	own.Var(text(&o.channel), "channel", "Channel of the caller; requests with another one get 403")
+	own.Var(text(&o.tellerName), "teller-name", "TellerName of the caller; requests with another one get 403")
+	own.VarPF(onOff(&o.requireCallerID), "require-caller-id", "", "refuse requests without a CallerId: a repeat cannot sell twice then").NoOptDefVal = "true"
+	own.Var(text(&o.certificate), "client-certificate", "`SHA256` of the client certificate that the keys need, in hex; see tls.client_ca")
+	own.StringVar(&o.expiration, "expires", "", "last `day` on which both keys work, in the bank's time zone; never for no end")
+	own.SortFlags = false
+	own.VisitAll(func(flag *pflag.Flag) { o.names = append(o.names, flag.Name) })
+	f.AddFlagSet(own)
+	f.complete("operation", operation.AllNames()...)
+}
 
-// readTerms reads the terms, and warns if no request can use the keys.
-func readTerms(c *call) (revision, error) {
-	if c.text("client-certificate") != "" && c.settings.TLS.ClientCA == "" {
+// check reads the terms, and warns if no request can use the keys.
+func (o *termFlags) check(c *call) error {
+	if o.certificate.value != "" && c.settings.TLS.ClientCA == "" {
 		c.PrintErrf("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
 	}
-	for _, name := range c.list("operation") {
+	for _, name := range o.operations {
 		if known := operation.AllNames(); !slices.Contains(known, name) {
-			return nil, wrongUsef("--operation must be %s", settings.Choice(known))
+			return wrongUsef("--operation must be %s", settings.Choice(known))
 		}
 	}
-	if c.number("rate") < 0 {
-		return nil, wrongUsef("--rate must be 1 or more, or 0 for no limit")
+	if o.rate.value < 0 {
+		return wrongUsef("--rate must be 1 or more, or 0 for no limit")
 	}
-	var end time.Time
-	expires := c.text("expires")
-	if expires != "" && expires != "never" {
-		_, until, err := c.settings.Bank.Day(expires)
+	if o.expiration != "" && o.expiration != "never" {
+		_, until, err := c.settings.Bank.Day(o.expiration)
 		if err != nil {
-			return nil, wrongUsef("--expires must be a day like 2027-11-20, or never")
+			return wrongUsef("--expires must be a day like 2027-11-20, or never")
 		}
-		end = until.UTC()
+		o.expires = until.UTC()
 	}
-	return func(s *subscription.Subscription) {
-		given := c.Flags().Changed
-		if granted := slices.Concat(c.list("operation"), c.list("host-operation")); len(granted) > 0 {
-			s.Operations = granted
-		}
-		if given("rate") {
-			s.RequestsPerSecond = int(c.number("rate"))
-		}
-		if given("require-caller-id") {
-			s.RequireCallerID = c.is("require-caller-id")
-		}
-		for flag, field := range map[string]*string{
-			"app-key": &s.AppKey, "channel": &s.Channel, "teller-name": &s.TellerName, "client-certificate": &s.ClientCertificate,
-		} {
-			if given(flag) {
-				*field = c.text(flag)
-			}
-		}
-		if expires != "" {
-			s.PrimaryKey.Expires, s.SecondaryKey.Expires = end, end
-		}
-	}, nil
+	return nil
 }
 
-func createSubscription(c *call, revise revision) error {
+// revise applies the terms that are given to a subscription.
+func (o *termFlags) revise(s *subscription.Subscription) {
+	if granted := slices.Concat(o.operations, o.hostOperations); len(granted) > 0 {
+		s.Operations = granted
+	}
+	if o.rate.isGiven {
+		s.RequestsPerSecond = int(o.rate.value)
+	}
+	o.requireCallerID.setTo(&s.RequireCallerID)
+	o.appKey.setTo(&s.AppKey)
+	o.channel.setTo(&s.Channel)
+	o.tellerName.setTo(&s.TellerName)
+	o.certificate.setTo(&s.ClientCertificate)
+	if o.expiration != "" {
+		s.PrimaryKey.Expires, s.SecondaryKey.Expires = o.expires, o.expires
+	}
+}
+
+type createCommand struct{ termFlags }
+
+func (o *createCommand) run(c *call) error {
 	s := subscription.Subscription{Name: c.args[0]}
-	revise(&s)
+	o.revise(&s)
 	primary, secondary, err := c.manager.Create(c.Context(), s)
 	if err != nil {
 		return aboutSubscription(s.Name, err)
 	}
-	if !c.Flags().Changed("rate") {
+	if !o.rate.isGiven {
 		c.PrintErrf("%s may send any number of requests per second, because --rate is not set. Limit it with 'bankingapi subscriptions change %s --rate NUMBER'.\n", s.Name, quoted(s.Name))
 	}
 	return c.print("%s\n%s\n", primary.Reveal(), secondary.Reveal())
@@ -96,26 +116,28 @@ func aboutSubscription(name string, err error) error {
 	return err
 }
 
-func readChange(c *call) (revision, error) {
-	if !slices.ContainsFunc(terms, c.Flags().Changed) {
-		return nil, wrongUsef("nothing to change: give one of --%s", strings.Join(terms, ", --"))
+type changeCommand struct{ termFlags }
+
+func (o *changeCommand) check(c *call) error {
+	if !slices.ContainsFunc(o.names, c.Flags().Changed) {
+		return wrongUsef("nothing to change: give one of --%s", strings.Join(o.names, ", --"))
 	}
-	return readTerms(c)
+	return o.termFlags.check(c)
 }
 
-func changeSubscription(c *call, revise revision) error {
+func (o *changeCommand) run(c *call) error {
 	err := c.manager.Change(c.Context(), c.args[0], func(now *subscription.Subscription) error {
 		revised := *now
-		revise(&revised)
+		o.revise(&revised)
 		now.PrimaryKey.Expires, now.SecondaryKey.Expires = revised.PrimaryKey.Expires, revised.SecondaryKey.Expires
 		return now.Revise(revised)
 	})
 	return c.done(aboutSubscription(c.args[0], err), "%s is changed.\n", c.args[0])
 }
 
-// setState returns an action that sets the state of a subscription.
-func setState(state subscription.State) action {
-	return does(func(c *call) error {
+// setState returns a command that sets the state of a subscription.
+func setState(state subscription.State) command {
+	return acting(func(c *call) error {
 		return c.done(aboutSubscription(c.args[0], c.manager.SetState(c.Context(), c.args[0], state)), "%s is %s.\n", c.args[0], state)
 	})
 }
@@ -139,23 +161,44 @@ func listSubscriptions(c *call) error {
 	return c.write("subscriptions", subscriptionList(list))
 }
 
-func subscriptionList(list []*subscription.Subscription) []object {
-	all := make([]object, len(list))
-	key := func(k subscription.KeyLife) object {
-		return object{"Created": instant(k.Created), "Used": instant(k.Used), "Expires": instant(k.Expires)}
-	}
+// listed is a subscription, without its keys.
+type listed struct {
+	Name, State                 string
+	Operations                  []string
+	Rate                        int
+	AppKey, Channel, TellerName string
+	Created                     *time.Time
+	CallerID                    string     `json:"CallerId"`
+	WithoutCallerID             *time.Time `json:"WithoutCallerId"`
+	Primary, Secondary          keyLife
+	ClientCertificate           string
+}
+
+type keyLife struct{ Created, Used, Expires *time.Time }
+
+func subscriptionList(list []*subscription.Subscription) []listed {
+	all := make([]listed, len(list))
 	for i, s := range list {
-		all[i] = object{
-			"Name": s.Name, "State": s.State, "Operations": s.Operations, "Rate": s.RequestsPerSecond, "AppKey": s.AppKey,
-			"Channel": s.Channel, "TellerName": s.TellerName, "Created": instant(s.Created), "CallerId": "optional",
-			"WithoutCallerId": instant(s.WithoutCallerID), "Primary": key(s.PrimaryKey), "Secondary": key(s.SecondaryKey),
-			"ClientCertificate": s.ClientCertificate,
-		}
-		if s.RequireCallerID {
-			all[i]["CallerId"] = "required"
-		}
+		all[i] = listedSubscription(s)
 	}
 	return all
+}
+
+func listedSubscription(s *subscription.Subscription) listed {
+	callerID := "optional"
+	if s.RequireCallerID {
+		callerID = "required"
+	}
+	return listed{
+		Name: s.Name, State: string(s.State), Operations: s.Operations, Rate: s.RequestsPerSecond, AppKey: s.AppKey,
+		Channel: s.Channel, TellerName: s.TellerName, Created: instant(s.Created), CallerID: callerID,
+		WithoutCallerID: instant(s.WithoutCallerID), Primary: lifeOf(s.PrimaryKey), Secondary: lifeOf(s.SecondaryKey),
+		ClientCertificate: s.ClientCertificate,
+	}
+}
+
+func lifeOf(k subscription.KeyLife) keyLife {
+	return keyLife{instant(k.Created), instant(k.Used), instant(k.Expires)}
 }
 
 // completeName completes the first argument, which is the name of a subscription, if the

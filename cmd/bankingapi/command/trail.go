@@ -14,9 +14,20 @@ import (
 	"bankingapi/domain/operation"
 )
 
-func keygen(c *call) error {
-	name := c.text("file")
-	if _, err := os.Stat(name); c.is("keep") && err == nil {
+type keygenCommand struct {
+	file string
+	keep bool
+}
+
+func (o *keygenCommand) flags(f *flags) {
+	f.StringVar(&o.file, "file", "", "write the signing key to this new `file`")
+	f.BoolVar(&o.keep, "keep", false, "leave an existing file as it is")
+	f.need("file")
+}
+
+func (o *keygenCommand) run(c *call) error {
+	name := o.file
+	if _, err := os.Stat(name); o.keep && err == nil {
 		c.PrintErrf("%s exists and stays as it is.\n", name)
 		return nil
 	}
@@ -45,7 +56,11 @@ func printCheckpoint(c *call) error {
 	return c.print("%s", checkpoint)
 }
 
-func rekey(c *call) error {
+type rekeyCommand struct{}
+
+func (*rekeyCommand) flags(f *flags) { f.reason() }
+
+func (*rekeyCommand) run(c *call) error {
 	if err := bootstrap.CheckAlone(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
 		return err
 	}
@@ -62,30 +77,42 @@ func rekey(c *call) error {
 	return printKey(c)
 }
 
-// readProved returns the ID of the operation if the argument or --operation names it.
-func readProved(c *call) (id operation.ID, err error) {
-	text, subscription, callerID := c.text("operation"), c.text("subscription"), c.text("caller-id")
-	if len(c.args) > 0 {
-		if text != "" {
-			return id, wrongUsef("give the ID once: as the argument or with --operation")
-		}
-		text = c.args[0]
-	}
-	byCaller := subscription != "" || callerID != ""
-	switch {
-	case byCaller == (text != ""):
-		return id, wrongUsef("either an ID, or --subscription and --caller-id is needed")
-	case byCaller && (subscription == "" || callerID == ""):
-		return id, wrongUsef("--subscription and --caller-id belong together")
-	case byCaller:
-		return id, nil
-	}
-	return parseID(text)
+type proveCommand struct {
+	operation, subscription, callerID string
+
+	id operation.ID // if the argument or --operation names it
 }
 
-func prove(c *call, id operation.ID) error {
+func (o *proveCommand) flags(f *flags) {
+	f.StringVar(&o.operation, "operation", "", "`ID` of the operation, import or act")
+	f.StringVar(&o.subscription, "subscription", "", "`name` of the subscription that used the CallerId")
+	f.StringVar(&o.callerID, "caller-id", "", "the `CallerId` of the operation")
+}
+
+func (o *proveCommand) check(c *call) (err error) {
+	if len(c.args) > 0 {
+		if o.operation != "" {
+			return wrongUsef("give the ID once: as the argument or with --operation")
+		}
+		o.operation = c.args[0]
+	}
+	byCaller := o.subscription != "" || o.callerID != ""
+	switch {
+	case byCaller == (o.operation != ""):
+		return wrongUsef("either an ID, or --subscription and --caller-id is needed")
+	case byCaller && (o.subscription == "" || o.callerID == ""):
+		return wrongUsef("--subscription and --caller-id belong together")
+	case byCaller:
+		return nil
+	}
+	o.id, err = parseID(o.operation)
+	return err
+}
+
+func (o *proveCommand) run(c *call) error {
+	id := o.id
 	if id == (operation.ID{}) {
-		found, err := c.office.OperationsOf(c.Context(), c.text("subscription"), c.text("caller-id"))
+		found, err := c.office.OperationsOf(c.Context(), o.subscription, o.callerID)
 		if errors.Is(err, backoffice.ErrNotFound) {
 			return errors.New("this subscription has not used this CallerId")
 		}
@@ -114,15 +141,22 @@ func prove(c *call, id operation.ID) error {
 	return c.print("%s", proof)
 }
 
-func checkProof(c *call) error {
-	if _, err := note.NewVerifier(strings.TrimSpace(c.text("key"))); err != nil {
+type checkCommand struct{ key string }
+
+func (o *checkCommand) flags(f *flags) {
+	f.StringVar(&o.key, "key", "", "the public `key` (see trail key)")
+	f.need("key")
+}
+
+func (o *checkCommand) run(c *call) error {
+	if _, err := note.NewVerifier(strings.TrimSpace(o.key)); err != nil {
 		return wrongUsef("--key is not a verifying key of the trail: it looks like name+hash+key")
 	}
 	file, err := c.readInput(c.args[0])
 	if err != nil {
 		return err
 	}
-	facts, err := trail.CheckFile(file, c.text("key"))
+	facts, err := trail.CheckFile(file, o.key)
 	if err != nil {
 		return fmt.Errorf("the proof does not hold: %w", err)
 	}

@@ -66,3 +66,15 @@ func TestVerifySaysThatTheLogHasNotBegun(t *testing.T) {
 	require.Zero(t, bankingapi(t, nil, "trail", "checkpoint", book).status)
 	require.NotContains(t, verified().err, "not compared: Its log")
 }
+
+// The audit says who began another log, and why.
+func TestRekeyKeepsItsReason(t *testing.T) {
+	t.Parallel()
+	book := "--storage.dsn=" + filepath.Join(t.TempDir(), "bank.db")
+	require.Zero(t, bankingapi(t, nil, "migrate", "up", book).status)
+	require.Zero(t, bankingapi(t, nil, "subscriptions", "create", "shop", book).status)
+	require.Zero(t, bankingapi(t, nil, "trail", "checkpoint", book).status)
+	got := bankingapi(t, nil, "trail", "rekey", "--as", "ayse", "--reason", "the key was seen", book)
+	require.Zero(t, got.status, got.err)
+	require.Regexp(t, `,ayse,.*trail\.rekey,.*,the key was seen,`, bankingapi(t, nil, "export", "audit", book).out)
+}

@@ -12,8 +12,8 @@ import (
 )
 
 // readCheckpoints returns the contents of the files of --against.
-func readCheckpoints(c *call) (all []string, err error) {
-	for _, file := range c.list("against") {
+func readCheckpoints(c *call, files []string) (all []string, err error) {
+	for _, file := range files {
 		content, err := c.readInput(file)
 		if err != nil {
 			return nil, wrongUsef("--against: %v", err)
@@ -26,8 +26,28 @@ func readCheckpoints(c *call) (all []string, err error) {
 	return all, nil
 }
 
-func verify(c *call, against []string) error {
-	name := c.text("report")
+type verifyCommand struct {
+	report  string
+	against []string
+
+	checkpoints []string
+}
+
+func (o *verifyCommand) flags(f *flags) {
+	f.as()
+	f.json()
+	f.StringVar(&o.report, "report", "", "write a report for an auditor to this new `file`")
+	f.against(&o.against)
+	f.call.mayChange = false // it keeps its act in any book
+}
+
+func (o *verifyCommand) check(c *call) (err error) {
+	o.checkpoints, err = readCheckpoints(c, o.against)
+	return err
+}
+
+func (o *verifyCommand) run(c *call) error {
+	name, against := o.report, o.checkpoints
 	if name == "" {
 		return verifyBook(c, against, nil)
 	}
@@ -43,8 +63,19 @@ func verify(c *call, against []string) error {
 	return errors.Join(err, failed, file.Sync(), file.Close())
 }
 
+// verified is the result of verify for programs.
+type verified struct {
+	Correct                             bool
+	Findings                            []string
+	Holdings, Accounts, Sales, Postings int64
+	Batches, Unsealed                   int64
+	Compared                            any
+	TrailKey, TrailNotCompared          string
+	Extends, Warnings                   []string
+}
+
 func verifyBook(c *call, against []string, report *backoffice.Report) error {
-	isJSON, findings := c.text("format") == "json", []string{}
+	isJSON, findings := c.format == "json", []string{}
 	work := startProgress(c.ErrOrStderr(), "verifying", 0)
 	defer work.stop()
 	proof, err := c.office.Verify(c.Context(), against, backoffice.Watch{
@@ -58,12 +89,12 @@ func verifyBook(c *call, against []string, report *backoffice.Report) error {
 		},
 	})
 	if err == nil && isJSON {
-		err = c.write("", object{
-			"Correct": proof.Findings == 0, "Findings": findings,
-			"Holdings": proof.Holdings, "Accounts": proof.Accounts, "Sales": proof.Sales, "Postings": proof.Postings,
-			"Batches": proof.Batches, "Unsealed": proof.Unsealed, "Compared": proof.Trail.Compared,
-			"TrailKey": proof.Trail.PublicKey, "TrailNotCompared": proof.Trail.Reason,
-			"Extends": append([]string{}, proof.Trail.Extends...), "Warnings": append([]string{}, proof.Trail.Warnings...),
+		err = c.write("", verified{
+			Correct: proof.Findings == 0, Findings: findings,
+			Holdings: proof.Holdings, Accounts: proof.Accounts, Sales: proof.Sales, Postings: proof.Postings,
+			Batches: proof.Batches, Unsealed: proof.Unsealed, Compared: proof.Trail.Compared,
+			TrailKey: proof.Trail.PublicKey, TrailNotCompared: proof.Trail.Reason,
+			Extends: append([]string{}, proof.Trail.Extends...), Warnings: append([]string{}, proof.Trail.Warnings...),
 		})
 	}
 	if err != nil {

@@ -1,0 +1,178 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"bankingapi/adapters/settings"
+)
+
+// flags declares the flags of a command. Each flag is bound to a field of the command's options,
+// so that code reads the field and never asks for a flag by its name.
+type flags struct {
+	*pflag.FlagSet
+	call *call
+}
+
+// as declares --as, the person of the act. A command without it changes nothing.
+func (f *flags) as() {
+	f.call.mayChange = true
+	f.StringVar(&f.call.as, "as", "", "your `NAME`, for the audit (default: the system user)")
+}
+
+// reason declares --as and --reason, which may be left out.
+func (f *flags) reason() {
+	f.as()
+	f.StringVar(&f.call.reason, "reason", "", "why, in your `words`, for the audit")
+}
+
+// neededReason declares --as and --reason, which must be given.
+func (f *flags) neededReason() {
+	f.as()
+	f.StringVar(&f.call.reason, "reason", "", "why, in your `words`: required")
+	f.need("reason")
+}
+
+// json declares --format of a command that prints a value.
+func (f *flags) json() {
+	f.oneOf(&f.call.format, "format", "text, or json for programs", "text", "json")
+}
+
+// dryRun declares --dry-run. With it the book is opened as it is.
+func (f *flags) dryRun(usage string) { f.BoolVar(&f.call.dryRun, "dry-run", false, usage) }
+
+// against declares --against of a command that compares the trail.
+func (f *flags) against(files *[]string) {
+	f.StringArrayVar(files, "against", nil, "`file` with earlier checkpoints of the trail; may be repeated")
+}
+
+// oneOf declares a flag that has one of a few values, the first by default.
+func (f *flags) oneOf(field *string, name, usage string, values ...string) {
+	*field = values[0]
+	f.Var(&choice{field, values}, name, usage)
+	f.complete(name, values...)
+}
+
+// complete sets the values of a flag for shell completion.
+func (f *flags) complete(name string, values ...string) { completeFlag(f.call.Command, name, values) }
+
+// need makes a flag required.
+func (f *flags) need(names ...string) { f.call.needed = append(f.call.needed, names...) }
+
+// checkNeeded returns an error if a required flag is missing.
+func (c *call) checkNeeded() error {
+	for _, name := range c.needed {
+		flag := c.Flag(name)
+		switch {
+		case flag.Changed && flag.Value.String() != "":
+		case name == "reason":
+			return wrongUsef("--reason is missing: say why, for the audit")
+		default:
+			return wrongUsef("--%s is missing", name)
+		}
+	}
+	return nil
+}
+
+// choice is the value of a flag that has one of a few values.
+type choice struct {
+	field  *string
+	values []string
+}
+
+func (v *choice) String() string { return *v.field }
+func (v *choice) Type() string   { return strings.Join(v.values, "|") }
+
+func (v *choice) Set(text string) error {
+	if !slices.Contains(v.values, text) {
+		return errors.New("must be " + settings.Choice(v.values))
+	}
+	*v.field = text
+	return nil
+}
+
+// optional is the value of a flag that may be left out, and then changes nothing.
+type optional[T any] struct {
+	value   T
+	isGiven bool
+}
+
+// setTo sets a field to the value, if it is given.
+func (o optional[T]) setTo(field *T) {
+	if o.isGiven {
+		*field = o.value
+	}
+}
+
+// optionalValue lets pflag set an optional.
+type optionalValue[T any] struct {
+	of    *optional[T]
+	form  string
+	parse func(string) (T, error)
+}
+
+func (v optionalValue[T]) Type() string { return v.form }
+
+func (v optionalValue[T]) String() string {
+	if v.of == nil || !v.of.isGiven {
+		return ""
+	}
+	return fmt.Sprint(v.of.value)
+}
+
+func (v optionalValue[T]) Set(text string) error {
+	value, err := v.parse(text)
+	if err != nil {
+		return err
+	}
+	v.of.value, v.of.isGiven = value, true
+	return nil
+}
+
+func text(of *optional[string]) pflag.Value {
+	return optionalValue[string]{of, "string", func(text string) (string, error) { return text, nil }}
+}
+
+func number(of *optional[int64]) pflag.Value {
+	return optionalValue[int64]{of, "int64", func(text string) (int64, error) { return strconv.ParseInt(text, 0, 64) }}
+}
+
+func onOff(of *optional[bool]) pflag.Value {
+	return optionalValue[bool]{of, "bool", strconv.ParseBool}
+}
+
+// settingValue is the text of a setting. bootstrap.Load parses it, so that it can report the
+// problems of all settings at once.
+type settingValue struct{ text, form string }
+
+func (v *settingValue) String() string        { return v.text }
+func (v *settingValue) Type() string          { return v.form }
+func (v *settingValue) Set(text string) error { v.text = text; return nil }
+
+func addSettingFlags(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false // help sorts all flags except the settings
+	for _, s := range settings.All() {
+		value := &settingValue{s.Default, s.Form}
+		flag := cmd.Flags().VarPF(value, s.Path, "", s.Usage)
+		if s.IsSwitch() {
+			value.form, flag.NoOptDefVal = "bool", "true"
+		}
+		if choices := s.Choices(); choices != nil {
+			completeFlag(cmd, s.Path, choices)
+		}
+	}
+}
+
+// isSetting reports whether a flag is a setting: only settings have a section in the name.
+func isSetting(flag *pflag.Flag) bool { return strings.Contains(flag.Name, ".") }
+
+// completeFlag sets the values of an existing flag for shell completion.
+func completeFlag(cmd *cobra.Command, name string, values []string) {
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
