@@ -251,7 +251,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 	console := &startedConsole{noConsole{}}
 	lc.Append(fx.StartStopHook(func() {
 		if k := p.Trail; k.Missing() == nil {
-			o.Trail, o.Key = k, k.Secret("console")
+			o.Trail, o.Key = k, k.Secret(operator.ConsoleKey)
 		} else if o.UserHeader != "" {
 			w.log.Warn("each replica has its own sessions of the console, because there is no key of a trail: the identity proxy must keep a user at one replica")
 		}

@@ -3,14 +3,11 @@ package console
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -19,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"bankingapi/domain/audit"
 )
 
 const (
@@ -122,9 +121,7 @@ func (s *sessions) behindProxy() bool { return s.UserHeader != "" }
 
 // customer returns a customer's name for the audit. A search finds it; it hides the number.
 func (s *sessions) customer(n int64) string {
-	mac := hmac.New(sha256.New, s.Key)
-	_, _ = fmt.Fprintf(mac, "console audit %d", n) // it never fails
-	return "customer " + hex.EncodeToString(mac.Sum(nil)[:8])
+	return audit.CustomerObject(s.Key, n)
 }
 
 // end ends a session, or marks a form as used. It returns false if this was done before.

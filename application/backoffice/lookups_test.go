@@ -118,3 +118,51 @@ func TestACustomerNowAndThen(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, unknown)
 }
+
+// The price of a fund that holds on a day is the newest of its newest day. It is compared with
+// the one that held before that day.
+func TestPricesOfADay(t *testing.T) {
+	t.Parallel()
+	_, office := bank(t)
+	euro, _ := money.ParseCurrency("EUR")
+	other := fund.Fund{IMKBCode: "ABC", HolderCorporationName: "Demo"}
+	price := func(id int64, of fund.Fund, perUnit fund.UnitPrice, c money.Currency, days int) fund.Price {
+		return fund.Price{ID: id, Fund: of, PerUnit: perUnit, Currency: c, ValidFrom: today.Plus(days)}
+	}
+	_, err := office.Imports.Prices(t.Context(), backoffice.LinesOf(
+		price(2, afa, 300_000_000, lira, 0), price(3, afa, 200_000_000, lira, -3), price(4, afa, 275_000_000, lira, 0),
+		price(5, afa, 100_000_000, lira, -1), price(6, other, 100_000_000, lira, -1), price(7, other, 100_000_000, euro, 0),
+		price(8, afa, 900_000_000, lira, 1),
+	), backoffice.ImportOptions{})
+	require.NoError(t, err)
+	found, err := office.PricesOn(t.Context(), today)
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	require.Equal(t, other, found[0].Fund)
+	_, isComparable := found[0].Change()
+	require.False(t, isComparable, "another currency")
+	require.EqualValues(t, 4, found[1].Price.ID)
+	require.EqualValues(t, 5, found[1].Before.ID, "the highest ID of the day before")
+	change, isComparable := found[1].Change()
+	require.True(t, isComparable)
+	require.InDelta(t, 175, change, 1e-9)
+	first, err := office.PricesOn(t.Context(), today.Plus(-3))
+	require.NoError(t, err)
+	require.Len(t, first, 1)
+	_, isComparable = first[0].Change()
+	require.False(t, isComparable, "nothing before")
+}
+
+func TestTheSalesOfASubscriptionThatWaitAreCounted(t *testing.T) {
+	t.Parallel()
+	store, office := bank(t)
+	sell(t, store, 1, "a", 3, 1, 2)
+	sell(t, store, 2, "b", 1, 1)
+	sell(t, store, 3, "c", 0, 1)
+	waits, err := office.WaitingSalesOf(t.Context(), "shop")
+	require.NoError(t, err)
+	require.Equal(t, backoffice.WaitingSales{Sales: 3, First: today.Plus(1), Last: today.Plus(3)}, waits)
+	waits, err = office.WaitingSalesOf(t.Context(), "other")
+	require.NoError(t, err)
+	require.Zero(t, waits)
+}

@@ -108,7 +108,7 @@ type Query struct {
 }
 
 // Export writes the rows of a kind to w. The kinds are prices, holdings, accounts, calendar,
-// sales, postings, notifications, operations, outcomes and audit. The formats are csv, ndjson,
+// sales, postings, notifications, operations, outcomes, requests and audit. The formats are csv, ndjson,
 // spreadsheet and excel. Export stops at the first error. progress may be nil.
 func Export(ctx context.Context, source *backoffice.Office, kind, format string, q Query, w io.Writer, progress func(rows int64)) error {
 	f := Format(format)
@@ -152,10 +152,12 @@ func Export(ctx context.Context, source *backoffice.Office, kind, format string,
 		return Write(w, style, Notifications, countRows(q, office.Reader.Notifications(ctx, filter), progress))
 	case "operations":
 		return Write(w, style, decisionColumns, countRows(q, office.Reader.Decisions(ctx, filter), progress))
+	case "requests":
+		return Write(w, style, Requests, countRows(q, office.Reader.Requests(ctx, filter), progress))
 	case "audit":
 		return Write(w, style, Acts, countRows(q, office.Reader.Acts(ctx, filter), progress))
 	}
-	return unknownKind(kind, "prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "audit")
+	return unknownKind(kind, "prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "requests", "audit")
 }
 
 // countRows calls progress after every 1000 rows, and with the number of all rows at the end.

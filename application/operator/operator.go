@@ -34,6 +34,10 @@ type Console interface {
 	Close()
 }
 
+// ConsoleKey is the purpose for which the console derives its key from that of the trail. The
+// acts that show a customer name it by a hash with this key.
+const ConsoleKey = "console"
+
 // Options are what the service gives to a console. All fields without another word are
 // required.
 type Options struct {

@@ -7,6 +7,10 @@ package audit
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 
 	"bankingapi/domain/operation"
@@ -37,6 +41,14 @@ func (a *Act) NamesCustomer() bool {
 
 // ShowsCustomer reports whether Details are the number of a customer.
 func (a *Act) ShowsCustomer() bool { return a.Action == "command.show" && a.Object == "customer" }
+
+// CustomerObject returns the object of acts that showed a customer. It hides the number: only
+// somebody with the key can find the acts of a customer.
+func CustomerObject(key []byte, customerNo int64) string {
+	mac := hmac.New(sha256.New, key)
+	_, _ = fmt.Fprintf(mac, "console audit %d", customerNo) // it never fails
+	return "customer " + hex.EncodeToString(mac.Sum(nil)[:8])
+}
 
 type (
 	whoKey struct{}

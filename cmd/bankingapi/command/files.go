@@ -17,6 +17,8 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
+	"bankingapi/application/operator"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/operation"
 )
@@ -153,7 +155,8 @@ var filters = map[string][]string{
 	"notifications": {"user", "push-id", "since", "until", "subscription", "caller-id", "request-id", "operation-id", "follow"},
 	"operations":    {"customer", "since", "until", "state", "subscription", "caller-id", "request-id", "operation-id"},
 	"outcomes":      {"subscription", "follow"},
-	"audit":         {"since", "until", "actor", "action", "object"},
+	"requests":      {"since", "until", "subscription", "caller-id", "request-id"},
+	"audit":         {"since", "until", "actor", "action", "object", "customer"},
 }
 
 type exportCommand struct {
@@ -169,7 +172,7 @@ func (o *exportCommand) flags(f *flags) {
 	f.oneOf(&o.format, "format", "format of the rows; json is ndjson, a line for each row", "csv", "json", "ndjson", "excel")
 	f.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
 	f.BoolVar(&q.Follow, "follow", false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
-	f.Int64Var(&q.CustomerNo, "customer", 0, "only rows of this customer `number`")
+	f.Int64Var(&q.CustomerNo, "customer", 0, "only rows of this customer `number`, or acts that showed this customer")
 	f.Int64Var(&q.PriceID, "price-id", 0, "only sales that were settled at the price with this `PriceID`")
 	f.StringVar(&o.since, "since", "", "only rows from this `day` or time on")
 	f.StringVar(&o.until, "until", "", "only rows up to this `day`, or before this time")
@@ -203,6 +206,8 @@ func (o *exportCommand) check(c *call) (err error) {
 		return wrongUsef("--spreadsheet is for --format csv")
 	case c.Flags().Changed("customer") && q.CustomerNo <= 0:
 		return wrongUsef("--customer must be greater than 0")
+	case kind == "audit" && q.CustomerNo != 0 && q.Object != "":
+		return wrongUsef("use --customer or --object, not both")
 	case !isKnown:
 		return wrongUsef("--state must be recorded, completed or failed")
 	}
@@ -234,6 +239,16 @@ func checkFilters(c *call, kind string) (err error) {
 	return err
 }
 
+// customerObject returns what acts of the console call a customer that they showed. Without the
+// key of the trail only acts of commands can be found.
+func (c *call) customerObject(customerNo int64) string {
+	if c.keeper.Missing() != nil {
+		c.PrintErrf("Warning: without the key of the trail (trail.key_file) the acts of the console cannot be found. These are those of commands.\n")
+		return "customer without a key"
+	}
+	return audit.CustomerObject(c.keeper.Secret(operator.ConsoleKey), customerNo)
+}
+
 // rowFormat returns the format of rows that --format names. Rows of JSON are NDJSON.
 func rowFormat(format string) string {
 	if format == "json" {
@@ -259,10 +274,10 @@ func (o *exportCommand) details(c *call, format string) string {
 	return strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
 }
 
-// showsCustomers reports whether rows of the kind have data of customers. Operations do not name
-// the customer unless they are filtered by one.
+// showsCustomers reports whether rows of the kind have data of customers. Operations and acts do
+// not name the customer unless they are filtered by one.
 func (o *exportCommand) showsCustomers(kind string) bool {
-	byCustomer := slices.Contains(filters[kind], "customer") && kind != "operations"
+	byCustomer := slices.Contains(filters[kind], "customer") && kind != "operations" && kind != "audit"
 	return o.query.CustomerNo != 0 || byCustomer || slices.Contains(filters[kind], "user")
 }
 
@@ -273,6 +288,9 @@ func (o *exportCommand) run(c *call) error {
 	kind, format, filter := c.args[0], rowFormat(o.format), o.query
 	if o.spreadsheet {
 		format = string(bookfile.Spreadsheet)
+	}
+	if kind == "audit" && filter.CustomerNo != 0 {
+		filter.Object = c.customerObject(filter.CustomerNo)
 	}
 	details := o.details(c, format)
 	isKept := o.showsCustomers(kind) && c.look("export", kind, details)

@@ -13,6 +13,7 @@ import (
 	"bankingapi/adapters/settings"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/subscription"
 )
 
 // program holds what the commands need from the process in addition to their
@@ -77,10 +78,11 @@ func rows() []row {
 		{"subscriptions create", book, new(createCommand)},
 		{"subscriptions change", book, new(changeCommand)},
 		{"subscriptions list", book, printing(listSubscriptions)},
+		{"subscriptions show", book, printing(showSubscription)},
 		{"subscriptions regenerate", book, acting(regenerateKey)},
-		{"subscriptions suspend", book, setState("suspended")},
-		{"subscriptions activate", book, setState("active")},
-		{"subscriptions cancel", book, setState("cancelled")},
+		{"subscriptions suspend", book, setState(subscription.Suspended)},
+		{"subscriptions activate", book, setState(subscription.Active)},
+		{"subscriptions cancel", book, setState(subscription.Cancelled)},
 		{"import", book, new(importCommand)},
 		{"export", book, new(exportCommand)},
 		{"backup", allSettings, does(backup)},
@@ -91,6 +93,7 @@ func rows() []row {
 		{"sales reverse", book, new(reverseCommand)},
 		{"adjust holding", book, new(adjustHoldingCommand)},
 		{"adjust account", book, new(adjustAccountCommand)},
+		{"prices list", book, new(listPricesCommand)},
 		{"prices withdraw", book, new(withdrawCommand)},
 		{"notifications erase", book, new(eraseCommand)},
 		{"reconcile", book, new(reconcileCommand)},

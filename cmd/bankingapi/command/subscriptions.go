@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"bankingapi/adapters/settings"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/subscriptions"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
@@ -135,10 +137,56 @@ func (o *changeCommand) run(c *call) error {
 	return c.done(aboutSubscription(c.args[0], err), "%s is changed.\n", c.args[0])
 }
 
-// setState returns a command that sets the state of a subscription.
+// setState returns a command that sets the state of a subscription. It says how many sales wait
+// of a subscription that is refused from then on: they settle on their day.
 func setState(state subscription.State) command {
 	return acting(func(c *call) error {
-		return c.done(aboutSubscription(c.args[0], c.manager.SetState(c.Context(), c.args[0], state)), "%s is %s.\n", c.args[0], state)
+		err := c.manager.SetState(c.Context(), c.args[0], state)
+		if err != nil {
+			return aboutSubscription(c.args[0], err)
+		}
+		c.PrintErrf("%s is %s.\n", c.args[0], state)
+		if state == subscription.Active {
+			return nil
+		}
+		waiting, err := c.office.WaitingSalesOf(c.Context(), c.args[0])
+		if err != nil {
+			c.PrintErrf("Warning: its sales that wait could not be counted: %v\n", fault.Explain(err))
+			return nil
+		}
+		c.PrintErrf("%s", screen("waiting sales", waitingSales{quoted(c.args[0]), waiting}))
+		return nil
+	})
+}
+
+// waitingSales are the sales of a subscription that wait for their day.
+type waitingSales struct {
+	Name string
+	backoffice.WaitingSales
+}
+
+// shownSubscription is what subscriptions show prints.
+type shownSubscription struct {
+	listed
+	Waiting           int64
+	FirstDay, LastDay string // of the sales that wait
+}
+
+func showSubscription(c *call) error {
+	list, err := c.manager.List(c.Context())
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(list, func(s *subscription.Subscription) bool { return s.Name == c.args[0] })
+	if at < 0 {
+		return about(subscriptions.ErrNotFound, fmt.Sprintf("subscription %q", c.args[0]))
+	}
+	waiting, err := c.office.WaitingSalesOf(c.Context(), c.args[0])
+	if err != nil {
+		return err
+	}
+	return c.write("subscription", shownSubscription{
+		listed: listedSubscription(list[at]), Waiting: waiting.Sales, FirstDay: waiting.First.String(), LastDay: waiting.Last.String(),
 	})
 }
 

@@ -1,0 +1,162 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/parts"
+	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+)
+
+// operated is a book that commands and a service work on, one after the other.
+type operated struct {
+	folder      string
+	environment []string
+	today       day.Day
+}
+
+// newOperated makes a book with a fund, two customers and the subscription shop.
+func newOperated(t *testing.T) *operated {
+	t.Helper()
+	folder := t.TempDir()
+	zone, err := time.LoadLocation("Europe/Istanbul")
+	require.NoError(t, err)
+	b := &operated{folder, []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(folder, "bank.db")}, day.Of(time.Now(), zone)}
+	b.must(t, "migrate", "up")
+	b.load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom",
+		fmt.Sprintf("1,AFA,Demo Portfoy,1.25,TRY,%s", b.today.Plus(-1)), fmt.Sprintf("2,AFA,Demo Portfoy,1.30,TRY,%s", b.today))
+	b.load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", "1001,AFA,Demo Portfoy,100", "1002,AFA,Demo Portfoy,100")
+	b.load(t, "accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1001,1,TRY,0.00", "1,1002,1,TRY,0.00")
+	b.must(t, "subscriptions", "create", "shop")
+	return b
+}
+
+func (b *operated) run(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return bankingapi(t, b.environment, args...)
+}
+
+// must runs a command that succeeds, and returns its output.
+func (b *operated) must(t *testing.T, args ...string) string {
+	t.Helper()
+	got := b.run(t, args...)
+	require.Zero(t, got.status, "%v: %s", args, got.err)
+	return got.out
+}
+
+// read runs a command with --format json, and reads its output.
+func (b *operated) read(t *testing.T, into any, args ...string) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(b.must(t, append(args, "--format", "json")...)), into))
+}
+
+// load imports a file of these lines.
+func (b *operated) load(t *testing.T, kind string, lines ...string) {
+	t.Helper()
+	b.must(t, "import", kind, b.file(t, lines...))
+}
+
+func (b *operated) file(t *testing.T, lines ...string) string {
+	t.Helper()
+	file, err := os.CreateTemp(b.folder, "*.csv")
+	require.NoError(t, err)
+	for _, line := range lines {
+		_, err := fmt.Fprintln(file, line)
+		require.NoError(t, err)
+	}
+	require.NoError(t, file.Close())
+	return file.Name()
+}
+
+// sell sends a sale of the subscription shop to a service on the book.
+func (b *operated) sell(t *testing.T, callerID string, customer, units int64, on day.Day) operation.Outcome {
+	t.Helper()
+	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: b.environment}, parts.All())
+	require.NoError(t, err)
+	app, err := bootstrap.Open(t.Context(), loaded.Settings, parts.All(), bootstrap.WithLogger(zap.NewNop()))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, app.Close(t.Context())) }()
+	manager, err := app.Manager(t.Context())
+	require.NoError(t, err)
+	callers, err := manager.List(t.Context())
+	require.NoError(t, err)
+	done, err := app.Buyer().Buy(t.Context(), callers[0], operation.Header{CallerID: callerID}, []fund.SaleFields{{
+		CustomerNo: decimal.Int(customer), TransactionType: decimal.Int(2), FundAmount: decimal.Int(units),
+		DestinationAccount:      &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(customer), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY"},
+		FundToProcess:           &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(2)},
+		SelectedTransactionDate: on.String(),
+	}})
+	require.NoError(t, err)
+	return done
+}
+
+// prices list says which price of a fund holds on a day, and how it differs from the day before.
+func TestPricesList(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	b.load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom",
+		fmt.Sprintf("3,AFA,Demo Portfoy,1.35,TRY,%s", b.today), fmt.Sprintf("4,AFA,Demo Portfoy,1.5,TRY,%s", b.today.Plus(1)))
+	var list []listedPrice
+	b.read(t, &list, "prices", "list")
+	require.Equal(t, []listedPrice{{"AFA", "Demo Portfoy", 3, "1.35", "TRY", b.today.String(), "+8.00", []waitingDay{}}}, list,
+		"the highest PriceID of the day holds, and is compared with the day before")
+	b.read(t, &list, "prices", "list", "--day", b.today.Plus(-1).String())
+	require.Equal(t, int64(1), list[0].PriceID)
+	require.Empty(t, list[0].Change, "there is no earlier price")
+	require.Contains(t, b.must(t, "prices", "list", "--day", b.today.Plus(7).String()), "+11.11 %")
+	b.read(t, &list, "prices", "list", "--day", "2020-01-01")
+	require.Empty(t, list)
+}
+
+// A person who suspends or cancels a subscription learns which of its sales settle nevertheless.
+func TestSalesOfARefusedSubscriptionAreCounted(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	require.Equal(t, outcome{0, "", "shop is suspended.\n"}, b.run(t, "subscriptions", "suspend", "shop"))
+	require.Equal(t, outcome{0, "", "shop is active.\n"}, b.run(t, "subscriptions", "activate", "shop"))
+	require.Equal(t, operation.Recorded, b.sell(t, "a", 1001, 1, b.today.Plus(2)).State)
+	require.Contains(t, b.run(t, "subscriptions", "suspend", "shop").err, fmt.Sprintf("1 of its sales waits and settles on its day, from %s to %[1]s.", b.today.Plus(2)))
+	b.must(t, "subscriptions", "activate", "shop")
+	require.Equal(t, operation.Recorded, b.sell(t, "b", 1002, 1, b.today.Plus(1)).State)
+	require.Equal(t, operation.Completed, b.sell(t, "c", 1002, 1, b.today).State)
+	var shown shownSubscription
+	b.read(t, &shown, "subscriptions", "show", "shop")
+	require.Equal(t, "active", shown.State)
+	require.EqualValues(t, 2, shown.Waiting)
+	require.Equal(t, [2]string{b.today.Plus(1).String(), b.today.Plus(2).String()}, [2]string{shown.FirstDay, shown.LastDay})
+	require.Contains(t, b.must(t, "subscriptions", "show", "shop"), "Sales that wait  2, for days from ")
+	require.Contains(t, b.run(t, "subscriptions", "cancel", "shop").err, "2 of its sales wait and settle on their day")
+	require.Equal(t, outcome{1, "", "bankingapi: subscription \"nobody\": there is no subscription with this name\n"}, b.run(t, "subscriptions", "show", "nobody"))
+}
+
+// The audit tells who looked at a customer.
+func TestTheActsThatShowedACustomerAreFound(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	b.must(t, "show", "customer", "1001")
+	b.must(t, "show", "customer", "1002")
+	found := b.must(t, "export", "audit", "--customer", "1001")
+	require.Contains(t, found, "command.show,customer,,1001")
+	require.NotContains(t, found, "1002")
+	require.NotContains(t, found, "subscription.create")
+	require.Contains(t, b.must(t, "export", "audit"), "command.export,audit,,\"csv, in full, customer\"", "it is an act to look for a customer")
+}
+
+// The log of requests can be exported, with its filters.
+func TestRequestsAreExported(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	require.Regexp(t, `^Id,At,Subscription,Method,Route,Operation,Status,`, b.must(t, "export", "requests", "--subscription", "shop", "--since", "2026-01-01"))
+	require.Empty(t, b.must(t, "export", "requests", "--format", "json"))
+}

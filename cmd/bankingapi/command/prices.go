@@ -1,0 +1,88 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
+	"bankingapi/domain/day"
+)
+
+type listPricesCommand struct {
+	day string
+
+	on day.Day // of day
+}
+
+func (o *listPricesCommand) flags(f *flags) {
+	f.json()
+	f.StringVar(&o.day, "day", "", "the prices that hold on this `day` of the bank (default: today)")
+}
+
+func (o *listPricesCommand) check(*call) (err error) {
+	o.on, err = parseDay("day", o.day, "2026-12-04")
+	return err
+}
+
+// listedPrice is a fund with the price that holds, and the due sales that have no price.
+type listedPrice struct {
+	Fund, Holder string
+	PriceID      int64
+	Price        string
+	CurrencyCode string
+	ValidFrom    string
+	// Change is the difference from the price before in percent, like +1.25. It is empty if
+	// there is none.
+	Change string
+	// Waiting are the due sales that wait for a price of their day.
+	Waiting []waitingDay
+}
+
+type waitingDay struct {
+	Day   string
+	Sales int64
+}
+
+func (o *listPricesCommand) run(c *call) error {
+	prices, err := c.office.PricesOn(c.Context(), cmp.Or(o.on, c.office.Today()))
+	if err != nil {
+		return err
+	}
+	due, err := c.app.Buyer().CountDue(c.Context())
+	if err != nil {
+		return err
+	}
+	return c.write("prices", listedPrices(prices, due.ForPrice))
+}
+
+// listedPrices joins the prices and the sales that wait for one. A fund that has never had a
+// price is listed too if sales wait for it.
+func listedPrices(prices []backoffice.FundPrice, waits []buyfund.DueFund) []listedPrice {
+	list := make([]listedPrice, 0, len(prices))
+	for _, w := range waits {
+		isKnown := slices.ContainsFunc(prices, func(p backoffice.FundPrice) bool { return p.Fund == w.Fund })
+		if !isKnown {
+			prices = append(prices, backoffice.FundPrice{Fund: w.Fund})
+		}
+	}
+	for i := range prices {
+		p := &prices[i]
+		line := listedPrice{Fund: p.Fund.IMKBCode, Holder: p.Fund.HolderCorporationName, Waiting: []waitingDay{}}
+		if p.Price != nil {
+			line.PriceID, line.Price, line.CurrencyCode = p.Price.ID, p.Price.PerUnit.String(), p.Price.Currency.Code()
+			line.ValidFrom = p.Price.ValidFrom.String()
+		}
+		if change, ok := p.Change(); ok {
+			line.Change = fmt.Sprintf("%+.2f", change)
+		}
+		for _, w := range waits {
+			if w.Fund == p.Fund {
+				line.Waiting = append(line.Waiting, waitingDay{w.Day.String(), w.Sales})
+			}
+		}
+		list = append(list, line)
+	}
+	return list
+}
