@@ -11,9 +11,9 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     go build -trimpath -ldflags="-s -w -buildid=" -o /out/bankingapi ./cmd/bankingapi && \
     mkdir /out/data
 
-# The image has no shell, no package manager and only the user nonroot. The
+# The image has the program and nothing else: no shell and no package manager. The
 # program writes only to /data, so the root file system may be read-only.
-FROM gcr.io/distroless/static-debian12:nonroot
+FROM scratch
 COPY --from=build /out/bankingapi /bankingapi
 COPY --from=build --chown=65532:65532 --chmod=0700 /out/data /data
 WORKDIR /

@@ -242,7 +242,7 @@ benchmarks:
 # The compiler is pinned, because another version produces other bytes.
 RELEASE_GO ?= go1.26.8
 .PHONY: release
-release: ## build a release of the last commit into dist/: archives, deb, rpm, image and checksums (4 minutes)
+release: ## build a release of the last commit into dist/: archives, deb, rpm, image, bills of materials, checksums (4 minutes)
 	GOTOOLCHAIN=$(RELEASE_GO) go run ./test/tools/release
 
 # Text between the old path and one of the module's folders; a version or a

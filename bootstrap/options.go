@@ -74,7 +74,7 @@ type options struct {
 type openFunc func(context.Context, store.Options) (store.Database, error)
 
 func collect(all []Option) *options {
-	o := &options{drivers: map[string]openFunc{}, driverNames: settings.Drivers{}, now: clock.Now, newID: clock.NewID, jump: clock.NewWatch().Jump}
+	o := &options{version: Version, drivers: map[string]openFunc{}, driverNames: settings.Drivers{}, now: clock.Now, newID: clock.NewID, jump: clock.NewWatch().Jump}
 	Options(all...)(o)
 	return o
 }
@@ -320,7 +320,8 @@ func WithParts(parts ...fx.Option) Option {
 // net/http/pprof changes http.DefaultServeMux, which belongs to the program.
 func WithProfiles(profiles http.Handler) Option { return func(o *options) { o.profiles = profiles } }
 
-// WithVersion sets the release and the commit in metrics and traces.
+// WithVersion sets the version and the commit in the log, metrics and traces. By default they are
+// Version and none.
 func WithVersion(version, revision string) Option {
 	return func(o *options) { o.version, o.revision = version, revision }
 }

@@ -74,7 +74,7 @@ func (s *Settings) All() []Setting {
 		{"tls.key_file", &s.TLS.KeyFile, "", "file", "PEM file with the private key of tls.cert_file", free},
 		{"tls.client_ca", &s.TLS.ClientCA, "", "file", "PEM file with the authorities whose client certificates callers must present; read again when it changes. Empty asks for none", free},
 		{"storage.driver", &s.Storage.Driver, "sqlite", "engine", "sqlite or postgres", check{choices: known}},
-		{"storage.dsn", &s.Storage.DSN, "data/bankingapi.db", "file|url", "SQLite file or Postgres URL; contains a secret: prefer the environment variable or its _FILE form", free},
+		{"storage.dsn", &s.Storage.DSN, "data/bankingapi.db", "file|url", "SQLite file or Postgres URL; contains a secret: prefer storage.dsn_file in the settings file, or the variable with _FILE, which name a file that has it", free},
 		{"storage.migrate", &s.Storage.Migrate, "false", "true|false", "let serve migrate a Postgres schema at startup (otherwise run migrate up; SQLite is always migrated)", free},
 		{"storage.max_connections", &s.Storage.MaxConnections, "16", "count", "maximum number of database connections of this process; the console has two more", atLeastOne},
 		{"storage.statement_timeout", &s.Storage.StatementTimeout, "4s", "duration", "maximum time of one SQL statement of a request; less than half of http.write_timeout", positive},

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -53,8 +54,12 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	}
 	environment := map[string]string{}
 	for _, entry := range sources.Environment {
-		if name, text, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) {
+		name, text, _ := strings.Cut(entry, "=")
+		switch {
+		case strings.HasPrefix(name, envPrefix):
 			environment[name] = text
+		case name == credentialsVariable:
+			l.credentials = text
 		}
 	}
 	file := cmp.Or(sources.File, environment[fileVariable])
@@ -70,6 +75,9 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 		} else {
 			l.set(s, sources.Flags[path], "flag --"+path)
 		}
+	}
+	for _, file := range []*string{&l.Settings.TLS.CertFile, &l.Settings.TLS.KeyFile, &l.Settings.TLS.ClientCA, &l.Settings.Trail.KeyFile} {
+		*file = l.readable(*file)
 	}
 	if l.Settings.Storage.Driver == Postgres && l.Origin(delayPath) == ByDefault {
 		l.Settings.Shutdown.Delay = postgresDelay
@@ -88,6 +96,8 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 }
 
 const (
+	credentialsVariable = "CREDENTIALS_DIRECTORY"
+
 	delayPath = "shutdown.delay"
 	infoPath  = "http.document_info"
 	// postgresDelay is the default of shutdown.delay on Postgres, where other replicas go on and
@@ -101,6 +111,22 @@ type loader struct {
 	known    map[string]Setting // by path; a section is a Setting without a path
 	file     string
 	problems Problems
+	// credentials is the folder of what systemd hands to the service with LoadCredential.
+	credentials string
+}
+
+// readable returns the name under which the process can read a file. A service under systemd may
+// have a user that cannot read files of root, and gets copies of them, named like the files. So
+// the same settings file fits the service and the commands that root runs.
+func (l *loader) readable(file string) string {
+	if l.credentials == "" || file == "" {
+		return file
+	}
+	copied := filepath.Join(l.credentials, filepath.Base(file))
+	if _, err := os.Stat(copied); err != nil {
+		return file
+	}
+	return copied
 }
 
 func (l *loader) problem(path, rule, origin string) {
@@ -141,18 +167,24 @@ func (l *loader) readEnvironment(environment map[string]string) {
 		}
 		origin := "environment " + name
 		if name != s.Variable() {
-			content, err := os.ReadFile(text)
-			if err != nil {
-				l.problem(s.Path, fmt.Sprintf("cannot be read from its file: %v", errors.Unwrap(err)), origin) // the name of the file may be the secret itself
-				continue
-			}
 			if plain := "environment " + s.Variable(); l.origins[s.Path] == plain {
 				l.problem(s.Path, "is given twice, also by "+plain+": keep one", origin)
 			}
-			text = strings.TrimRight(string(content), "\r\n")
+			l.setFromFile(s, text, origin)
+			continue
 		}
 		l.set(s, text, origin)
 	}
+}
+
+// setFromFile sets a secret to the content of a file.
+func (l *loader) setFromFile(s Setting, file, origin string) {
+	content, err := os.ReadFile(l.readable(file))
+	if err != nil {
+		l.problem(s.Path, fmt.Sprintf("cannot be read from its file: %v", errors.Unwrap(err)), origin) // the name of the file may be the secret itself
+		return
+	}
+	l.set(s, strings.TrimRight(string(content), "\r\n"), origin)
 }
 
 // readFile walks the YAML tree instead of decoding it. So it knows the line of every key, and
@@ -191,8 +223,12 @@ func (l *loader) section(prefix string, mapping *yaml.Node) {
 		key, value := mapping.Content[i], mapping.Content[i+1]
 		path, origin := prefix+key.Value, l.at(key)
 		setting, isKnown := l.known[path]
+		isFile := false
+		if secret, ok := l.known[strings.TrimSuffix(path, "_file")]; ok && !isKnown && isA[Secret](secret) {
+			setting, isKnown, isFile = secret, true, true
+		}
 		isSection := isKnown && setting.Path == ""
-		first, isTwice := l.origins[path]
+		first, isTwice := l.origins[setting.Path]
 		switch {
 		case isSection && value.Tag == "!!null": // all its keys are commented out
 		case isSection && value.Kind == yaml.MappingNode:
@@ -209,6 +245,8 @@ func (l *loader) section(prefix string, mapping *yaml.Node) {
 			l.problem(path, "must be a single value", origin)
 		case value.Tag == "!!null":
 			l.problem(path, `has no value: write "" for an empty one, or leave the line out`, origin)
+		case isFile:
+			l.setFromFile(setting, value.Value, origin)
 		default:
 			l.set(setting, value.Value, origin)
 		}

@@ -3,6 +3,7 @@ package settings
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,6 +193,54 @@ func TestLoadSecretFromFile(t *testing.T) {
 			require.NotContains(t, err.Error(), "open-sesame")
 		})
 	}
+}
+
+// The settings file names the file of a secret, so that the settings themselves are no secret.
+func TestSettingsFileNamesTheFileOfASecret(t *testing.T) {
+	t.Parallel()
+	const url = "postgres://bank:open-sesame@db/bank"
+	secret := write(t, "dsn", url+"\n")
+	settings := write(t, "settings.yaml", "storage:\n  driver: postgres\n  dsn_file: "+secret+"\n")
+	loaded, err := load(Sources{File: settings})
+	require.NoError(t, err)
+	require.Equal(t, url, string(loaded.Settings.Storage.DSN))
+	require.Equal(t, "file "+settings+":3", loaded.Origin("storage.dsn"))
+
+	loaded, err = load(Sources{File: settings, Environment: []string{"BANKINGAPI_STORAGE__DSN=postgres://other/bank"}})
+	require.NoError(t, err)
+	require.Equal(t, "postgres://other/bank", string(loaded.Settings.Storage.DSN), "the environment goes before the file")
+
+	for text, want := range map[string]string{
+		"storage:\n  dsn: a.db\n  dsn_file: " + secret + "\n": "storage.dsn_file: is given twice, the first time in file FILE:2 (file FILE:3)",
+		"storage:\n  dsn_file: /no/open-sesame\n":             "storage.dsn: cannot be read from its file: no such file or directory (file FILE:2)",
+		"log:\n  level_file: " + secret + "\n":                "log.level_file: unknown setting, did you mean log.level? (file FILE:2)",
+	} {
+		file := write(t, "wrong.yaml", text)
+		_, err := load(Sources{File: file})
+		require.EqualError(t, err, strings.ReplaceAll(want, "FILE", file))
+	}
+}
+
+// Under systemd the service reads the copies that LoadCredential makes of files that only root
+// may read. Without them the same settings name the files themselves.
+func TestCredentialsOfSystemdGoBeforeTheFiles(t *testing.T) {
+	t.Parallel()
+	credentials := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(credentials, "dsn"), []byte("postgres://copy/bank\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(credentials, "trail.key"), []byte("key"), 0o600))
+	original := write(t, "dsn", "postgres://original/bank\n")
+	settings := write(t, "settings.yaml", "storage: {driver: postgres, dsn_file: "+original+"}\ntrail: {key_file: /etc/bankingapi/trail.key}\n"+
+		"tls: {mode: files, cert_file: /etc/bankingapi/tls.crt, key_file: /etc/bankingapi/tls.key}\n")
+	service, err := load(Sources{File: settings, Environment: []string{"CREDENTIALS_DIRECTORY=" + credentials}})
+	require.NoError(t, err)
+	require.Equal(t, "postgres://copy/bank", string(service.Settings.Storage.DSN))
+	require.Equal(t, filepath.Join(credentials, "trail.key"), service.Settings.Trail.KeyFile)
+	require.Equal(t, "/etc/bankingapi/tls.key", service.Settings.TLS.KeyFile, "there is no copy of it")
+
+	root, err := load(Sources{File: settings})
+	require.NoError(t, err)
+	require.Equal(t, "postgres://original/bank", string(root.Settings.Storage.DSN))
+	require.Equal(t, "/etc/bankingapi/trail.key", root.Settings.Trail.KeyFile)
 }
 
 // The file of an operator who gives no --config: the variable names it, or it is

@@ -9,6 +9,8 @@ package main
 import (
 	"os"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // authorities for an image without those of a system
+
 	"bankingapi/bootstrap/parts"
 	"bankingapi/cmd/bankingapi/command"
 )

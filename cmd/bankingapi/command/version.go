@@ -1,15 +1,12 @@
 package command
 
 import (
-	"cmp"
 	"fmt"
 	"runtime/debug"
 
 	"bankingapi/application/store"
+	"bankingapi/bootstrap"
 )
-
-// version is the release, set by the linker. It is empty for a build from source.
-var version string
 
 func printVersion(c *call) error {
 	return c.write("version", thisBuild())
@@ -27,11 +24,11 @@ type build struct {
 }
 
 func describe(info *debug.BuildInfo) build {
-	b := build{Version: version, Commit: "unknown", Time: "unknown", Schema: store.SchemaVersion}
+	b := build{Version: bootstrap.Version, Commit: "unknown", Time: "unknown", Schema: store.SchemaVersion}
 	if info == nil {
 		return b
 	}
-	b.Version, b.Go = cmp.Or(b.Version, info.Main.Version), info.GoVersion
+	b.Go = info.GoVersion
 	of := map[string]string{}
 	for _, s := range info.Settings {
 		of[s.Key] = s.Value

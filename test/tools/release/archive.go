@@ -22,12 +22,18 @@ const sumsFile = "SHA256SUMS"
 var files = map[string]string{
 	"LICENSE":            "LICENSE",
 	"README.md":          "cmd/bankingapi/README.md",
+	"CHORES.md":          "cmd/bankingapi/CHORES.md",
+	"ONE_SERVER.md":      "cmd/bankingapi/ONE_SERVER.md",
 	"CHANGELOG.md":       "CHANGELOG.md",
 	"example.yaml":       "cmd/bankingapi/example.yaml",
 	"bankingapi.service": "cmd/bankingapi/bankingapi.service",
-	"compose.yaml":       "compose.yaml",
-	"alerts.yaml":        "adapters/opsapi/monitoring/alerts.yaml",
-	"dashboard.json":     "adapters/opsapi/monitoring/dashboard.json",
+
+	"bankingapi-backup.service": "cmd/bankingapi/package/bankingapi-backup.service",
+	"bankingapi-backup.timer":   "cmd/bankingapi/package/bankingapi-backup.timer",
+
+	"compose.yaml":   "compose.yaml",
+	"alerts.yaml":    "adapters/opsapi/monitoring/alerts.yaml",
+	"dashboard.json": "adapters/opsapi/monitoring/dashboard.json",
 }
 
 var link = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)

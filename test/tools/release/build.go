@@ -14,15 +14,15 @@ const name = "bankingapi"
 // A program is what was built for one platform.
 type program struct {
 	platform
+	version  string
 	info     *debug.BuildInfo // from the file itself
 	content  []byte
 	licences []byte // of everything that is linked into it
 }
 
-// fileName returns the name of the archive without its ending. The version is the
-// tag of the commit; a commit without a tag has Go's pseudo-version.
+// fileName returns the name of the archive without its ending.
 func (p program) fileName() string {
-	return fmt.Sprintf("%s_%s_%s_%s", name, p.info.Main.Version, p.os, p.arch)
+	return fmt.Sprintf("%s_%s_%s_%s", name, p.version, p.os, p.arch)
 }
 
 func (s source) build(ctx context.Context, p platform, work string) (program, error) {
@@ -36,7 +36,7 @@ func (s source) build(ctx context.Context, p platform, work string) (program, er
 		"-ldflags=-s -w -buildid=", "-o", file, "./cmd/"+name); err != nil {
 		return program{}, err
 	}
-	built := program{platform: p}
+	built := program{platform: p, version: s.version}
 	var err error
 	if built.info, err = buildinfo.ReadFile(file); err != nil {
 		return program{}, err

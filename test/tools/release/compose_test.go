@@ -139,13 +139,11 @@ func dockerfile(t *testing.T) image {
 	return i
 }
 
+// The image of a release is that of the Dockerfile.
 func TestImage(t *testing.T) {
 	t.Parallel()
+	s := settingsOf("1.0.0")
 	require.Equal(t, image{
-		environment: []string{"BANKINGAPI_HTTP__ADDRESS=0.0.0.0:8443", "TMPDIR=/data"},
-		entrypoint:  []string{"/bankingapi"},
-		command:     []string{"serve"},
-		healthcheck: []string{"/bankingapi", "healthcheck"},
-		user:        "65532:65532",
+		environment: s.Env, entrypoint: s.Entrypoint, command: s.Cmd, healthcheck: s.Healthcheck.Test[1:], user: s.User,
 	}, dockerfile(t))
 }

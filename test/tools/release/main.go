@@ -1,6 +1,10 @@
-// Command release makes the files of a release from a commit: an archive with
-// the program for each platform, a deb and an rpm for Linux, an image if an engine of
-// Docker answers, and the checksums of all of them.
+// Command release makes the files of a release from a commit: an archive with the program and a
+// bill of materials (CycloneDX) for each platform, a deb, an rpm and an image for Linux, and the
+// checksums of all of them. An image needs no container engine: docker, podman and containerd
+// load its file.
+//
+// The version is that of bootstrap/version.go. A commit without the tag of this version gives
+// files whose names also have the commit.
 //
 // The same commit gives the same bytes on any machine and in any folder. The program is built
 // in a fresh clone without cgo, and every file has the time of the commit. `make release` pins
@@ -18,6 +22,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,7 +37,7 @@ func main() {
 	flag.Parse()
 	platforms, err := parsePlatforms(*targets)
 	if err == nil {
-		err = release(ctx, ".", "HEAD", *out, platforms, os.Stderr, packages, makeImage)
+		err = release(ctx, ".", "HEAD", *out, platforms, os.Stderr, bills, packages, images)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -127,8 +133,10 @@ func prepare(out string) error {
 
 // A source is a clone of the repository with one commit checked out.
 type source struct {
-	folder string
-	time   time.Time // of the commit
+	folder  string
+	version string    // of the files: 1.0.0, or 1.0.0-gCOMMIT without a tag
+	author  string    // of the commit, with an address
+	time    time.Time // of the commit
 	// completions of the program, by file name. They are the same on every platform.
 	completions map[string][]byte
 }
@@ -150,12 +158,44 @@ func checkOut(ctx context.Context, root, commit, folder string, log io.Writer) (
 	if _, err := run(ctx, folder, nil, "git", "checkout", "--quiet", "--detach", commit); err != nil {
 		return source{}, err
 	}
-	text, err := run(ctx, folder, nil, "git", "show", "--no-patch", "--format=%cI", commit)
+	text, err := run(ctx, folder, nil, "git", "show", "--no-patch", "--format=%cI %cn <%ce>", commit)
 	if err != nil {
 		return source{}, err
 	}
-	at, err := time.Parse(time.RFC3339, text)
-	return source{folder, at.UTC(), map[string][]byte{}}, err
+	date, author, _ := strings.Cut(text, " ")
+	at, err := time.Parse(time.RFC3339, date)
+	if err != nil {
+		return source{}, err
+	}
+	version, err := versionOf(folder)
+	if err != nil {
+		return source{}, err
+	}
+	tags, err := run(ctx, root, nil, "git", "tag", "--points-at", commit)
+	if err != nil {
+		return source{}, err
+	}
+	if !slices.Contains(strings.Fields(tags), "v"+version) {
+		fmt.Fprintf(log, "the commit has no tag v%s, so this is no release\n", version)
+		version += "-g" + commit[:12]
+	}
+	return source{folder, version, author, at.UTC(), map[string][]byte{}}, nil
+}
+
+var versionLine = regexp.MustCompile(`(?m)^const Version = "([0-9]+\.[0-9]+\.[0-9]+)"$`)
+
+// versionOf returns the version that the source says.
+func versionOf(folder string) (string, error) {
+	const file = "bootstrap/version.go"
+	content, err := os.ReadFile(filepath.Join(folder, file))
+	if err != nil {
+		return "", err
+	}
+	found := versionLine.FindSubmatch(content)
+	if found == nil {
+		return "", fmt.Errorf("%s has no line const Version", file)
+	}
+	return string(found[1]), nil
 }
 
 // run returns the output of a command without the last newline.
