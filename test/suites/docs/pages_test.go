@@ -170,9 +170,29 @@ func check(t *testing.T, program, command string) {
 		checkProgram(t, program, command)
 	case "docker":
 		checkCompose(t, program, words)
-	case "curl", "cat", "ls", "rm", "git", "cd", "export":
+	case "systemctl":
+		checkUnits(t, words[2:])
+	case "curl", "cat", "ls", "rm", "git", "cd", "export", "journalctl", "apt", "sha256sum":
 	default:
 		require.Fail(t, "nothing checks this command", command)
+	}
+}
+
+// checkUnits: a release has the units.
+func checkUnits(t *testing.T, words []string) {
+	t.Helper()
+	for _, word := range words {
+		if strings.HasPrefix(word, "-") {
+			continue
+		}
+		if !strings.Contains(word, ".") {
+			word += ".service"
+		}
+		units, err := filepath.Glob(filepath.Join(root, "cmd/bankingapi", "*", word))
+		require.NoError(t, err)
+		more, err := filepath.Glob(filepath.Join(root, "cmd/bankingapi", word))
+		require.NoError(t, err)
+		require.NotEmpty(t, append(units, more...), "no unit %s", word)
 	}
 }
 
