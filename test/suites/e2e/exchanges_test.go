@@ -43,7 +43,7 @@ import (
 //	{{push `A=1` `B="x"`}}    a valid record, with other values of some members
 //	{{sale `A=1` (date 1)}}   the same; date is SelectedTransactionDate
 //	{{repeat 200 "ş"}}        a long text
-//	{{pad 1048576}}           blanks at the end, until the body has so many bytes
+//	{{pad 4194304}}           blanks at the end, until the body has so many bytes
 //	{{bytes "EF BB BF"}}
 //
 // In answers {{id}} stands for a request id that the service made, and {{host}}

@@ -146,7 +146,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 			},
 			http.StatusNotFound:              {send(nil, "/"+secretWord+"/"+key+"?"+secretCustomer, key, "")},
 			http.StatusMethodNotAllowed:      {send(func(r *http.Request) { r.Method = secretWord }, addPush, key, "")},
-			http.StatusRequestEntityTooLarge: {send(nil, addPush, key, strings.Repeat(secretWord, 200_000))},
+			http.StatusRequestEntityTooLarge: {send(nil, addPush, key, strings.Repeat(secretWord, 800_000))},
 			http.StatusUnsupportedMediaType:  {send(func(r *http.Request) { r.Header.Set("Content-Type", "text/"+secretWord) }, addPush, key, "")},
 			http.StatusUnprocessableEntity:   {send(nil, buyFund, key, sell("1", "2", ""))},
 		} {
