@@ -49,7 +49,6 @@ func pages() []*page {
 		{path: "reveal", Title: "Reveal", post: reveal},
 		{path: "leave", Title: "Leave", post: leave},
 		{path: "health", Title: "Bar", memory: true, show: showHealth},
-		{path: "sandbox", Title: "Sandbox", Menu: "Sandbox", Refresh: 2, template: "sandbox", show: showSandbox, post: once(useSandbox)},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"bankingapi/application/fleet"
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -50,6 +51,7 @@ type Store struct {
 	ended         []fund.Ended // in the order of their numbers
 	acts          []audit.Act
 	requests      []summary.Answered
+	replicas      []fleet.Replica
 	closed        []fund.ClosedDay // by day
 	rules         string           // of the bank
 	trail         *trailLog        // nil unless Trail was called

@@ -272,16 +272,6 @@ func TestEveryPageOnEveryScreen(t *testing.T) {
 	onEveryScreen(ctx, t, s, pages)
 	submit(ctx, t, `form[action="/console/reveal"] button`)
 	onEveryScreen(ctx, t, s, map[string]string{"sale-in-full": pages["sale"], "push-in-full": pages["push"], "due-day": "due?day=" + time.Now().In(zone).AddDate(0, 0, 1).Format(time.DateOnly)})
-
-	box, _ := startSandbox(t)
-	box.status(t, sale("first", "1", ""))
-	box.status(t, sale("too-much", "999999", ""))
-	box.status(t, "{}")
-	open(ctx, t, box.currentLink())
-	submit(ctx, t, `nav a[href="/console/sandbox"]`)
-	press(ctx, t, `details.order summary`)
-	submit(ctx, t, `button[value="cut-after"]`)
-	onEveryScreen(ctx, t, box, map[string]string{"sandbox": "sandbox"})
 }
 
 // longName makes a subscription whose name has no space, calls with it and

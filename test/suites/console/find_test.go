@@ -129,12 +129,12 @@ func TestSalesThatFailedOnTheirDay(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, v.get("sale/"+cancelled), "8 Failed")
 	require.False(t, listed(cancelled))
-	v.post("sandbox", url.Values{"action": {"advance"}, "by": {"2184h"}}) // 91 days
+	advance(t, box, 91*24*time.Hour)
 	require.Contains(t, v.get("sale/"+failing), "8 Failed")
 	require.True(t, listed(failing))
 	require.Contains(t, v.get("due"), "holding-insufficient on ")
 	require.False(t, listed(cancelled))
-	v.post("sandbox", url.Values{"action": {"advance"}, "by": {"720h"}}) // 30 days
+	advance(t, box, 30*24*time.Hour)
 	require.False(t, listed(failing))
 }
 
@@ -268,7 +268,7 @@ func TestTheDaysOfACustomer(t *testing.T) {
 		require.Contains(t, body, "Sun 21 Nov 2027 has not come: choose Fri 20 Nov 2026, which is today at the bank, or an earlier day.")
 	}
 
-	v.post("sandbox", url.Values{"action": {"advance"}, "by": {"24h"}})
+	advance(t, box, 24*time.Hour)
 	require.Contains(t, v.get(path), `max="`+box.Now().Format(time.DateOnly)+`"`)
 	past := v.get(path + "?day=2026-11-20")
 	require.Contains(t, past, "at the end of Fri 20 Nov 2026")
