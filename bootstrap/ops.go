@@ -231,7 +231,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, watch *fleet.Watch, activity *flee
 		return nil, err
 	}
 	office, from := *p.Office, reads.Backoffice // writes still use the database of the service
-	office.Reader, office.Lookups, office.Outcomes = from.Reader, from.Lookups, from.Outcomes
+	office.Reader, office.Lookups, office.Outcomes, office.Pricing = from.Reader, from.Lookups, from.Outcomes, from.Pricing
 	office.Evidence = from.Evidence
 	o := operator.Options{
 		Office: &office, Corrector: p.Office, Subscriptions: p.Manager,

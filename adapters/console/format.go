@@ -29,7 +29,7 @@ import (
 var formats = template.FuncMap{
 	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
 	"has": strings.Contains, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
-	"record": recordAt, "salepath": salePath, "short": short, "split": strings.Split, "total": total, "units": units,
+	"record": recordAt, "salepath": salePath, "short": short, "signedpercent": signedPercent, "split": strings.Split, "total": total, "units": units,
 	"add":     func(a, b int) int { return a + b },
 	"choices": func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },
 	"dayof":   func(at time.Time) day.Day { return day.Of(at, at.Location()) },

@@ -84,7 +84,7 @@ func Unsupported() *Store {
 		Backoffice: backoffice.Ports{
 			Imports: noImports{}, Reader: noReader{}, Lookups: lacking{}, Evidence: lacking{}, Books: lacking{},
 			Audit: lacking{}, Outcomes: lacking{}, Erasing: lacking{}, Withdrawing: lacking{},
-			RuleBook: new(keptRules),
+			RuleBook: new(keptRules), Pricing: noPricing{},
 		},
 		Trail:  trail.None,
 		Schema: noSchema{},
@@ -119,6 +119,12 @@ func (u unsupported) Unwrap() error { return errors.ErrUnsupported }
 // lacking has the ports of a storage that can only answer requests. The ports of the back
 // office fail, unless it is correct to do nothing: a bank without a calendar is open every day.
 type lacking struct{}
+
+type noPricing struct{}
+
+func (noPricing) FundPrices(context.Context, day.Day) ([]backoffice.FundPrice, error) {
+	return nil, cannot("list prices by fund")
+}
 
 // noReplicas is for a storage without rows of replicas: each replica sees only itself.
 type noReplicas struct{}

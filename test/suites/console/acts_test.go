@@ -133,7 +133,7 @@ func TestTheMenuAndTheBannerOnAPhone(t *testing.T) {
 	s, _ := startSandbox(t)
 	open(ctx, t, s.currentLink())
 	submit(ctx, t, `form[action="/console/reveal"] button`)
-	for _, path := range []string{"", "sales", "due", "subscriptions", "proof", "audit", "search", "sale/none"} {
+	for _, path := range []string{"", "sales", "due", "subscriptions", "proof", "audit", "prices", "search", "sale/none"} {
 		open(ctx, t, s.home+"/console/"+path)
 		require.True(t, eval[bool](ctx, t, `[...document.querySelectorAll("nav [aria-current]")].every(e => { const r = e.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2) === e; })`), path)
 		require.InDelta(t, eval[float64](ctx, t, `innerHeight`), eval[float64](ctx, t, `document.querySelector(".banner").getBoundingClientRect().bottom`), 1, path)

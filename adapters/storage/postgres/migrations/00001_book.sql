@@ -57,6 +57,7 @@ CREATE TABLE {{prefix}}prices (
     price                   bigint NOT NULL CHECK (price > 0),
     currency_code           text   NOT NULL,
     valid_from              date   NOT NULL,
+    act_id                  uuid, -- of the import, in audits; NULL if it has none
     PRIMARY KEY (price_id)
 );
 CREATE INDEX {{prefix}}prices_current ON {{prefix}}prices (imkb_code, holder_corporation_name, valid_from, price_id);

@@ -52,6 +52,7 @@ CREATE TABLE {{prefix}}prices (
     price                   INTEGER NOT NULL CHECK (price > 0),
     currency_code           TEXT NOT NULL,
     valid_from              TEXT NOT NULL,
+    act_id                  BLOB, -- of the import, in audits; NULL if it has none
     PRIMARY KEY (price_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX {{prefix}}prices_current ON {{prefix}}prices (imkb_code, holder_corporation_name, valid_from, price_id);
