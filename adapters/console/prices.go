@@ -27,7 +27,7 @@ func showPrices(q *request) (any, error) {
 	}
 	p := pricesPage{Missing: slices.Clone(due.ForPrice), Today: q.Today()}
 	slices.SortStableFunc(p.Missing, func(a, b buyfund.DueFund) int { return cmp.Compare(b.Sales, a.Sales) })
-	p.Funds, err = q.Office.Pricing.FundPrices(q.ctx, q.Today())
+	p.Funds, err = q.Office.PricesOn(q.ctx, q.Today())
 	return p, err
 }
 
@@ -55,17 +55,17 @@ func percentOf(of *backoffice.FundPrice) string {
 var fundPriceColumns = []bookfile.Column[backoffice.FundPrice]{
 	{Name: "IMKBCode", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.Fund.IMKBCode) }},
 	{Name: "HolderCorporationName", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.Fund.HolderCorporationName) }},
-	{Name: "PriceID", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Integer(p.ID) }},
-	{Name: "Price", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Decimal(p.PerUnit.String()) }},
-	{Name: "CurrencyCode", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.Currency.Code()) }},
-	{Name: "ValidFrom", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.ValidFrom.String()) }},
+	{Name: "PriceID", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Integer(p.Price.ID) }},
+	{Name: "Price", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Decimal(p.Price.PerUnit.String()) }},
+	{Name: "CurrencyCode", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.Price.Currency.Code()) }},
+	{Name: "ValidFrom", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.Price.ValidFrom.String()) }},
 	{Name: "ChangePercent", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Decimal(percentOf(p)) }},
 	{Name: "Imported", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Instant(p.Imported) }},
 	{Name: "ImportedBy", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.ImportedBy) }},
 }
 
 func exportPrices(q *request) (any, error) {
-	funds, err := q.Office.Pricing.FundPrices(q.ctx, q.Today())
+	funds, err := q.Office.PricesOn(q.ctx, q.Today())
 	if err != nil {
 		return nil, err
 	}

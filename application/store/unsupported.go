@@ -122,7 +122,7 @@ type lacking struct{}
 
 type noPricing struct{}
 
-func (noPricing) FundPrices(context.Context, day.Day) ([]backoffice.FundPrice, error) {
+func (noPricing) PricesOn(context.Context, day.Day) ([]backoffice.FundPrice, error) {
 	return nil, cannot("list prices by fund")
 }
 

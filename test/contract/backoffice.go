@@ -303,7 +303,7 @@ func testFundPrices(t *testing.T, o office) {
 	}
 	list := func(days int) []backoffice.FundPrice {
 		t.Helper()
-		found, err := o.Pricing.FundPrices(t.Context(), on(days))
+		found, err := o.Pricing.PricesOn(t.Context(), on(days))
 		require.NoError(t, err)
 		return found
 	}
@@ -314,12 +314,12 @@ func testFundPrices(t *testing.T, o office) {
 	o.imported(backoffice.Imported{New: 1})(o.Imports.Prices(t.Context(), lines(later), plain))
 
 	equal(t, []backoffice.FundPrice{
-		{Price: corrected, Before: second, Imported: at(5), ImportedBy: "ayse"},
-		{Price: alone, Imported: at(5), ImportedBy: "ayse"},
+		{Fund: someFund, Price: &corrected, Before: &first, Imported: at(5), ImportedBy: "ayse"},
+		{Fund: other, Price: &alone, Imported: at(5), ImportedBy: "ayse"},
 	}, list(0))
-	equal(t, []backoffice.FundPrice{{Price: first, Imported: at(5), ImportedBy: "ayse"}}, list(-2))
-	equal(t, []backoffice.FundPrice{{Price: corrected, Before: second, Imported: at(5), ImportedBy: "ayse"}}, list(-1))
-	require.Equal(t, later, list(1)[0].Price)
+	equal(t, []backoffice.FundPrice{{Fund: someFund, Price: &first, Imported: at(5), ImportedBy: "ayse"}}, list(-2))
+	equal(t, []backoffice.FundPrice{{Fund: someFund, Price: &corrected, Before: &first, Imported: at(5), ImportedBy: "ayse"}}, list(-1))
+	require.Equal(t, later, *list(1)[0].Price)
 	require.True(t, list(1)[0].Imported.IsZero(), "an import without an act")
 }
 
