@@ -148,6 +148,12 @@ generate: ## write every generated file (1 minute)
 	  update -run "^($$tests)$$" $$($(GOLDEN) | grep ^test/ | xargs -n1 dirname | sort -u | sed s,^,./,); }; \
 	pass >/dev/null 2>&1 || pass
 
+# What this version writes, so that later ones are tested with it: a book of each engine, its
+# trail, receipts and settings. After the release of a version its fixtures never change.
+.PHONY: fixtures
+fixtures: ## write the fixtures of this version, before its release; needs Postgres and pg_dump (1 minute)
+	REQUIRE_POSTGRES=1 go test -count=1 ./test/suites/compat -run '^TestWriteFixtures$$' -args -fixtures
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy (1 minute)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run: gofmt -w"; exit 1; }
