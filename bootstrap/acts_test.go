@@ -12,8 +12,10 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
@@ -24,7 +26,8 @@ func TestTheDemoAndSettlingAreActs(t *testing.T) {
 	first := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var passed atomic.Int64 // the chores of the service read the clock too
 	now := func() time.Time { return first.Add(time.Duration(passed.Load())) }
-	app := newMemory(nil).open(t, nil, bootstrap.WithClock(now), bootstrap.WithDataFolder(t.TempDir()))
+	m := newMemory(nil)
+	app := m.open(t, nil, bootstrap.WithClock(now), bootstrap.WithDataFolder(t.TempDir()))
 	who := audit.Who{Actor: "ayse", SystemUser: "root", Origin: "desk-7"}
 	ctx := audit.By(t.Context(), who)
 	_, err := app.LoadDemo(ctx)
@@ -37,6 +40,11 @@ func TestTheDemoAndSettlingAreActs(t *testing.T) {
 	later.SelectedTransactionDate = "2026-11-21"
 	_, err = app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{later})
 	require.NoError(t, err)
+	try, _ := money.ParseCurrency("TRY")
+	m.data.PutPrices(fund.Price{
+		ID: 77, Fund: fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}, PerUnit: 125_000_000, Currency: try,
+		ValidFrom: day.Of(first, time.UTC).Plus(1),
+	})
 	passed.Add(int64(24 * time.Hour))
 	settled, err := app.Settle(ctx)
 	require.NoError(t, err)

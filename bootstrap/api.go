@@ -20,7 +20,6 @@ import (
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/buyfund"
-	"bankingapi/application/fleet"
 	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
 	"bankingapi/application/requestlog"
@@ -54,7 +53,7 @@ type apiParts struct {
 	Directory  *subscriptions.Directory
 	Metrics    *telemetry.Metrics
 	Sandbox    operator.SandboxPart // nil outside a sandbox
-	Activity   *fleet.Activity
+	Console    operator.Console
 	Trail      *trail.Keeper
 	Outcomes   *outcomes.Feed
 	Requests   *requestlog.Log
@@ -108,7 +107,7 @@ func newHandler(p apiParts) (http.Handler, error) {
 			w.tracing.Request(ctx, x)
 			x.TraceID = telemetry.TraceID(ctx)
 			lines.Log(x)
-			p.Activity.Request(x)
+			p.Console.Request(x)
 			p.Requests.Add(x)
 		},
 		Receipt: p.Trail.Receipts(func(id operation.ID, err error) {

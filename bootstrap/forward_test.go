@@ -32,7 +32,7 @@ func TestTheSettingsOfForwardDatedSales(t *testing.T) {
 	m := newMemory(nil)
 	app := m.open(t, func(s *bootstrap.Settings) {
 		s.Bank.TimeZone, s.Bank.ClosedWeekdays, s.Bank.CutOff = "Europe/Istanbul", "Saturday", "17:30"
-		s.Settlement.Price, s.Settlement.NotBefore = "of-the-day", "18:00"
+		s.Settlement.NotBefore = "18:00"
 	}, bootstrap.WithClock(func() time.Time { return *now.Load() }), bootstrap.WithDataFolder(t.TempDir()))
 	_, err := app.LoadDemo(t.Context())
 	require.NoError(t, err)

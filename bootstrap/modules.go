@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/httpapi"
-	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/addpush"
@@ -55,7 +54,7 @@ func module(settings Settings, o *options) fx.Option {
 			return w, err
 		},
 		newStore, newMetrics, newOffice, newManager, newTrail, newDirectory, newRequestLog, newUseCases,
-		newOutcomes, newSandbox, newOperations, newReadiness, newActivity, newFleet, newConsole, newOpsServer, newAPI, newApp,
+		newOutcomes, newSandbox, newOperations, newReadiness, newConsole, newOpsServer, newAPI, newApp,
 	}
 	visible := fx.Options()
 	if o.name != "" {
@@ -163,9 +162,9 @@ func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.M
 		Observer: metrics.Observer(operation.AddPushNotificationResponse, w.tracing, w.now),
 	}, buyOptions: buyfund.Options{
 		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID, Zone: w.zone,
-		OfTheDay: w.settings.Settlement.Price == settings.PriceOfTheDay, NotBefore: w.settings.Settlement.Begins(),
-		Calendar: buyfund.NewCalendar(s.Backoffice.Reader, w.settings.Bank.Calendar(), w.now),
-		Observer: metrics.Observer(operation.BuyFundFromCustomer, w.tracing, w.now),
+		NotBefore: w.settings.Settlement.Begins(),
+		Calendar:  buyfund.NewCalendar(s.Backoffice.Reader, w.settings.Bank.Calendar(), w.now),
+		Observer:  metrics.Observer(operation.BuyFundFromCustomer, w.tracing, w.now),
 	}}
 	add, buy, err := u.on(s, u.buyOptions.Calendar)
 	if err == nil {

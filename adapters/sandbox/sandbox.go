@@ -113,7 +113,7 @@ func (b *Sandbox) move(ctx context.Context, where func(now time.Time) time.Time)
 			}
 			b.o.SetAhead(ahead)
 		}
-		settled, err := b.o.Settle(ctx)
+		settled, err := b.settle(ctx)
 		all.Completed += settled.Completed
 		all.Failed += settled.Failed
 		if err != nil {
@@ -148,7 +148,7 @@ func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
 func (b *Sandbox) SettleDue(ctx context.Context) (buyfund.Settlement, error) {
 	b.moving.Lock()
 	defer b.moving.Unlock()
-	return b.o.Settle(ctx)
+	return b.settle(ctx)
 }
 
 // Reset implements operator.Sandbox.

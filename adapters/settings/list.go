@@ -83,7 +83,6 @@ func (s *Settings) All() []Setting {
 		{"bank.closed_weekdays", &s.Bank.ClosedWeekdays, "", "days", "days of the week on which the bank is closed, like Saturday,Sunday. import calendar has the other closed days", must("be days of the week separated by commas, like Saturday,Sunday", every(isWeekday))},
 		{"bank.cut_off", &s.Bank.CutOff, "", "HH:MM", "local time of the bank from which on sales for today are refused; empty means never", must("be a time like 17:30, or empty", orEmpty(isClock))},
 		{"settlement.enabled", &s.Settlement.Enabled, "true", "true|false", "settle forward-dated sales on their day", free},
-		{"settlement.price", &s.Settlement.Price, "newest", "price", "price at which forward-dated sales are settled: newest (the newest price until their day) or of-the-day (they wait until their fund has a price of that very day)", oneOf(PriceNewest, PriceOfTheDay)},
 		{"settlement.not_before", &s.Settlement.NotBefore, "00:00", "HH:MM", "local time of the bank before which the sales of a day are not settled", must("be a time like 18:30", isClock)},
 		{"retention.notifications", &s.Retention.Notifications, "0", "days", "how many days to keep the personal data of messages; the running service erases older ones every day. 0 keeps them permanently", zeroOrMore},
 		{"import.price_change_limit", &s.Import.PriceChangeLimit, "20", "percent", "by how many percent an imported price may differ from the fund's price of an earlier day; more needs import --force. 0 is no limit", zeroOrMore},

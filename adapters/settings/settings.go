@@ -132,15 +132,8 @@ func (b Bank) Day(text string) (start, end time.Time, err error) {
 // Settlement is the settling of forward-dated sales on their day.
 type Settlement struct {
 	Enabled   bool   // false leaves it to other replicas, or to the settle command
-	Price     string // PriceNewest or PriceOfTheDay
 	NotBefore string // HH:MM
 }
-
-// The values of Settlement.Price (the contract, section 5.5).
-const (
-	PriceNewest   = "newest"
-	PriceOfTheDay = "of-the-day"
-)
 
 // Begins returns NotBefore. Valid settings always have it.
 func (s Settlement) Begins() day.Clock {

@@ -115,7 +115,28 @@ func order(id operation.ID, callerID string, terms ...fund.Terms) *fund.Operatio
 // settle carries out a batch on that day.
 func settle(ctx context.Context, s *store.Store, on day.Day, batch ...*fund.Operation) error {
 	at := on.Start(time.UTC).Add(9 * time.Hour)
-	return s.Books.Update(ctx, fund.NewLockSet(batch, on), func(b *fund.Book) { b.Settle(batch, at, on) })
+	return s.Books.Update(ctx, fund.NewLockSet(batch, on), func(b *fund.Book) {
+		for _, o := range batch {
+			if terms := o.Sales[0].Terms(); o.Due && terms.Holding.Fund == afa {
+				b.LoadCurrentPrice(fund.PriceDay{Fund: afa, Day: terms.SelectedDay}, priceOn(terms.SelectedDay))
+			}
+		}
+		b.Settle(batch, at, on)
+	})
+}
+
+// price imports a price of AFA for a later day, at which a Buyer settles the sales of that day.
+func (b bank) price(d day.Day) {
+	b.t.Helper()
+	p := priceOn(d)
+	p.ID = 50
+	require.NoError(b.t, importPrices(b.t.Context(), b.Store, lines(p), quiet))
+}
+
+// priceOn returns the price of AFA as that of a later day. A due sale is settled only at the
+// price of its day, and which price counts is a rule of package fund.
+func priceOn(d day.Day) fund.Price {
+	return fund.Price{ID: 1, Fund: afa, PerUnit: priceOfAFA, Currency: lira, ValidFrom: d}
 }
 
 // sell carries out one operation, which must end in that state.

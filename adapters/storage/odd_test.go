@@ -244,6 +244,7 @@ func TestADueSaleOfANewerProgramStopsNoOther(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b, tomorrow := newBank(t, s, 3), today.Plus(1)
+		b.price(tomorrow)
 		for customer := range 3 {
 			b.sell(operation.Recorded, order(nextID(), "", on(tomorrow, sale(1, customer+1, customer+1))))
 		}

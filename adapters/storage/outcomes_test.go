@@ -40,6 +40,7 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 		b.sell(operation.Recorded, order(ids[i], "", on(on1, sale(1, 1+i%2, 1+i%2))))
 	}
 
+	b.price(tomorrow)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var working, others sync.WaitGroup

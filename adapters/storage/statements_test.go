@@ -317,6 +317,7 @@ func everything(t *testing.T, store *store.Store) {
 		require.NoError(t, err)
 		require.Equal(t, operation.Recorded, outcome.State, "%v", outcome.Faults)
 	}
+	b.price(today.Plus(1))
 	clock.Advance(24 * time.Hour)
 	settled, err := buyer.SettleDue(ctx)
 	require.NoError(t, err)

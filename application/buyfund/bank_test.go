@@ -61,12 +61,17 @@ type with struct {
 	strike  fake.Strike
 	books   func(buyfund.Books) buyfund.Books
 	options func(*buyfund.Options)
+	// unpriced leaves out the prices of the next three days, on which recorded sales are settled.
+	unpriced bool
 }
 
 func openBank(t *testing.T, w with) *bank {
 	t.Helper()
 	b := &bank{t: t, store: fake.NewStore(), clock: fake.NewClock(noon), ids: new(fake.IDs)}
 	b.store.PutPrices(fund.Price{ID: 1, Fund: gold, PerUnit: 125_000_000, Currency: lira, ValidFrom: today(-1)})
+	for n := 1; n <= 3 && !w.unpriced; n++ { // with the same ID, so that requests of these days can name it
+		b.store.PutPrices(fund.Price{ID: 1, Fund: gold, PerUnit: 125_000_000, Currency: lira, ValidFrom: today(n)})
+	}
 	b.store.PutHoldings(fund.Holding{Key: holding(1001, gold), Units: 1000_000_000})
 	b.store.PutAccounts(fund.Account{Key: account(1001), Balance: money.New(0, lira)})
 	b.Buyer = b.replica(w)

@@ -86,9 +86,6 @@ type Options struct {
 	Commit          commit.Limits // the limits of the queue; 0 means the default
 	Observer        commit.Observer
 	Calendar        *Calendar // the days for which the bank accepts sales; nil means every day
-	// OfTheDay makes a sale for a later day wait for a price of exactly that day. Without it
-	// the newest price until that day applies.
-	OfTheDay bool
 	// NotBefore is the local time of the bank from which the sales of a day are settled. If it
 	// is not set, it is 00:00.
 	NotBefore day.Clock

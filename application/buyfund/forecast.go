@@ -13,7 +13,7 @@ import (
 
 // Forecast yields every sale that is recorded for the day until or an earlier day, in the order
 // of day and ID. Each sale is as SettleDue would leave it if that day were today and the book
-// stayed as it is. With OfTheDay SettleDue goes fund by fund: if the units do not suffice for
+// stayed as it is. SettleDue goes fund by fund: if the units do not suffice for
 // all, and an array sells several funds, another sale may fail. Forecast changes nothing. A sale
 // that would wait for a price, or that another replica is settling, is Recorded. Forecast keeps
 // in memory the positions that the sales change. After an error it yields no further sale.

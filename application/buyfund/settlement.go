@@ -56,7 +56,7 @@ func (w *Waits) Lag(now time.Time) time.Duration {
 func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 	funds, err := b.books.DueFunds(ctx, b.DueUntil(), true)
 	for _, dueFund := range funds {
-		if b.options.OfTheDay && !dueFund.Priced {
+		if !dueFund.Priced {
 			w.ForPrice = append(w.ForPrice, dueFund)
 			w.PriceSales += dueFund.Sales
 			continue
@@ -69,14 +69,10 @@ func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 	return w, err
 }
 
-// due lists what SettleDue settles. Without OfTheDay these are all due operations. With
-// OfTheDay it lists only the funds and days that have a price of the day, so that SettleDue
-// does not read sales that wait for a price again and again.
+// due lists what SettleDue settles: the funds and days that have a price of the day. So
+// SettleDue does not read sales that wait for a price again and again.
 func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
 	until := b.DueUntil()
-	if !b.options.OfTheDay {
-		return []Due{{Until: until}}, nil
-	}
 	ctx, stop := context.WithTimeout(ctx, b.options.Commit.Timeout)
 	defer stop()
 	funds, err := b.books.DueFunds(ctx, until, false)
@@ -89,8 +85,8 @@ func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
 }
 
 // SettleDue settles the operations that were recorded for the day of DueUntil or an earlier
-// day, in the order of day and ID. With Options.OfTheDay the order is day, fund and ID, and
-// operations that wait for a price stay due. Due operations share batches with new requests.
+// day, in the order of day, fund and ID, each at the price of its own day. Operations that wait
+// for this price stay due. Due operations share batches with new requests.
 // SettleDue skips operations that another replica is settling, so any number of replicas may
 // call it at any time.
 //
@@ -123,7 +119,7 @@ func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
 			due, err := b.books.Due(reading, of, after, page)
 			stop()
 			for _, o := range due {
-				o.Due, o.OfTheDay, after = true, b.options.OfTheDay, o
+				o.Due, after = true, o
 			}
 			// An error beside operations says that others of the page cannot be read.
 			if err == nil && len(due) == 0 || !yield(due, err) || len(due) == 0 {

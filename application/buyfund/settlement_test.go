@@ -66,7 +66,7 @@ func TestARecordedSaleFailsWithItsReasons(t *testing.T) {
 
 func TestAfterDowntimeEachSaleGetsThePriceOfItsDay(t *testing.T) {
 	t.Parallel()
-	b := openBank(t, with{})
+	b := openBank(t, with{unpriced: true})
 	for n := range 4 {
 		b.store.PutPrices(fund.Price{
 			ID: int64(n + 2), Fund: gold, PerUnit: fund.UnitPrice(n+2) * 100_000_000, Currency: lira, ValidFrom: today(n + 1),
@@ -150,7 +150,9 @@ func TestDaysBeginInTheBanksZone(t *testing.T) {
 			begins, err := time.Parse(time.RFC3339, c.begins)
 			require.NoError(t, err)
 			b := openBank(t, with{options: func(o *buyfund.Options) { o.Zone = value.Zone(c.zone) }})
-			b.store.PutPrices(fund.Price{ID: 2, Fund: gold, PerUnit: 125_000_000, Currency: lira, ValidFrom: day.Day{}})
+			of, err := day.Parse(c.day)
+			require.NoError(t, err)
+			b.store.PutPrices(fund.Price{ID: 1, Fund: gold, PerUnit: 125_000_000, Currency: lira, ValidFrom: of})
 			b.clock.Set(begins.AddDate(0, 0, -2))
 			requireOutcome(t, recorded, b.mustBuy("", sale("1", func(f *fund.SaleFields) { f.SelectedTransactionDate = c.day })))
 			b.clock.Set(begins.Add(-time.Microsecond))
@@ -569,8 +571,6 @@ func (b *bank) settles(want buyfund.Settlement) {
 	require.Equal(b.t, want, settled)
 }
 
-func ofTheDay(o *buyfund.Options) { o.OfTheDay = true }
-
 // putSilver gives the customer units of a second fund, which ofSilver sells.
 func (b *bank) putSilver(units fund.Units) fund.Fund {
 	silver := fund.Fund{IMKBCode: "SLV", HolderCorporationName: "Holder"}
@@ -585,7 +585,7 @@ func ofSilver(f *fund.SaleFields) {
 
 func TestSalesWaitForThePriceOfTheirDay(t *testing.T) {
 	t.Parallel()
-	b := openBank(t, with{options: ofTheDay})
+	b := openBank(t, with{unpriced: true})
 	silver := b.putSilver(1000)
 	for range 3 {
 		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
@@ -656,7 +656,7 @@ func TestASaleThatCannotBeReadStopsNoOtherPage(t *testing.T) {
 
 func TestASaleThatCannotBeReadStopsNoOtherFund(t *testing.T) {
 	t.Parallel()
-	b := openBank(t, with{options: ofTheDay, books: func(books buyfund.Books) buyfund.Books { return unreadable{books, gold} }})
+	b := openBank(t, with{unpriced: true, books: func(books buyfund.Books) buyfund.Books { return unreadable{books, gold} }})
 	silver := fund.Fund{IMKBCode: "SLV", HolderCorporationName: "Holder"}
 	b.store.PutHoldings(fund.Holding{Key: holding(1001, silver), Units: 1000_000_000})
 	for i, of := range []fund.Fund{gold, silver} {
@@ -674,7 +674,7 @@ func TestASaleThatCannotBeReadStopsNoOtherFund(t *testing.T) {
 func TestWaitingSalesAreNotListedAgain(t *testing.T) {
 	t.Parallel()
 	lists := 0
-	b := openBank(t, with{options: ofTheDay, books: func(books buyfund.Books) buyfund.Books {
+	b := openBank(t, with{unpriced: true, books: func(books buyfund.Books) buyfund.Books {
 		return listing{books, func() { lists++ }}
 	}})
 	for range 2 {
@@ -689,7 +689,7 @@ func TestSalesAreSettledFromTheHourOfTheBank(t *testing.T) {
 	t.Parallel()
 	half, err := day.ParseClock("18:30")
 	require.NoError(t, err)
-	b := openBank(t, with{options: func(o *buyfund.Options) { o.NotBefore = half }})
+	b := openBank(t, with{unpriced: true, options: func(o *buyfund.Options) { o.NotBefore = half }})
 	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	b.clock.Set(midnight(1).Add(18*time.Hour + 29*time.Minute + 59*time.Second))
 	require.Equal(t, today(0), b.DueUntil())
@@ -709,7 +709,7 @@ func TestSalesAreSettledFromTheHourOfTheBank(t *testing.T) {
 
 func TestAForecastSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	b := openBank(t, with{options: ofTheDay})
+	b := openBank(t, with{unpriced: true})
 	const operations = 600 // more than a page: 1,000 units are enough for 500
 	for range operations {
 		requireOutcome(t, recorded, b.mustBuy("", sale("2", on(today(1)))))
@@ -739,10 +739,10 @@ func TestAForecastSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	b.settles(buyfund.Settlement{Completed: 500, Failed: 100})
 }
 
-// With OfTheDay the funds are settled one after the other. A forecast goes by day and ID.
+// The funds are settled one after the other. A forecast goes by day and ID.
 func TestAnArrayIsSettledWithItsFirstFund(t *testing.T) {
 	t.Parallel()
-	b := openBank(t, with{options: ofTheDay})
+	b := openBank(t, with{unpriced: true})
 	silver := b.putSilver(1)
 	oneOfSilver := sale("1", on(today(1)), ofSilver)
 	requireOutcome(t, recorded, b.mustBuy("silver", oneOfSilver))
@@ -777,15 +777,28 @@ func (mute) DueFunds(ctx context.Context, _ day.Day, _ bool) ([]buyfund.DueFund,
 	return nil, ctx.Err()
 }
 
+// muteList lists the funds that are due, and not their sales.
+type muteList struct {
+	mute
+	books buyfund.Books
+}
+
+func (m muteList) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
+	return m.books.DueFunds(ctx, until, count)
+}
+
 // A round does not wait for a storage that does not answer: the next one may reach another.
 func TestARoundEndsAlthoughTheStorageDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	for _, ofTheDay := range []bool{false, true} {
+	for _, books := range []func(buyfund.Books) buyfund.Books{
+		func(books buyfund.Books) buyfund.Books { return mute{books} },
+		func(books buyfund.Books) buyfund.Books { return muteList{mute{books}, books} },
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			b := openBank(t, with{
-				books:   func(books buyfund.Books) buyfund.Books { return mute{books} },
-				options: func(o *buyfund.Options) { o.OfTheDay = ofTheDay },
-			})
+			b := openBank(t, with{})
+			requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+			b.clock.Set(midnight(1))
+			b.Buyer = b.replica(with{books: books})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			began := time.Now()

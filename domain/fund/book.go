@@ -207,7 +207,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 // lacksPrice reports whether a due operation must wait because one of its funds has no price of
 // the day of the sale yet.
 func lacksPrice(b *Book, o *Operation) bool {
-	return o.OfTheDay && slices.ContainsFunc(o.Sales, func(s Sale) bool {
+	return slices.ContainsFunc(o.Sales, func(s Sale) bool {
 		price, ok := b.current[PriceDay{s.terms.Holding.Fund, s.terms.SelectedDay}]
 		return !ok || price.ValidFrom != s.terms.SelectedDay
 	})
@@ -322,8 +322,7 @@ func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
 // returns that price for its currency, and agreed is false.
 func (b *Book) agreedPrice(due bool, t *Terms, today day.Day, r *reasons) (price Price, agreed bool) {
 	current, hasCurrent := b.current[PriceDay{t.Holding.Fund, t.dayOr(today)}]
-	if due {
-		r.refuseUnless(hasCurrent, fault.PriceNotFound)
+	if due { // lacksPrice has found the price of its day
 		return current, hasCurrent
 	}
 	named, found := b.prices[t.PriceID]

@@ -340,6 +340,7 @@ func TestADueSaleIsSettledOnce(t *testing.T) {
 func TestADueSaleWaitsWhenTheClockSteppedBack(t *testing.T) {
 	t.Parallel()
 	b := newBank()
+	b.price(4, "AFA", "1.5", "TRY", sunday)
 	recorded := request(1, sale(onDay(sunday)))
 	b.settle(friday, recorded)
 	o := due(recorded)
@@ -363,9 +364,8 @@ func TestADueSaleThatIsRefusedEndsAsFailed(t *testing.T) {
 		{"the account is gone", func(b *bank) { delete(b.accounts, accountIn("TRY")) }, "account-not-found 0/DestinationAccount"},
 		{"the price is in another currency by now", func(b *bank) { b.price(4, "AFA", "1", "USD", saturday) },
 			"currency-mismatch 0/DestinationAccount/CurrencyCode"},
-		{"there is no price of its day", func(b *bank) { clear(b.prices) }, "price-not-found 0/FundToProcess/PriceID"},
-		{"neither price nor account", func(b *bank) { clear(b.prices); clear(b.accounts) },
-			"price-not-found 0/FundToProcess/PriceID; account-not-found 0/DestinationAccount"},
+		{"neither holding nor account", func(b *bank) { clear(b.holdings); clear(b.accounts) },
+			"holding-not-found 0/FundToProcess; account-not-found 0/DestinationAccount"},
 	} {
 		b := newBank()
 		recorded := named(1, "c-1", sale(onDay(saturday)))
@@ -593,6 +593,7 @@ func TestWhetherEveryOperationOfABatchIsNewAndCompleted(t *testing.T) {
 func TestABatchDecidedAgainComesOutTheSame(t *testing.T) {
 	t.Parallel()
 	b := newBank()
+	b.price(1, "AFA", "1.25", "TRY", friday)
 	recorded := request(9, sale(onDay(friday), selling("900")))
 	b.settle("2026-11-19", recorded)
 	batch := []*fund.Operation{named(1, "c-1", sale()), due(recorded), named(2, "c-1", sale(selling("2"))), request(3, sale())}

@@ -76,7 +76,6 @@ func TestASaleWaitsForThePriceOfItsDay(t *testing.T) {
 	o := named(1, "a", sale(selling("10"), onDay(sunday)), sale(selling("10"), onDay(sunday)))
 	b.settle(friday, o)
 	waiting := due(o)
-	waiting.OfTheDay = true
 
 	changes := b.settle(sunday, waiting) // there is a price of saturday
 	requireResult(t, "none", waiting)
@@ -101,7 +100,6 @@ func TestAnArrayWaitsForThePricesOfAllItsFunds(t *testing.T) {
 	requireResult(t, "recorded", o)
 	b.price(7, "AFA", "3", "TRY", sunday)
 	waiting := due(o)
-	waiting.OfTheDay = true
 	b.settle(sunday, waiting)
 	requireResult(t, "none", waiting)
 	b.price(8, "GAF", "2", "USD", sunday)

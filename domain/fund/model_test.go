@@ -63,6 +63,12 @@ func (m *model) decide(o *fund.Operation, today day.Day) string {
 		if !m.recorded[o.ID] || sales[0].SelectedDay.After(today) {
 			return "none"
 		}
+		for _, s := range sales {
+			price := m.current(s.Holding.Fund, s.SelectedDay)
+			if price == nil || price.ValidFrom != s.SelectedDay {
+				return "none"
+			}
+		}
 		delete(m.recorded, o.ID)
 		a := m.sell(sales, today, true)
 		if known := m.answers[caller]; known != nil {
@@ -174,8 +180,7 @@ func (m *model) sell(sales []fund.Terms, today day.Day, isDue bool) answer {
 		var price *fund.Price // that says the currency
 		agreed := false
 		if isDue {
-			price = m.current(s.Holding.Fund, s.SelectedDay)
-			agreed = price != nil
+			price, agreed = m.current(s.Holding.Fund, s.SelectedDay), true
 		} else if price = m.price(s.PriceID, s.Holding.Fund); price != nil {
 			current := m.current(s.Holding.Fund, today)
 			agreed = current != nil && current.ID == price.ID

@@ -34,13 +34,10 @@ type Operation struct {
 	// DayFaults it was determined when the operation arrived.
 	Closed []fault.Fault
 
-	// Due marks an operation that was recorded for a later day and is settled
-	// now. All its sales have their SelectedDay.
+	// Due marks an operation that was recorded for a later day and is settled now. All its sales
+	// have their SelectedDay. It stays recorded until each of its funds has a price whose
+	// ValidFrom is that very day.
 	Due bool
-	// OfTheDay says that a due operation stays recorded until each of its funds has a price
-	// whose ValidFrom is the day of the sale. Without it, the newest price until that day
-	// applies.
-	OfTheDay bool
 
 	outcome operation.Outcome
 	err     error

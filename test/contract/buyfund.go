@@ -616,14 +616,14 @@ func testDueFunds(t *testing.T, b books) {
 	require.Empty(t, numbers)
 
 	// What waits for a price stays as it is, and is settled when there is one.
-	for _, o := range due {
-		o.OfTheDay = true
+	settleAtPrices := func() {
+		require.NoError(t, b.Update(t.Context(), fund.NewLockSet(due, on(5)), func(book *fund.Book) { book.Settle(due, at(24*5), on(5)) }))
 	}
-	b.settle(5, due...)
+	settleAtPrices()
 	b.outcome(due[0], operation.Outcome{})
 	has(2, of(1, someFund, false, 2), of(1, other, false, 1), of(2, someFund, false, 1), of(2, other, true, 2))
 	b.Seed(t, Seed{Prices: []fund.Price{{ID: 901, Fund: someFund, PerUnit: 300_000_000, Currency: lira, ValidFrom: on(2)}}})
-	b.settle(5, due...)
+	settleAtPrices()
 	b.outcome(due[0], operation.Outcome{State: operation.Completed})
 	has(2, of(1, someFund, false, 2), of(1, other, false, 1), of(2, other, true, 1))
 	require.EqualValues(t, 901, b.sales()[4].PriceID)

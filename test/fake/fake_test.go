@@ -109,14 +109,6 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-func TestReplicas(t *testing.T) {
-	t.Parallel()
-	contract.Replicas(t, func(*testing.T) contract.ReplicasUnderTest {
-		trouble := new(trouble)
-		return contract.ReplicasUnderTest{Replicas: fake.NewStore().Replicas(trouble.strike, time.Now), Trouble: trouble.makers()}
-	})
-}
-
 func TestTrail(t *testing.T) {
 	t.Parallel()
 	contract.Trail(t, func(*testing.T) contract.TrailUnderTest {
@@ -266,7 +258,7 @@ func TestTheStoreRejectsAnInvalidBook(t *testing.T) {
 			b.LoadHolding(fund.Holding{Key: holding, Units: units})
 			b.LoadAccount(fund.Account{Key: account, Balance: money.New(balance, lira)})
 			b.LoadPrice(fund.Price{ID: 1, Fund: of, PerUnit: 100_000_000, Currency: lira})
-			b.LoadCurrentPrice(fund.PriceDay{Fund: of, Day: today}, fund.Price{ID: 1, Fund: of, PerUnit: 100_000_000, Currency: lira})
+			b.LoadCurrentPrice(fund.PriceDay{Fund: of, Day: today}, fund.Price{ID: 1, Fund: of, PerUnit: 100_000_000, Currency: lira, ValidFrom: today})
 			if o.Due {
 				b.LoadClaim(o.ID)
 			}

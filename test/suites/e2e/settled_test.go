@@ -28,7 +28,7 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 		name, zone := farWest(clock.Now())
 		day := func(later int) string { return clock.Now().In(zone).AddDate(0, 0, later).Format(time.DateOnly) }
 		tomorrow, closed, open := day(1), day(2), day(3)
-		b.Set("bank.time_zone", name).Set("settlement.price", "of-the-day").Set("settlement.enabled", "false")
+		b.Set("bank.time_zone", name).Set("settlement.enabled", "false")
 		b.Set("bank.closed_weekdays", clock.Now().In(zone).AddDate(0, 0, 2).Weekday().String())
 		s := b.serve(t, "--demo")
 		sell := func(callerID, on string) answer { return s.post(t, buyFund, s.key, sale(callerID, 1001, "10", on)) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"bankingapi/test/kit/payload"
 	"bankingapi/test/kit/service"
@@ -36,7 +37,7 @@ func loadBook(t testing.TB, b *service.Bank, groups int) string {
 	t.Helper()
 	b.Migrate(t)
 	b.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom",
-		"1,AFA,Prove Portfoy,1.25,TRY,2020-01-01")
+		"1,AFA,Prove Portfoy,1.25,TRY,"+dayBefore(t, time.Now())) // due sales of histories are for yesterday
 	holdings := []string{"CustomerNo,IMKBCode,HolderCorporationName,Units"}
 	accounts := []string{"BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance"}
 	for g := range groups {

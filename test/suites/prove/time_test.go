@@ -108,6 +108,12 @@ func (s *timed) settle(t *testing.T) int {
 	return settled.Completed
 }
 
+// price imports a price of a later day, whose due sales are settled at it.
+func (s *timed) price(t *testing.T, id int, day string) {
+	t.Helper()
+	s.load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", fmt.Sprintf("%d,AFA,Prove Portfoy,1.25,TRY,%s", id, day))
+}
+
 func instant(t *testing.T, text string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339Nano, text)
@@ -159,7 +165,8 @@ func TestDaysOfZones(t *testing.T) {
 			}
 			t.Run(zone, func(t *testing.T) {
 				s := openTimed(t, engine, zone, instant(t, "2000-01-01T00:00:00Z"), ancientPrice)
-				for _, day := range slices.Sorted(maps.Keys(days)) {
+				for i, day := range slices.Sorted(maps.Keys(days)) {
+					s.price(t, 2+i, day)
 					due := instant(t, days[day])
 					s.set(due.Add(-50 * time.Hour))
 					a := s.sell(day, day, 1)
@@ -200,6 +207,7 @@ func TestLastInstantOfADay(t *testing.T) {
 		again := s.sell("today", "2026-11-20", 1)
 		require.Equal(t, `{"Data":{"State":2}}`, again.body, "a repeat gets the same answer after the day has passed")
 		require.True(t, again.replayed)
+		s.price(t, 2, "2026-11-21")
 		require.Equal(t, 1, s.settle(t))
 		s.bank.Verify(t)
 	})
@@ -213,6 +221,7 @@ func TestClockStepsBack(t *testing.T) {
 		midnight := instant(t, "2026-11-20T21:00:00Z")
 		s := openTimed(t, engine, "Europe/Istanbul", midnight.Add(-time.Hour), ancientPrice)
 		require.Equal(t, 1, s.sell("first", "2026-11-21", 1).state)
+		s.price(t, 2, "2026-11-21")
 		s.set(midnight)
 		require.Equal(t, 1, s.settle(t))
 		for _, back := range []time.Duration{time.Second, time.Hour, 72 * time.Hour, 24 * 365 * time.Hour} {
@@ -258,6 +267,7 @@ func TestSettledInParallel(t *testing.T) {
 		const services, sales = 4, 400
 		friday := instant(t, "2026-11-20T12:00:00Z")
 		first := openTimed(t, engine, "Europe/Istanbul", friday, ancientPrice)
+		first.price(t, 2, "2026-11-21")
 		var wait sync.WaitGroup
 		var recordedSales atomic.Int64
 		for i := range sales {
@@ -369,6 +379,7 @@ func TestManyDue(t *testing.T) {
 		s.load(t, "holdings", holdings...)
 		s.load(t, "accounts", accounts...)
 		day := dayBefore(t, now)
+		s.price(t, 2, day)
 		var wait sync.WaitGroup
 		var next, recorded atomic.Int64
 		for range 64 {

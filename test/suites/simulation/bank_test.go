@@ -238,7 +238,7 @@ func (b *bank) record(a *attempt, c circumstances, closed string) string {
 // there was nothing to settle.
 func (b *bank) settle(id operation.ID, c circumstances) string {
 	s := b.recorded[id]
-	if s == nil || s.day > c.today {
+	if s == nil || s.day > c.today || !b.isPriced(s, c.prices) {
 		return ""
 	}
 	delete(b.recorded, id)
@@ -248,6 +248,17 @@ func (b *bank) settle(id operation.ID, c circumstances) string {
 		b.known[s.request.identity()].answer = answer
 	}
 	return answer
+}
+
+// isPriced reports whether each fund of the operation has a price of its day.
+func (b *bank) isPriced(o *sold, among int) bool {
+	for _, s := range o.request.sales {
+		current := b.current(s.fund, o.day, among)
+		if current == nil || current.from != o.day {
+			return false
+		}
+	}
+	return true
 }
 
 // sell settles all sales of the operation, or none.

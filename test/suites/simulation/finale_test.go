@@ -25,6 +25,7 @@ func (w *world) finale() {
 		on, _ := day.Parse(last)
 		w.pass(on.Start(w.zone).Sub(w.now()))
 	}
+	w.priceDue()
 	for _, r := range w.replicas {
 		w.startRound(r)
 		if w.chance(500) {

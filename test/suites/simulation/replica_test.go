@@ -304,30 +304,44 @@ func (tx *transaction) run(update func() error) (err error) {
 // Due lists for the settler of the context.
 func (b *watchedBooks) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
 	s := ctx.Value(settlerKey{}).(*settler)
+	var due []*fund.Operation
+	err := s.reads(func(ctx context.Context) (err error) {
+		due, err = b.next.Due(ctx, of, after, limit)
+		return err
+	})
+	s.list = due
+	return due, err
+}
+
+// reads runs a transaction that only reads, when the world lets it.
+func (s *settler) reads(do func(context.Context) error) error {
 	s.replica.world.turn.Load()
 	s.steps++
 	if s.replica.dead {
-		return nil, errUnavailable
+		return errUnavailable
 	}
 	tx := &transaction{settler: s, verdict: make(chan error)}
 	tx.ctx = context.WithValue(s.ctx, transactionKey{}, tx)
 	s.listing = tx
-	due, err := b.next.Due(tx.ctx, of, after, limit)
+	err := do(tx.ctx)
 	s.listing = nil
-	s.list = due
 	if err != nil {
 		s.failures++
 	}
-	return due, err
+	return err
 }
 
-// DueFunds is not called: the simulation settles at the newest price.
 func (b *watchedBooks) Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book, error) {
 	return b.next.Snapshot(ctx, touched)
 }
 
-func (b *watchedBooks) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
-	return b.next.DueFunds(ctx, until, count)
+// DueFunds lists for the settler of the context, before its first Due.
+func (b *watchedBooks) DueFunds(ctx context.Context, until day.Day, count bool) (funds []buyfund.DueFund, err error) {
+	err = ctx.Value(settlerKey{}).(*settler).reads(func(ctx context.Context) error {
+		funds, err = b.next.DueFunds(ctx, until, count)
+		return err
+	})
+	return funds, err
 }
 
 type watchedInboxes struct {

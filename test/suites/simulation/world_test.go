@@ -205,7 +205,25 @@ func (w *world) put(customer int64, f int, units int64) {
 }
 
 // quote adds a price for the fund, valid from that many days after today.
-func (w *world) quote(f, days int) {
+func (w *world) quote(f, days int) { w.quoteFrom(f, plusDays(w.today(), days)) }
+
+// priceDue adds the prices that due sales wait for.
+func (w *world) priceDue() {
+	for _, id := range w.bank.order {
+		o := w.bank.recorded[id]
+		if o == nil || o.day > w.today() {
+			continue
+		}
+		for _, s := range o.request.sales {
+			if p := w.bank.current(s.fund, o.day, len(w.bank.prices)); p == nil || p.from != o.day {
+				w.quoteFrom(s.fund, o.day)
+			}
+		}
+	}
+}
+
+// quoteFrom adds a price for the fund, valid from that day.
+func (w *world) quoteFrom(f int, from string) {
 	currency := w.currency[f%len(w.currency)]
 	if w.chance(50) {
 		currency = w.currency[0]
@@ -214,7 +232,6 @@ func (w *world) quote(f, days int) {
 	if w.chance(20) {
 		perUnit = int64(fund.MaxUnitPrice)
 	}
-	from := plusDays(w.today(), days)
 	p := price{int64(len(w.bank.prices) + 1), f, perUnit, currency.Code(), currency.Decimals(), from}
 	w.bank.prices = append(w.bank.prices, p)
 	validFrom, err := day.Parse(from)
@@ -556,11 +573,14 @@ func (w *world) startRound(r *replica) {
 	if len(r.settler) > 1 {
 		return // at most two rounds run at a time
 	}
+	if w.chance(700) {
+		w.priceDue()
+	}
 	w.note("%s begins a round", r.name)
 	s := r.settle()
 	today := w.bank.dayOf(r.now())
 	for id, sold := range w.bank.recorded {
-		if sold.day <= today {
+		if sold.day <= today && w.bank.isPriced(sold, len(w.bank.prices)) {
 			s.expected = append(s.expected, id)
 		}
 	}

@@ -1,0 +1,69 @@
+package sandbox
+
+import (
+	"context"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+)
+
+// settle settles the due sales. A sale for a later day is settled only at the price of that
+// very day, and no bank publishes prices for a sandbox, so settle makes the missing ones first.
+func (b *Sandbox) settle(ctx context.Context) (buyfund.Settlement, error) {
+	if err := b.priceDue(ctx); err != nil {
+		return buyfund.Settlement{}, err
+	}
+	return b.o.Settle(ctx)
+}
+
+// firstPriceID is the smallest PriceID that the sandbox gives, so that it takes none that a
+// partner chooses for its own prices.
+const firstPriceID = 1_000_000
+
+// priceDue gives each fund with due sales a price of their day. The price has the value of the
+// newest price before the day. A fund without such a price gets none: its sales wait.
+func (b *Sandbox) priceDue(ctx context.Context) error {
+	due, err := b.o.DueFunds(ctx, day.Of(b.o.Bank(), b.o.Zone), false)
+	if err != nil {
+		return err
+	}
+	var missing []fund.Price
+	newest := make(map[fund.PriceDay]fund.Price)
+	last := int64(firstPriceID)
+	for price, err := range b.o.Office.Reader.Prices(ctx, backoffice.Query{}) {
+		if err != nil {
+			return err
+		}
+		last = max(last, price.ID)
+		for _, of := range due {
+			before := newest[of.PriceDay]
+			isLater := price.ValidFrom.After(before.ValidFrom) || price.ValidFrom == before.ValidFrom && price.ID > before.ID
+			if !of.Priced && price.Fund == of.Fund && !price.ValidFrom.After(of.Day) && isLater {
+				newest[of.PriceDay] = price
+			}
+		}
+	}
+	for _, of := range due {
+		price, found := newest[of.PriceDay]
+		if !found {
+			continue
+		}
+		last++
+		price.ID, price.ValidFrom = last, of.Day
+		missing = append(missing, price)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = b.o.Office.Imports.Prices(ctx, func(yield func(int64, fund.Price) error) error {
+		for i, price := range missing {
+			if err := yield(int64(i+1), price); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, backoffice.ImportOptions{})
+	return err
+}
