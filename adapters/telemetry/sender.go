@@ -124,11 +124,14 @@ func (s *sender) Stop(context.Context) error {
 // not before the time that the collector names.
 func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	body, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans}) // the bytes of an ExportTraceServiceRequest
-	if err == nil && s.zip {
-		body, err = zipped(body)
-	}
 	if err != nil {
 		return err
+	}
+	if s.zip {
+		body, err = zipped(body)
+		if err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendFor)
 	defer cancel()

@@ -24,10 +24,10 @@ func LoadNotary(file string, create bool) (*Notary, error) {
 	if errors.Is(err, fs.ErrNotExist) && create {
 		return createKey(file)
 	}
-	var n *Notary
-	if err == nil {
-		n, err = NewNotary(string(key))
+	if err != nil {
+		return nil, fmt.Errorf("trail.key_file: %w", err)
 	}
+	n, err := NewNotary(string(key))
 	if err != nil {
 		return nil, fmt.Errorf("trail.key_file: %w", err)
 	}
@@ -40,12 +40,13 @@ func createKey(file string) (*Notary, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = os.Link(temporary, file) // fails if another replica was faster
-	if removed := os.Remove(temporary); err == nil || errors.Is(err, fs.ErrExist) {
-		err = removed
+	linked := os.Link(temporary, file)
+	removed := os.Remove(temporary)
+	if linked != nil && !errors.Is(linked, fs.ErrExist) { // it exists if another replica was faster
+		return nil, linked
 	}
-	if err != nil {
-		return nil, err
+	if removed != nil {
+		return nil, removed
 	}
 	return LoadNotary(file, false)
 }
@@ -71,11 +72,14 @@ func newKey(file, name string) (temporary string, err error) {
 // replaceKey makes a new key. It renames the old file, if any: its hash is added to the name.
 func replaceKey(file, name string, old *Notary) error {
 	temporary, err := newKey(file, name)
-	if err == nil && old != nil {
-		err = os.Rename(file, fmt.Sprintf("%s.%08x", file, old.signer.KeyHash()))
-	}
 	if err != nil {
 		return err
+	}
+	if old != nil {
+		err = os.Rename(file, fmt.Sprintf("%s.%08x", file, old.signer.KeyHash()))
+		if err != nil {
+			return err
+		}
 	}
 	return os.Rename(temporary, file)
 }
@@ -180,11 +184,12 @@ func CheckCheckpoints(content string) error {
 func (n *Notary) compare(c *backoffice.TrailCheck, name, content string) {
 	earlier, checkpoints := backoffice.Earlier{Name: name}, splitCheckpoints(content)
 	for _, checkpoint := range checkpoints {
-		if base, err := n.Open(checkpoint); err == nil {
-			earlier.Checkpoints = append(earlier.Checkpoints, base)
-		} else {
+		base, err := n.Open(checkpoint)
+		if err != nil {
 			earlier.Problem = err.Error()
+			continue
 		}
+		earlier.Checkpoints = append(earlier.Checkpoints, base)
 	}
 	if matching := len(earlier.Checkpoints); matching > 0 && matching < len(checkpoints) {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %d of %d checkpoints are not of this log, and were skipped: %s", name, len(checkpoints)-matching, len(checkpoints), earlier.Problem))

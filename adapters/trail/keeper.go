@@ -207,10 +207,13 @@ func (k *Keeper) Ready(ctx context.Context) (warnings []string, err error) {
 	}
 	if current.notary != nil {
 		isOther, err := k.isOther(ctx, current.notary)
-		if err == nil && isOther {
-			err = fault.New(fault.Unavailable, fmt.Sprintf(otherKey, current.keyFile))
+		if err != nil {
+			return k.problems(), err
 		}
-		return k.problems(), err
+		if isOther {
+			return k.problems(), fault.New(fault.Unavailable, fmt.Sprintf(otherKey, current.keyFile))
+		}
+		return k.problems(), nil
 	}
 	isEmpty, err := k.isEmpty(ctx)
 	if err != nil || isEmpty {
@@ -349,10 +352,13 @@ func (k *Keeper) Checkpoint(ctx context.Context) (string, error) {
 		return "", err
 	}
 	state, err := k.o.Ports.Log.State(ctx)
-	if err == nil && state.Checkpoint == "" {
-		err = errors.New("the log is empty: nothing was written yet")
+	if err != nil {
+		return "", err
 	}
-	return state.Checkpoint, err
+	if state.Checkpoint == "" {
+		return "", errors.New("the log is empty: nothing was written yet")
+	}
+	return state.Checkpoint, nil
 }
 
 // Ahead returns the file of checkpoints if its newest one is from a longer log, for example
@@ -438,13 +444,18 @@ func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context
 		}
 		ctx, cancel := context.WithTimeout(ctx, receiptTimeout)
 		defer cancel()
-		var header string
 		leaves, err := k.o.Ports.Finder.Leaves(ctx, id)
-		if err == nil {
-			header, err = notary.ReceiptHeader(&leaves[0]) // as the operation was answered
+		if errors.Is(err, application.ErrNotFound) {
+			return ""
 		}
-		if err != nil && !errors.Is(err, application.ErrNotFound) {
+		if err != nil {
 			failed(id, err)
+			return ""
+		}
+		header, err := notary.ReceiptHeader(&leaves[0]) // as the operation was answered
+		if err != nil {
+			failed(id, err)
+			return ""
 		}
 		return header
 	}

@@ -56,9 +56,10 @@ func (k *kept) seal(ctx context.Context, mark bool) error {
 		var added application.Sealed
 		round, err := k.ports.Log.Seal(ctx, atOnce, mark && !k.marked, func(state application.State, records [][]byte, hashes proof.Hashes) (application.Sealed, error) {
 			err := k.checkpoints.Extends(state, hashes)
-			if err == nil {
-				added, err = k.notary.Append(state, records, hashes)
+			if err != nil {
+				return added, err
 			}
+			added, err = k.notary.Append(state, records, hashes)
 			return added, err
 		})
 		if err != nil {
@@ -94,14 +95,21 @@ func (k *kept) begin(ctx context.Context) error {
 		return nil
 	}
 	state, err := k.ports.Log.State(ctx)
-	if err == nil && state.Size == 0 {
+	if err != nil {
+		return err
+	}
+	if state.Size == 0 {
 		err = k.checkpoints.Extends(state, k.hashes(ctx))
+		if err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		_, err = k.ports.Origin.Adopt(ctx)
+	_, err = k.ports.Origin.Adopt(ctx)
+	if err != nil {
+		return err
 	}
-	k.begun = err == nil
-	return err
+	k.begun = true
+	return nil
 }
 
 // hashes reads stored hashes of the log.
@@ -116,9 +124,10 @@ func (k *kept) follow(ctx context.Context) error {
 		return err
 	}
 	base, err := k.notary.Open(state.Checkpoint)
-	if err == nil {
-		k.followed = state.Checkpoint
-		k.ports.Writer.Follow(base)
+	if err != nil {
+		return err
 	}
-	return err
+	k.followed = state.Checkpoint
+	k.ports.Writer.Follow(base)
+	return nil
 }

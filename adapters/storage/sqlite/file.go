@@ -52,13 +52,7 @@ func (f *file) open() error {
 	if err != nil {
 		return err
 	}
-	info, err := same(f.path, h.info)
-	if err == nil {
-		err = checkLinks(f.path, info)
-	}
-	if err == nil {
-		err = h.claim(f.path)
-	}
+	err = f.take(h)
 	if err != nil {
 		h.release()
 		return err
@@ -67,6 +61,19 @@ func (f *file) open() error {
 	defer f.mu.Unlock()
 	f.held = h
 	return nil
+}
+
+// take makes a file that was opened the one of this book, unless another file has its name.
+func (f *file) take(h *held) error {
+	info, err := same(f.path, h.info)
+	if err != nil {
+		return err
+	}
+	err = checkLinks(f.path, info)
+	if err != nil {
+		return err
+	}
+	return h.claim(f.path)
 }
 
 // close must be called when no connection is left.
@@ -113,9 +120,10 @@ func (f *file) check() error {
 		return nil
 	}
 	info, err := same(f.path, f.held.info)
-	if err == nil {
-		err = checkLinks(f.path, info)
+	if err != nil {
+		return err
 	}
+	err = checkLinks(f.path, info)
 	if err != nil {
 		return err
 	}

@@ -54,9 +54,10 @@ const maxLocked, maxBegin = 2 * time.Second, time.Second / 2
 // reads: this finds missing tables and columns, and does not wait for writers.
 func (c *connections) probe(ctx context.Context, requests []batch.Request) error {
 	err := c.file.canWrite()
-	if err == nil {
-		err = c.canBegin(ctx)
+	if err != nil {
+		return err
 	}
+	err = c.canBegin(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,13 +90,15 @@ func (c *connections) canBegin(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxBegin)
 	defer cancel()
 	s, err := c.begin(ctx)
-	switch {
-	case err == nil:
-		s.Rollback()
-	case ctx.Err() != nil && c.blockedSince.Load() == 0: // another transaction could begin meanwhile
-		return nil
-	case ctx.Err() != nil:
-		err = fault.New(fault.Unavailable, c.file.name(lockHeld))
+	if err != nil && ctx.Err() == nil {
+		return err
 	}
-	return err
+	if err != nil {
+		if c.blockedSince.Load() == 0 { // another transaction could begin meanwhile
+			return nil
+		}
+		return fault.New(fault.Unavailable, c.file.name(lockHeld))
+	}
+	s.Rollback()
+	return nil
 }

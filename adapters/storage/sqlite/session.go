@@ -99,10 +99,11 @@ func (w *writer) prepare(command string) (driver.Stmt, error) {
 		return s, nil
 	}
 	s, err := w.native.Prepare(command)
-	if err == nil {
-		w.statements[command] = s
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	w.statements[command] = s
+	return s, nil
 }
 
 // close closes the prepared statements. SQLite closes a connection only if it has no statements
@@ -181,14 +182,18 @@ func (s *session) run(r *batch.Request) error {
 		for _, a := range arguments {
 			values = append(values, bind(a))
 		}
-		if r.Found == nil {
-			var result driver.Result
-			if result, err = prepared.Exec(values); err == nil { //nolint:staticcheck // the variant with a context would watch it for every row
-				err = wrote(r, result)
-			}
-		} else {
+		if r.Found != nil {
 			err = find(prepared, values, n, r.Found)
+			if err != nil {
+				return err
+			}
+			continue
 		}
+		result, err := prepared.Exec(values) //nolint:staticcheck // the variant with a context would watch it for every row
+		if err != nil {
+			return err
+		}
+		err = wrote(r, result)
 		if err != nil {
 			return err
 		}
@@ -264,16 +269,16 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	}
 	// From here on, the context of the caller is ignored: a commit is not interrupted.
 	_, err := s.conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
-	if err == nil {
-		s.ended = true
-		s.connections.checkpoints.wrote(s.rows)
-		return nil
-	}
 	if codeOf(err) == sqlite3.SQLITE_IOERR {
 		// The log could not be synced, and after a crash SQLite may find the commit in it.
 		return batch.FailureError{Failure: batch.Interrupted, Cause: fmt.Errorf("commit: %w", err)}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	s.ended = true
+	s.connections.checkpoints.wrote(s.rows)
+	return nil
 }
 
 func (s *session) Rollback() {
@@ -314,19 +319,24 @@ func (s hostSession) run(ctx context.Context, r *batch.Request) error {
 		for i := range arguments {
 			arguments[i] = bind(arguments[i])
 		}
-		if r.Found == nil {
-			var result sql.Result
-			if result, err = prepared.ExecContext(ctx, arguments...); err == nil {
-				err = wrote(r, result)
+		if r.Found != nil {
+			rows, err := prepared.QueryContext(ctx, arguments...) //nolint:rowserrcheck,sqlclosecheck // Each does it
+			if err != nil {
+				return err
 			}
-		} else {
-			var rows *sql.Rows
-			if rows, err = prepared.QueryContext(ctx, arguments...); err == nil { //nolint:rowserrcheck,sqlclosecheck // Each does it
-				err = batch.Each(rows, func() error {
-					return r.Found(func(targets ...any) (int, error) { return key, rows.Scan(targets...) })
-				})
+			err = batch.Each(rows, func() error {
+				return r.Found(func(targets ...any) (int, error) { return key, rows.Scan(targets...) })
+			})
+			if err != nil {
+				return err
 			}
+			continue
 		}
+		result, err := prepared.ExecContext(ctx, arguments...)
+		if err != nil {
+			return err
+		}
+		err = wrote(r, result)
 		if err != nil {
 			return err
 		}

@@ -132,9 +132,10 @@ func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storag
 		}
 	}
 	host, err := settingsOf(ctx, writes)
-	if err == nil {
-		err = host.usable(writes, reads)
+	if err != nil {
+		return nil, err
 	}
+	err = host.usable(writes, reads)
 	if err != nil {
 		return nil, err
 	}
@@ -205,11 +206,12 @@ func (c *connections) backup(ctx context.Context, file string) (err error) {
 	defer conn.Close()
 	// The connection may only read, but SQLite treats the copy as a write.
 	_, err = conn.ExecContext(ctx, "PRAGMA query_only = 0")
-	if err == nil {
-		_, err = conn.ExecContext(ctx, "VACUUM INTO ?", file) // it accepts an empty file
-		_, restoreErr := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = 1")
-		err = errors.Join(err, restoreErr)
+	if err != nil {
+		return fmt.Errorf("write the copy: %w", err)
 	}
+	_, err = conn.ExecContext(ctx, "VACUUM INTO ?", file) // it accepts an empty file
+	_, restoreErr := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = 1")
+	err = errors.Join(err, restoreErr)
 	if err != nil {
 		return fmt.Errorf("write the copy: %w", err)
 	}
