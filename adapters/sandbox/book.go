@@ -127,19 +127,22 @@ func importJSON(ctx context.Context, to *backoffice.Office, content []byte) (map
 	}
 	counts := map[string]int64{}
 	err := importRows(ctx, to, counts, "prices", s.Prices, fund.NewPrice, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) }, to.Imports.Prices)
-	if err == nil {
-		err = importRows(ctx, to, counts, "holdings", s.Holdings, fund.NewHolding, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) }, to.Imports.Holdings)
+	if err != nil {
+		return counts, err
 	}
-	if err == nil {
-		newRow := func(f accountFields) (fund.Account, []fault.Fault) {
-			return fund.NewAccount(f.AccountFields, f.Balance)
-		}
-		err = importRows(ctx, to, counts, "accounts", s.Accounts, newRow, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Imports.Accounts)
+	err = importRows(ctx, to, counts, "holdings", s.Holdings, fund.NewHolding, func(a, b fund.Holding) int { return a.Key.Compare(b.Key) }, to.Imports.Holdings)
+	if err != nil {
+		return counts, err
 	}
-	if err == nil {
-		newRow := func(f closedDay) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(f.Day, f.Reason) }
-		err = importRows(ctx, to, counts, "calendar", s.Calendar, newRow, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.Imports.ClosedDays)
+	newAccount := func(f accountFields) (fund.Account, []fault.Fault) {
+		return fund.NewAccount(f.AccountFields, f.Balance)
 	}
+	err = importRows(ctx, to, counts, "accounts", s.Accounts, newAccount, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Imports.Accounts)
+	if err != nil {
+		return counts, err
+	}
+	newClosedDay := func(f closedDay) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(f.Day, f.Reason) }
+	err = importRows(ctx, to, counts, "calendar", s.Calendar, newClosedDay, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.Imports.ClosedDays)
 	return counts, err
 }
 

@@ -97,13 +97,13 @@ type versionTable struct{ versions.Store }
 // meanwhile. On SQLite one version has no statement that would fail.
 func (t versionTable) Insert(ctx context.Context, db versions.DBTxConn, r versions.InsertRequest) error {
 	_, err := t.GetMigration(ctx, db, r.Version)
-	switch {
-	case errors.Is(err, versions.ErrVersionNotFound):
+	if errors.Is(err, versions.ErrVersionNotFound) {
 		return t.Store.Insert(ctx, db, r)
-	case err == nil:
-		err = fmt.Errorf("version %d is applied already", r.Version)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("version %d is applied already", r.Version)
 }
 
 // sync makes migrations durable on a server whose commits do not wait for the disk. A later
@@ -281,10 +281,13 @@ func (s *migrator) findMark(ctx context.Context) (mark string, known bool, err e
 // checkMark returns an error if the database has another mark than the wanted one.
 func (s *migrator) checkMark(ctx context.Context) error {
 	mark, _, err := s.findMark(ctx)
-	if err == nil && mark != s.mark {
-		err = otherMark(mark, s.mark)
+	if err != nil {
+		return err
 	}
-	return err
+	if mark != s.mark {
+		return otherMark(mark, s.mark)
+	}
+	return nil
 }
 
 // mayMigrate returns an error if the database has another mark than the wanted one and is not

@@ -30,16 +30,18 @@ func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 	err := load(ctx, o, "prices", o.Imports.Prices,
 		fund.Price{ID: 1, Fund: afa, PerUnit: 125_000_000, Currency: lira, ValidFrom: since},
 		fund.Price{ID: 2, Fund: gaf, PerUnit: 250_000_000, Currency: dollar, ValidFrom: since})
-	if err == nil {
-		err = load(ctx, o, "holdings", o.Imports.Holdings, holding(1001, afa, 1000), holding(1001, gaf, 250), holding(1002, afa, 500))
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = load(ctx, o, "accounts", o.Imports.Accounts, account(1001, 1, lira), account(1001, 2, dollar), account(1002, 1, lira))
+	err = load(ctx, o, "holdings", o.Imports.Holdings, holding(1001, afa, 1000), holding(1001, gaf, 250), holding(1002, afa, 500))
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = load(ctx, o, "calendar", o.Imports.ClosedDays, fund.ClosedDay{Day: today.Plus(200), Reason: "Demo holiday"})
+	err = load(ctx, o, "accounts", o.Imports.Accounts, account(1001, 1, lira), account(1001, 2, dollar), account(1002, 1, lira))
+	if err != nil {
+		return err
 	}
-	return err
+	return load(ctx, o, "calendar", o.Imports.ClosedDays, fund.ClosedDay{Day: today.Plus(200), Reason: "Demo holiday"})
 }
 
 // load imports values. They must be in the order of their keys. If ctx carries an act, the

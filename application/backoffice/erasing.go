@@ -62,7 +62,10 @@ func (o *Office) EraseBefore(ctx context.Context, before day.Day, progress func(
 	}
 	q := Query{Until: before.Start(o.Zone), From: FirstID(done.Start(o.Zone).Add(-overlap))} // no day is before all IDs
 	erased, err := o.erase(ctx, q, "before "+before.String(), progress)
-	if err == nil && before.After(done) {
+	if err != nil {
+		return erased, err
+	}
+	if before.After(done) {
 		err = o.Erasing.SetErasedBefore(ctx, before)
 	}
 	return erased, err
@@ -82,12 +85,15 @@ func (o *Office) KeepFor(ctx context.Context, days int) (int64, error) {
 // erase keeps an act for each transaction. If there was nothing to erase, it keeps one act.
 func (o *Office) erase(ctx context.Context, q Query, object string, progress func(int64)) (total int64, err error) {
 	progress, q.Limit = orQuiet(progress), erasedAtOnce
-	for erased := q.Limit; err == nil && erased == q.Limit; {
+	for erased := q.Limit; erased == q.Limit; {
 		erased, q.From, err = o.Erasing.Erase(o.Acts.Begin(ctx, EraseAct, object, ""), q)
 		total += int64(erased)
 		progress(total)
+		if err != nil {
+			return total, err
+		}
 	}
-	if err == nil && total == 0 {
+	if total == 0 {
 		err = o.Audit.Keep(ctx, o.Acts.New(ctx, EraseAct, object, "messages: 0"))
 	}
 	return total, err

@@ -141,9 +141,11 @@ type Customer struct {
 func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time) (c Customer, err error) {
 	if until.IsZero() {
 		of := Query{CustomerNo: customerNo}
-		if c.Holdings, err = collect(o.Reader.Holdings(ctx, of)); err == nil {
-			c.Accounts, err = collect(o.Reader.Accounts(ctx, of))
+		c.Holdings, err = collect(o.Reader.Holdings(ctx, of))
+		if err != nil {
+			return c, err
 		}
+		c.Accounts, err = collect(o.Reader.Accounts(ctx, of))
 		return c, err
 	}
 	holdings, accounts := make(map[fund.HoldingKey]fund.Units), make(map[fund.AccountKey]money.Amount)
@@ -204,12 +206,14 @@ func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) ([]O
 // findAll returns the operations that find finds. The error is ErrNotFound without any.
 func findAll[Key any](keys []Key, find func(Key) (Operation, error)) (all []Operation, err error) {
 	for _, key := range keys {
-		switch found, err := find(key); {
-		case err == nil:
-			all = append(all, found)
-		case !errors.Is(err, ErrNotFound):
+		found, err := find(key)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
+		all = append(all, found)
 	}
 	if len(all) == 0 {
 		return nil, ErrNotFound

@@ -123,13 +123,17 @@ func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, e
 	}
 	var b []byte
 	for row, err := range rows {
-		if err == nil && !hasHeader { // the first row tells which columns have times
+		if err != nil {
+			return err
+		}
+		if !hasHeader { // the first row tells which columns have times
 			err = writeHeader(zoneNames(columns, &row, s.Zone))
+			if err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			b = appendRow(b[:0], columns, &row)
-			_, err = w.Write(b)
-		}
+		b = appendRow(b[:0], columns, &row)
+		_, err = w.Write(b)
 		if err != nil {
 			return err
 		}

@@ -115,10 +115,11 @@ func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) 
 
 // keyMade calls KeyMade unless the key was not stored.
 func (m *Manager) keyMade(err error) error {
-	if err == nil {
-		m.KeyMade()
+	if err != nil {
+		return err
 	}
-	return err
+	m.KeyMade()
+	return nil
 }
 
 // Change changes a subscription in place, and says in its act what it changed. The error is the
@@ -194,10 +195,10 @@ func (m *Manager) Regenerate(ctx context.Context, name string, slot subscription
 
 func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slot) (subscription.Key, error) {
 	key, err := subscription.NewKey(m.random)
-	if err == nil {
-		err = s.Regenerate(slot, key, m.Now())
+	if err != nil {
+		return key, err
 	}
-	return key, err
+	return key, s.Regenerate(slot, key, m.Now())
 }
 
 // SetState suspends, activates or cancels a subscription. The error is

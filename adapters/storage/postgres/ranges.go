@@ -72,28 +72,33 @@ func (r *ranges) addAll(ctx context.Context, db *batch.Pool, prefix string) erro
 	}
 	var indexes []index
 	rows, err := db.QueryContext(ctx, brinIndexes, []string{prefix + "operations", prefix + "sales", prefix + "notifications"}) //nolint:rowserrcheck // Each does it
-	if err == nil {
-		err = batch.Each(rows, func() error {
-			var x index
-			err := rows.Scan(&x.id, &x.file, &x.pages, &x.perRange)
-			indexes = append(indexes, x)
-			return err
-		})
+	if err != nil {
+		return err
+	}
+	err = batch.Each(rows, func() error {
+		var x index
+		err := rows.Scan(&x.id, &x.file, &x.pages, &x.perRange)
+		indexes = append(indexes, x)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	left := int64(rangesPerCall)
 	for _, x := range indexes {
 		whole := max(0, x.pages-newestPages) / x.perRange * x.perRange
-		for err == nil && r.done[x.file] < whole && left > 0 {
+		for r.done[x.file] < whole && left > 0 {
 			start := r.done[x.file]
 			end := min(start+rangesAtOnce*x.perRange, whole)
-			var added int64
-			if added, err = add(ctx, db, x.id, start, end-x.perRange, x.perRange); err == nil {
-				r.done[x.file] = end
-				left -= added
+			added, err := add(ctx, db, x.id, start, end-x.perRange, x.perRange)
+			if err != nil {
+				return err
 			}
+			r.done[x.file] = end
+			left -= added
 		}
 	}
-	return err
+	return nil
 }
 
 // add adds ranges and returns how many of them were not in the index before.

@@ -129,9 +129,11 @@ func (s *settings) begins(ctx context.Context, conn *sql.Conn, native *pgx.Conn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.local == "" {
-		if err = checkMode(native.Config()); err == nil {
-			s.local, err = s.ask(ctx, conn)
+		err = checkMode(native.Config())
+		if err != nil {
+			return "", nil, err
 		}
+		s.local, err = s.ask(ctx, conn)
 	}
 	return s.local, nil, err
 }
@@ -188,8 +190,10 @@ func (s *settings) configure(ctx context.Context, c *pgx.Conn) error {
 		return nil
 	}
 	var query string
-	if err = c.QueryRow(ctx, calls("quote_literal(value)", "("+bulkReadValues+") s")).Scan(&query); err == nil {
-		s.bulkRead.Store(query)
+	err = c.QueryRow(ctx, calls("quote_literal(value)", "("+bulkReadValues+") s")).Scan(&query)
+	if err != nil {
+		return err
 	}
-	return err
+	s.bulkRead.Store(query)
+	return nil
 }
