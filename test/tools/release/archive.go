@@ -20,13 +20,14 @@ const sumsFile = "SHA256SUMS"
 
 // files are the files of an archive, by their name there.
 var files = map[string]string{
-	"LICENSE":            "LICENSE",
-	"README.md":          "cmd/bankingapi/README.md",
-	"CHORES.md":          "cmd/bankingapi/CHORES.md",
-	"ONE_SERVER.md":      "cmd/bankingapi/ONE_SERVER.md",
-	"CHANGELOG.md":       "CHANGELOG.md",
-	"example.yaml":       "cmd/bankingapi/example.yaml",
-	"bankingapi.service": "cmd/bankingapi/bankingapi.service",
+	"LICENSE":             "LICENSE",
+	"README.md":           "cmd/bankingapi/README.md",
+	"CHORES.md":           "cmd/bankingapi/CHORES.md",
+	"ONE_SERVER.md":       "cmd/bankingapi/ONE_SERVER.md",
+	"PAST_ONE_MACHINE.md": "cmd/bankingapi/PAST_ONE_MACHINE.md",
+	"CHANGELOG.md":        "CHANGELOG.md",
+	"example.yaml":        "cmd/bankingapi/example.yaml",
+	"bankingapi.service":  "cmd/bankingapi/bankingapi.service",
 
 	"bankingapi-backup.service": "cmd/bankingapi/package/bankingapi-backup.service",
 	"bankingapi-backup.timer":   "cmd/bankingapi/package/bankingapi-backup.timer",
