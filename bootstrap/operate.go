@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"cmp"
 	"context"
 
 	"go.uber.org/zap"
@@ -41,13 +40,19 @@ func (a *App) Backup(ctx context.Context, file string) error {
 // Settle settles the sales that are due now. This is one round of the settling that the service
 // does in the background. If sales are due, Settle records the act before it settles them.
 func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error) {
-	if err = cmp.Or(a.parts.Store.Schema.Require(ctx), a.guard.run(ctx)); err != nil {
+	err = a.parts.Store.Schema.Require(ctx)
+	if err != nil {
+		return settled, err
+	}
+	err = a.guard.run(ctx)
+	if err != nil {
 		return settled, err
 	}
 	due, err := a.parts.Buyer.CountDue(ctx)
-	if err == nil {
-		err = a.parts.Office.BeginSettling(ctx, due.ForSettling)
+	if err != nil {
+		return settled, err
 	}
+	err = a.parts.Office.BeginSettling(ctx, due.ForSettling)
 	if err != nil {
 		return settled, err
 	}

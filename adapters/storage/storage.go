@@ -4,7 +4,7 @@
 // Its packages import each other in one direction:
 //
 //	batch   many rows in one statement, transactions: knows nothing about banks
-//	tables  a file for each table: the row, conversions, statements and its leaf
+//	tables  the rows and their conversions, a file for each table, and the statements of all
 //	read    lists, lookups, and the only reader of everything that is stored of an operation
 //	trail   the leaves of rows, the log, and the comparison of both for verify
 //	write   books, inboxes, imports and everything else that writes
@@ -13,8 +13,9 @@
 // The same is true for the files of a package. In this package bind.go joins them.
 //
 // The batches of Books and Inboxes use package batch and not gorm, because one round trip with
-// one array for each column is several times faster than one statement for each row. Everything
-// else uses gorm.
+// one array for each column is several times faster than one statement for each row. So do
+// imports, erasing, the trail's batches and the copy of a book, which write many rows at once. All
+// else uses gorm: lists, lookups, and changes of a few rows.
 //
 // An Engine contains the differences between databases. The packages sqlite and postgres make
 // one. A new engine is another package like them.

@@ -1,8 +1,9 @@
 // Package backoffice has the use cases of people: import a file, export rows, look up an
 // operation or a customer, correct the book, verify it, load the demo book.
 //
-// Commands, the console and a host program call the same methods. Each use case works on ports
-// of one to four methods, which this package declares and a storage adapter implements.
+// Commands, the console and a host program call the same methods. Each use case works on ports,
+// which this package declares and a storage adapter implements. Most have one to four methods.
+// Reader has one for each kind of list.
 //
 // All ports are safe for concurrent use. Their errors have a kind of package fault: Unavailable
 // if the storage cannot be used, Indeterminate if the connection was lost during a commit,

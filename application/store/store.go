@@ -180,9 +180,9 @@ type Schema interface {
 	Up(ctx context.Context) ([]Migration, error)
 	// Status reads which migrations the storage has.
 	Status(ctx context.Context) (Status, error)
-	// Require returns nil if the storage has the version that this program needs. After it has
-	// returned nil, it always returns nil. A newer program may migrate to a newer version while
-	// this program runs, but newer versions only add.
+	// Require returns nil if the storage has the version that this program needs. Once it has
+	// returned nil, it does not ask again: a newer program may migrate while this program runs,
+	// and newer versions only add. Readiness finds a schema that others change or remove.
 	Require(ctx context.Context) error
 }
 

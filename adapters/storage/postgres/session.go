@@ -270,9 +270,12 @@ func (s *hostSession) run(ctx context.Context, r *batch.Request) error {
 			return asLostRace(r, err)
 		}
 		changed, err := result.RowsAffected()
+		if err != nil {
+			return err
+		}
 		s.wrote = s.wrote || changed > 0
 		s.decided = s.decided || r.Decides && changed < int64(r.Rows.Len())
-		return cmp.Or(err, wrote(r, sql, changed))
+		return wrote(r, sql, changed)
 	}
 	rows, err := s.tx.QueryContext(ctx, sql, arguments...) //nolint:rowserrcheck // Each does it
 	if err != nil {

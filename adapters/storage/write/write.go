@@ -1,6 +1,7 @@
 // Package write implements the ports that write. Books and Inboxes carry out batches: a way
-// fills a book, the book is settled, and the way writes the changes. Every change has an entry
-// in the trail, and is written together with the act that the context carries.
+// fills a book, the book is settled, and the way writes the changes. A change of the book has an
+// entry in the trail, and is written together with the act that the context carries. The log of
+// requests, the use of keys and the progress of erasing have none.
 package write
 
 import (
