@@ -20,6 +20,7 @@ import (
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/fleet"
 	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
 	"bankingapi/application/requestlog"
@@ -53,7 +54,7 @@ type apiParts struct {
 	Directory  *subscriptions.Directory
 	Metrics    *telemetry.Metrics
 	Sandbox    operator.SandboxPart // nil outside a sandbox
-	Console    operator.Console
+	Activity   *fleet.Activity
 	Trail      *trail.Keeper
 	Outcomes   *outcomes.Feed
 	Requests   *requestlog.Log
@@ -107,7 +108,7 @@ func newHandler(p apiParts) (http.Handler, error) {
 			w.tracing.Request(ctx, x)
 			x.TraceID = telemetry.TraceID(ctx)
 			lines.Log(x)
-			p.Console.Request(x)
+			p.Activity.Request(x)
 			p.Requests.Add(x)
 		},
 		Receipt: p.Trail.Receipts(func(id operation.ID, err error) {

@@ -21,6 +21,7 @@ import (
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/fleet"
 	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
 	"bankingapi/application/requestlog"
@@ -59,6 +60,7 @@ type appParts struct {
 	Sandbox    operator.SandboxPart // nil unless OpenSandbox opened it
 	Console    operator.Console
 	Readiness  *opsapi.Readiness
+	Fleet      *fleet.Watch
 	Ops        opsServer
 	API        *api
 }

@@ -53,6 +53,7 @@ func (a background) chores() []chore {
 		{true, subscriptions.RefreshEvery, true, zap.WarnLevel, "subscriptions could not be read", p.Directory.Refresh},
 		{true, time.Minute, true, zap.WarnLevel, usageFailed, func(ctx context.Context) error { return p.Directory.KeepUsage(ctx, p.Store.Usage) }},
 		{isService, time.Second, true, zap.WarnLevel, requestsFailed, p.Requests.Write},
+		{isService, p.Fleet.Every(), false, zap.DebugLevel, "the row of this replica could not be written", func(ctx context.Context) error { return p.Fleet.Keep(unguarded(ctx)) }},
 		{isService, 10 * time.Minute, true, zap.WarnLevel, "old entries of the log of requests could not be deleted", a.forgetRequests},
 		{true, time.Second, true, zap.DebugLevel, "lookups could not be prepared: they are slower", p.Store.Index},
 		{a.seals(), sealEvery, false, zap.WarnLevel, "the trail could not be sealed: it waits", p.Trail.Round},

@@ -54,7 +54,7 @@ func module(settings Settings, o *options) fx.Option {
 			return w, err
 		},
 		newStore, newMetrics, newOffice, newManager, newTrail, newDirectory, newRequestLog, newUseCases,
-		newOutcomes, newSandbox, newOperations, newReadiness, newConsole, newOpsServer, newAPI, newApp,
+		newOutcomes, newSandbox, newOperations, newReadiness, newActivity, newFleet, newConsole, newOpsServer, newAPI, newApp,
 	}
 	visible := fx.Options()
 	if o.name != "" {

@@ -22,9 +22,9 @@ import (
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/commit"
+	"bankingapi/application/fleet"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
-	"bankingapi/application/summary"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
 )
@@ -201,7 +201,6 @@ func newOpsServer(lc fx.Lifecycle, p opsParts) opsServer {
 type noConsole struct{ http.Handler }
 
 func (noConsole) Link(string)                              {}
-func (noConsole) Request(*summary.Exchange)                {}
 func (noConsole) Close()                                   {}
 func (noConsole) ForOperators(h http.Handler) http.Handler { return h }
 
@@ -214,7 +213,7 @@ func forOperators(console operator.Console, h http.Handler) http.Handler {
 }
 
 // newConsole opens the console at the start of the service if it is enabled.
-func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box operator.SandboxPart) (operator.Console, error) {
+func newConsole(lc fx.Lifecycle, p coreParts, watch *fleet.Watch, activity *fleet.Activity, box operator.SandboxPart) (operator.Console, error) {
 	w := p.Setup
 	settings := w.settings.Console
 	switch {
@@ -232,17 +231,16 @@ func newConsole(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, box o
 		return nil, err
 	}
 	office, from := *p.Office, reads.Backoffice // writes still use the database of the service
-	office.Reader, office.Lookups, office.Outcomes = from.Reader, from.Lookups, from.Outcomes
+	office.Reader, office.Lookups, office.Outcomes, office.Pricing = from.Reader, from.Lookups, from.Outcomes, from.Pricing
 	office.Evidence = from.Evidence
 	o := operator.Options{
 		Office: &office, Corrector: p.Office, Subscriptions: p.Manager,
-		Checks: readiness.Results, Zone: w.zone, Machine: w.now, Bank: w.bank,
+		Fleet: watch, Activity: activity, Zone: w.zone, Machine: w.now, Bank: w.bank,
 		UserHeader: settings.UserHeader, TrustedProxies: proxies, Operators: settings.Operators.Items(),
 		Show: w.consoleLink, Sandbox: box,
 		Looked: func(user, page string) {
 			w.log.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
 		},
-		Answer:   func(o operation.Outcome) []byte { return httpapi.Answer(o, false) },
 		DueUntil: p.Buyer.DueUntil, Due: p.Buyer.CountDue, Forecast: p.Buyer.Forecast,
 		Failed: func(page string, err error) {
 			w.log.Warn("a page of the console failed", zap.String("page", page), zap.Error(err))

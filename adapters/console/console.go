@@ -36,7 +36,6 @@ type Options = operator.Options
 // Console is the handler. Make one with Open and stop it with Close.
 type Console struct {
 	o         Options
-	activity  *activity
 	sessions  *sessions
 	mux       *http.ServeMux
 	find      http.Handler // handles /console/find/ID
@@ -49,15 +48,14 @@ type Console struct {
 	long   sync.Mutex
 	proof  proof
 	glance glance
-	health health
 }
 
 // Open returns the console. It is an argument of bootstrap.WithConsole.
 func Open(o Options) *Console {
-	c := &Console{o: o, activity: &activity{began: o.Machine()}, mux: http.NewServeMux(),
+	c := &Console{o: o, mux: http.NewServeMux(),
 		templates: parseTemplates(), reading: make(chan struct{}, 2)}
 	c.sessions = newSessions(&c.o)
-	for _, name := range []string{"console.css", "console.js", "icon.svg"} {
+	for _, name := range []string{"console.css", "console.js", "icon.svg", "icon-bad.svg"} {
 		c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, r *http.Request) {
 			if own, _ := assetPath(name); r.URL.RequestURI() == own { // a page of another version must not keep this one
 				w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
@@ -73,9 +71,6 @@ func Open(o Options) *Console {
 		}
 	}
 	for _, p := range pages() {
-		if p.path == "sandbox" && o.Sandbox == nil { // a bank has no such page
-			continue
-		}
 		if p.Menu == p.Title {
 			c.menu = append(c.menu, p)
 		}
@@ -98,11 +93,8 @@ func (c *Console) Link(address string) {
 	}
 }
 
-// Close stops a running check of the book, and waits for the checks of readiness.
-func (c *Console) Close() {
-	c.proof.stop()
-	c.health.running.Wait()
-}
+// Close stops a running check of the book.
+func (c *Console) Close() { c.proof.stop() }
 
 // policy allows only what the pages use: one stylesheet, one script, and forms of the console.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -262,7 +254,7 @@ func (c *Console) inTurn(ctx context.Context, work func() error) error {
 		begun := c.o.Machine()
 		defer func() {
 			end, now := func() { <-c.reading }, c.o.Machine()
-			if c.activity.isBusy(now) {
+			if c.o.Activity.IsBusy(now) {
 				time.AfterFunc(min(restFactor*now.Sub(begun), maxRest), end)
 			} else {
 				end()

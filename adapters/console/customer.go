@@ -1,10 +1,8 @@
 package console
 
 import (
-	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -21,11 +19,6 @@ type customerPage struct {
 	Day  day.Day
 	Past bool
 	backoffice.Customer
-	// Chosen is the index of the holding or account whose chart is drawn: first the holdings,
-	// then the accounts. Name is its name.
-	Chosen int
-	Name   string
-	Line   *picture // nil if it never changed
 	// Sales are the newest, Refused those refused immediately. AllSales links to all sales.
 	Sales, Refused       []fund.SaleEntry
 	AllSales, AllRefused string
@@ -77,81 +70,39 @@ func showCustomer(q *request) (any, error) {
 			*list = append(*list, s)
 		}
 	}
-	// The quantity after a posting is computed from the sum of all postings or, if there are
-	// too many, from what the customer has. Key is a posting with only its holding or account.
-	type key = fund.Posting
-	after := make(map[key]int64)
-	var keys []key
-	for _, h := range p.Holdings {
-		keys = append(keys, key{Holding: h.Key})
+	p.Statement, p.Total, err = newestPostings(q, n, until, &p.Customer)
+	return p, err
+}
+
+// newestPostings returns the newest postings, each with the quantity of its holding or account
+// after it, and how many were read. The quantity is computed from the sum of all postings or, if
+// there are too many, from what the customer has.
+func newestPostings(q *request, customerNo int64, until time.Time, has *backoffice.Customer) (postings []backoffice.Line, read int, err error) {
+	type key = fund.Posting // a posting with only its holding or account
+	after, sums := make(map[key]int64), make(map[key]int64)
+	for _, h := range has.Holdings {
 		after[key{Holding: h.Key}] = int64(h.Units)
 	}
-	for _, a := range p.Accounts {
-		keys = append(keys, key{Account: a.Key})
+	for _, a := range has.Accounts {
 		after[key{Account: a.Key}] = a.Balance.Minor()
 	}
-	var line key // its zero value has no postings
-	if p.Chosen, _ = strconv.Atoi(q.query("line")); 0 <= p.Chosen && p.Chosen < len(keys) {
-		line = keys[p.Chosen]
-		if p.Name = "units of " + line.Holding.IMKBCode; line.IsMoney() {
-			p.Name = "account " + q.Account(line.Account)
-		}
-	}
-	var postings, points []backoffice.Line // newest first
-	sums := make(map[key]int64)
-	for posting, err := range q.Office.Reader.Postings(q.ctx, backoffice.Query{CustomerNo: n, Until: until, Order: backoffice.Newest, Limit: maxPostingsRead + 1}) {
+	newest := backoffice.Query{CustomerNo: customerNo, Until: until, Order: backoffice.Newest, Limit: maxPostingsRead + 1}
+	for posting, err := range q.Office.Reader.Postings(q.ctx, newest) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		postings = append(postings, backoffice.Line{PostingEntry: posting})
 		sums[key{Holding: posting.Holding, Account: posting.Account}] += posting.Quantity
 	}
-	if p.Total = len(postings); p.Total <= maxPostingsRead { // all postings were read: some may be newer than what the customer has
+	if len(postings) <= maxPostingsRead { // all were read: some may be newer than what the customer has
 		after = sums
 	}
 	for i := range postings {
 		of := key{Holding: postings[i].Holding, Account: postings[i].Account}
 		postings[i].After = after[of]
-		if after[of] -= postings[i].Quantity; of == line {
-			points = append(points, postings[i])
-		}
+		after[of] -= postings[i].Quantity
 	}
-	p.Statement = postings[:min(p.Total, maxLines)]
-	if len(points) > 0 {
-		p.Line = lineOf(q, points, until)
-	}
-	return p, nil
-}
-
-func (p customerPage) LinePath(of int) string {
-	return with(p.Path, "day", p.Day.String(), "line", strconv.Itoa(of)) + "#line"
-}
-
-// lineOf draws postings of a holding or an account, newest first, up to until if it is set.
-func lineOf(q *request, postings []backoffice.Line, until time.Time) *picture {
-	newest, oldest := postings[0], postings[len(postings)-1]
-	decimals, unit := fund.UnitDecimals, newest.Holding.IMKBCode
-	if newest.IsMoney() {
-		decimals, unit = newest.Account.Currency.Decimals(), newest.Account.Currency.Code()
-	}
-	from, to := oldest.PostedAt, q.bank
-	if !until.IsZero() {
-		to = earliest(to, until)
-	}
-	if !to.After(from) {
-		to = from.Add(time.Second)
-	}
-	var at, values []float64
-	for _, posting := range slices.Backward(append([]backoffice.Line{{PostingEntry: fund.PostingEntry{PostedAt: to}, After: newest.After}}, postings...)) {
-		at, values = append(at, posting.PostedAt.Sub(from).Seconds()), append(values, float64(posting.After)/math.Pow10(decimals))
-	}
-	layout := "2 Jan 2006"
-	if to.Sub(from) < 48*time.Hour {
-		layout = "2 Jan 15:04"
-	}
-	p := chart(unit, true, at, values)
-	p.From, p.To = q.local(from, layout), q.local(to, layout)
-	return &p
+	return postings[:min(len(postings), maxLines)], len(postings), nil
 }
 
 func exportStatement(q *request) (any, error) {

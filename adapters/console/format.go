@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -27,8 +28,8 @@ import (
 // formats are the functions of templates for values that everyone may see.
 var formats = template.FuncMap{
 	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
-	"has": strings.Contains, "held": backoffice.BookHolds, "most": slices.Max[[]float64], "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
-	"record": recordAt, "salepath": salePath, "short": short, "sold": sold, "split": strings.Split, "total": total, "units": units,
+	"has": strings.Contains, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
+	"record": recordAt, "salepath": salePath, "short": short, "signedpercent": signedPercent, "split": strings.Split, "total": total, "units": units,
 	"add":     func(a, b int) int { return a + b },
 	"choices": func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },
 	"dayof":   func(at time.Time) day.Day { return day.Of(at, at.Location()) },
@@ -46,7 +47,6 @@ var formats = template.FuncMap{
 		b, err := json.Marshal(text)
 		return string(b), err
 	},
-	"last":    func(values []float64) float64 { return values[len(values)-1] },
 	"list":    func(all ...any) []any { return all },
 	"member":  func(m push.Member, r push.Values) string { return m.Value(&r) },
 	"members": func() []push.Member { return push.Members },
@@ -54,6 +54,11 @@ var formats = template.FuncMap{
 		return r.Count(backoffice.SalesKey{State: state, Waited: waited, Reversed: reversed})
 	},
 	"shortid": func(id operation.ID) string { return id.String()[:18] }, // distinguishes operations of the same millisecond
+}
+
+// short formats a rate.
+func short(v float64) string {
+	return grouped(strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(max(1, v)))), 64))
 }
 
 // grouped puts commas between thousands: 1,204,318.50

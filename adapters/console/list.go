@@ -69,7 +69,7 @@ var (
 		path: "sales",
 		fields: []field{
 			fromDay, toDay, {Name: "state", Label: "State", Options: []option{{"1", "1 Recorded"}, {"2", "2 Completed"}, {"8", "8 Failed"}}},
-			byPartner, ofCustomer, {Name: "fund", Label: "Fund"}, {Name: "amount", Label: "Proceeds or amount"},
+			byPartner, ofCustomer, {Name: "fund", Label: "Fund"}, {Name: "price", Label: "Settled at PriceID"}, {Name: "amount", Label: "Proceeds or amount"},
 		},
 		read:    backoffice.Reader.Sales,
 		place:   func(s *fund.SaleEntry) backoffice.Cursor { return backoffice.Cursor{OperationID: s.ID, Index: s.Index} },
@@ -148,6 +148,10 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 		amount, wrong := decimal.Parse(value)
 		if f.Amount, err = amount.Integer(2); wrong != nil || err != nil {
 			return errAmount
+		}
+	case "price":
+		if f.PriceID = n; wrong != nil {
+			return errPrice
 		}
 	case "class":
 		f.Class = int(n)

@@ -40,6 +40,7 @@ func pages() []*page {
 		notifications.page("Notifications", "Notifications"),
 		requests.page("Requests", "Requests"),
 		{path: "due", Title: "Due", Menu: "Due", personal: true, template: "due", show: showDue, export: exportDue},
+		{path: "prices", Title: "Prices", Menu: "Prices", template: "prices", show: showPrices, export: exportPrices},
 		{path: "subscriptions", Title: "Subscriptions", Menu: "Subscriptions", template: "subscriptions", show: showSubscriptions, post: once(changeSubscription), export: exportSubscriptions},
 		{path: "subscription", Title: "Subscription", Menu: "Subscriptions", template: "subscription", show: showSubscription, post: once(changeSubscription)},
 		{path: "proof", Title: "Proof", Menu: "Proof", template: "proof", show: showProof, post: once(startProof), export: exportProof},
@@ -49,7 +50,6 @@ func pages() []*page {
 		{path: "reveal", Title: "Reveal", post: reveal},
 		{path: "leave", Title: "Leave", post: leave},
 		{path: "health", Title: "Bar", memory: true, show: showHealth},
-		{path: "sandbox", Title: "Sandbox", Menu: "Sandbox", Refresh: 2, template: "sandbox", show: showSandbox, post: once(useSandbox)},
 	}
 }
 

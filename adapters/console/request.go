@@ -10,11 +10,11 @@ import (
 	"net/url"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/fleet"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -36,6 +36,7 @@ type request struct {
 	// customer and about describe what the page shows, for look. about names no person.
 	customer int64
 	about    string
+	service  *fleet.Status // read once
 	// status and template of the answer. By default they are 200 and the template of the page.
 	status   int
 	template string
@@ -77,6 +78,7 @@ var (
 	errMasked    = &problem{http.StatusForbidden, "The file has numbers and texts in full: show them first, then download it."}
 	errDay       = &problem{http.StatusBadRequest, "A day is written as 2026-11-21."}
 	errCustomer  = &problem{http.StatusBadRequest, "A customer is a whole number."}
+	errPrice     = &problem{http.StatusBadRequest, "A PriceID is a whole number."}
 	errAmount    = &problem{http.StatusBadRequest, "An amount is written as 15.43 or 15,43."}
 	errConfirm   = &problem{http.StatusBadRequest, "Nothing was changed: tick the box to confirm."}
 	errSent      = &problem{http.StatusConflict, "This form was sent before. Nothing more was done."}
@@ -198,7 +200,7 @@ func (q *request) explain(err error) *problem {
 	case fault.KindOf(err) == fault.Indeterminate && q.r.Method == http.MethodPost:
 		return errUnknown
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
-		if q.Page.narrow == "" || slices.ContainsFunc(q.Troubles(), trouble.isUnready) { // a smaller page would not be faster
+		if q.Page.narrow == "" || q.isUnready() { // a smaller page would not be faster
 			return errSlow
 		}
 		return &problem{errSlow.Status, errSlow.Text + " " + q.Page.narrow}
@@ -218,18 +220,17 @@ func storable(text string) string {
 }
 
 // Path is the address of the page, Form the form that was sent, and Menu the entries of the
-// menu. Troubles are the lines of the bar, and Partners the subscriptions for a filter.
-func (q *request) Path() string        { return q.r.URL.RequestURI() }
-func (q *request) Form() url.Values    { return q.r.PostForm }
-func (q *request) Menu() []*page       { return q.console.menu }
-func (q *request) Troubles() []trouble { return q.console.troubles() }
+// menu. Partners are the subscriptions for a filter.
+func (q *request) Path() string     { return q.r.URL.RequestURI() }
+func (q *request) Form() url.Values { return q.r.PostForm }
+func (q *request) Menu() []*page    { return q.console.menu }
 func (q *request) Partners() ([]*subscription.Subscription, error) {
 	return q.Subscriptions.List(q.ctx)
 }
 
 // Hour describes the period of the counts of the last hour.
 func (q *request) Hour() string {
-	if began := q.console.activity.began; q.machine.Sub(began) < time.Hour {
+	if began := q.Activity.Began(); q.machine.Sub(began) < time.Hour {
 		return "since the start at " + q.local(began, "15:04")
 	}
 	return "last hour"

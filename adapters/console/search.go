@@ -27,6 +27,8 @@ var finders = []func(q *request, text string) ([]hit, error){findOperation, find
 
 const (
 	maxHits   = 20
+	ofNumber  = "Customer"
+	ofUser    = "Notifications of user"
 	noAccount = "No such account of customer"
 	instance  = "urn:request:" // before the X-Request-Id in the instance of an error
 )
@@ -78,13 +80,25 @@ func searchFor(q *request, text string) (any, error) {
 	if err := q.keep("console.search", "search"); err != nil {
 		return nil, err
 	}
-	if len(hits) == 1 && hits[0].Path != "" && hits[0].Kind != noAccount {
+	if opensAtOnce(hits) {
 		return q.redirect(hits[0].Path)
 	}
 	if len(hits) == 0 {
 		q.Missed = text
 	}
 	return hits, nil
+}
+
+// opensAtOnce reports whether the first hit is what the person wants. The number of a customer
+// is often a UserId too: the page of the customer leads to these messages.
+func opensAtOnce(hits []hit) bool {
+	switch {
+	case len(hits) == 1:
+		return hits[0].Path != "" && hits[0].Kind != noAccount
+	case len(hits) == 2:
+		return hits[0].Kind == ofNumber && hits[1].Kind == ofUser
+	}
+	return false
 }
 
 func findOperation(q *request, text string) ([]hit, error) {
@@ -132,12 +146,11 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 	q.customer = n
 	path := q.Customer(n)
 	if single {
-		return []hit{{Kind: "Customer", Text: q.Number(n), Path: path}}, nil
+		return []hit{{Kind: ofNumber, Text: q.Number(n), Path: path}}, nil
 	}
-	for i, a := range has.Accounts {
+	for _, a := range has.Accounts {
 		if a.Key.BranchCode == numbers[0] && a.Key.AccountSuffix == numbers[2] && (currency == "" || currency == a.Key.Currency.Code()) {
-			line := customerPage{Path: path}.LinePath(len(has.Holdings) + i)
-			hits = append(hits, hit{Kind: "Account", Text: q.Account(a.Key), Note: "of customer " + q.Number(n), Path: line})
+			hits = append(hits, hit{Kind: "Account", Text: q.Account(a.Key), Note: "of customer " + q.Number(n), Path: path})
 		}
 	}
 	if len(hits) == 0 {
@@ -167,7 +180,7 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 func findUser(q *request, text string) ([]hit, error) {
 	found := q.Office.Reader.Notifications(q.ctx, backoffice.Query{Order: backoffice.Newest, UserID: text, Limit: 1})
 	return hitsOf(found, func(*push.Entry) hit {
-		return hit{Kind: "Notifications of user", Text: q.User(text), Path: notifications.address(q, "", url.Values{"user": {text}})}
+		return hit{Kind: ofUser, Text: q.User(text), Path: notifications.address(q, "", url.Values{"user": {text}})}
 	})
 }
 

@@ -18,7 +18,6 @@ import (
 
 type subscriptionsPage struct {
 	Rows []subscriber
-	Rate picture // if the page shows one subscription
 	// New has the fields of the form for a new subscription.
 	New *subscription.Subscription
 	// NewKeys are shown once, after they were made. Done describes the change that made them.
@@ -39,12 +38,12 @@ func subscriptionPath(name string) string { return with("/console/subscription",
 
 func subscribers(q *request, name string) (all []subscriber, err error) {
 	found, err := q.Subscriptions.List(q.ctx)
-	refused := q.console.activity.lastHour(q.machine).Refused
+	refused := q.Activity.LastHour(q.machine).Refused
 	for _, s := range found {
 		if name != "" && s.Name != name {
 			continue
 		}
-		used := slices.Max(q.console.activity.rates(s.Name, q.machine))
+		used := q.Activity.BusiestMinute(s.Name, q.machine)
 		row := subscriber{Subscription: s, Used: short(used) + "/s"}
 		if s.RequestsPerSecond > 0 {
 			row.Used += ", " + strconv.Itoa(int(100*used)/s.RequestsPerSecond) + " %"
@@ -85,7 +84,7 @@ func newSubscriptionPage(q *request, err error, name, done string, made keys) (a
 		rows, err = []subscriber{{Subscription: &subscription.Subscription{Name: name}}}, nil
 	}
 	q.template = "subscription"
-	return subscriptionsPage{Rows: rows, Rate: minutes(q, "", q.console.activity.rates(name, q.machine)), NewKeys: made, Done: done}, err
+	return subscriptionsPage{Rows: rows, NewKeys: made, Done: done}, err
 }
 
 var subscriptionColumns = []bookfile.Column[subscriber]{

@@ -3,132 +3,197 @@ package console
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/application/summary"
+	"bankingapi/application/fleet"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
 type todayPage struct {
 	glanced
-	lastHour
-	Hours, Rate, Latency picture
-	Check                proofRun // of this process
-	Checks               []summary.Check
+	fleet.LastHour
+	Check proofRun // of this process
+	// Close is the day whose sums the page shows, and Closing its counts so far. Open says that
+	// counting goes on: the next page has more.
+	Close   day.Day
+	Closing backoffice.Received
+	Open    bool
 	// Unread is the reason why the database could not be read. Then values from it are unknown.
 	Unread string
 }
 
-// Funds returns the funds and currencies of the received sales, most sold first.
-func (p todayPage) Funds() []backoffice.SalesKey {
-	sales := maps.Clone(p.Received.Sales)
-	maps.DeleteFunc(sales, func(of backoffice.SalesKey, _ backoffice.SalesSum) bool {
-		return of.State != operation.Completed || of.Reversed
+// closed is what was sold of a fund in a currency.
+type closed struct {
+	IMKBCode                string
+	Currency                money.Currency
+	Sales, Waited, Reversed int64
+	Proceeds, Returned      backoffice.Sum
+}
+
+// Funds returns the sums of the day's close by fund and currency. Sales that were reversed later
+// are beside the others.
+func (p todayPage) Funds() (all []closed) {
+	for key, sum := range p.Closing.Sales {
+		if key.State != operation.Completed {
+			continue
+		}
+		at := slices.IndexFunc(all, func(c closed) bool { return c.IMKBCode == key.IMKBCode && c.Currency == key.Currency })
+		if at < 0 {
+			at = len(all)
+			all = append(all, closed{IMKBCode: key.IMKBCode, Currency: key.Currency})
+		}
+		of := &all[at]
+		if key.Reversed {
+			of.Reversed += sum.Sales
+			of.Returned = of.Returned.Plus(sum.Proceeds)
+			continue
+		}
+		of.Sales += sum.Sales
+		of.Proceeds = of.Proceeds.Plus(sum.Proceeds)
+		if key.Waited {
+			of.Waited += sum.Sales
+		}
+	}
+	slices.SortFunc(all, func(x, y closed) int {
+		return cmp.Or(cmp.Compare(x.IMKBCode, y.IMKBCode), cmp.Compare(x.Currency.Code(), y.Currency.Code()))
 	})
-	return slices.SortedFunc(maps.Keys(sales), func(x, y backoffice.SalesKey) int {
-		return cmp.Or(cmp.Compare(sales[y].Sales, sales[x].Sales), cmp.Compare(fmt.Sprint(x), fmt.Sprint(y)))
-	})
+	return all
+}
+
+// Currencies returns the sums of all funds by currency.
+func (p todayPage) Currencies() (all []closed) {
+	for _, of := range p.Funds() {
+		at := slices.IndexFunc(all, func(c closed) bool { return c.Currency == of.Currency })
+		if at < 0 {
+			at = len(all)
+			all = append(all, closed{Currency: of.Currency})
+		}
+		sum := &all[at]
+		sum.Sales += of.Sales
+		sum.Waited += of.Waited
+		sum.Reversed += of.Reversed
+		sum.Proceeds = sum.Proceeds.Plus(of.Proceeds)
+		sum.Returned = sum.Returned.Plus(of.Returned)
+	}
+	return all
 }
 
 func showToday(q *request) (any, error) {
-	checks, _ := q.console.health.results(q.console)
-	p := todayPage{lastHour: q.console.activity.lastHour(q.machine), Check: q.console.proof.now(), Checks: checks}
-	err := q.console.inTurn(q.ctx, func() (err error) {
-		p.glanced, err = q.console.glance.read(q)
-		return err
-	})
+	chosen, err := parseDay(q.query("close"))
+	if err != nil {
+		return nil, err
+	}
+	if chosen.IsNone() {
+		chosen = q.Today()
+	}
+	if chosen.After(q.Today()) {
+		return nil, &problem{http.StatusBadRequest, calendar(chosen) + " has not come."}
+	}
+	p := todayPage{LastHour: q.Activity.LastHour(q.machine), Check: q.console.proof.now(), Close: chosen}
+	err = q.console.inTurn(q.ctx, func() error { return q.console.glance.read(q, &p) })
 	if err != nil {
 		known := q.explain(err)
 		if known == errInternal {
 			return nil, err
 		}
-		p.glanced, p.Unread = glanced{}, known.Text
+		p = todayPage{LastHour: p.LastHour, Check: p.Check, Close: chosen, Unread: known.Text}
 	}
-	p.Rate, p.Latency = minutes(q, "", p.rate), minutes(q, "ms", p.slow, p.median)
-	p.Hours = chart("an hour", true, nil, append(p.hours[:], p.hours[23]), append(p.yesterday[:], p.yesterday[23])) // the last bar needs an end point
-	p.Hours.From, p.Hours.To = "00:00", "24:00"
 	return p, nil
-}
-
-// minutes returns a chart of values of the last minutes, the current minute last.
-func minutes(q *request, unit string, lines ...[]float64) picture {
-	p := chart(unit, false, nil, lines...)
-	p.From, p.To = q.local(q.machine.Add(-time.Duration(len(lines[0])-1)*time.Minute), "15:04"), q.local(q.machine, "15:04")
-	return p
 }
 
 // glance caches what the page Today read from the database.
 type glance struct {
-	mu             sync.Mutex
-	today, dayPast tally
-	busy           glanced   // the last values read while the last minutes had many operations
-	busyAt         time.Time // of the machine
-	corrected      [2]operation.ID
+	mu           sync.Mutex
+	today, close tally     // close is of the day that was chosen last
+	busy         glanced   // the last values read while the last minutes had many operations
+	busyAt       time.Time // of the machine
+	corrected    [2]operation.ID
 }
 
 type glanced struct {
 	Received backoffice.Received
-	// Received counts until Counted so far. Counted is zero if Received is complete.
+	// Counted is until when Received counts so far. It is zero if Received is complete.
 	Counted time.Time
-	// hours and yesterday count the sales received in each hour of today and yesterday.
-	hours, yesterday [hoursOfDay]float64
-	Due              dueDays
-	Checked          *audit.Act
+	Due     dueDays
+	Checked *audit.Act
 }
 
-func (g *glance) read(q *request) (now glanced, err error) {
+func (g *glance) read(q *request, p *todayPage) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// This replica, another replica or a command may have changed the result of a counted sale.
+	if err := g.forgetCorrected(q); err != nil {
+		return err
+	}
+	now, err := g.readNow(q)
+	if err != nil {
+		return err
+	}
+	p.glanced = now
+	if p.Close == q.Today() {
+		p.Closing, p.Open = now.Received, !now.Counted.IsZero()
+		return nil
+	}
+	_, err = g.close.countFor(q, p.Close)
+	p.Closing, p.Open = g.close.sum, g.close.until.Before(p.Close.Plus(1).Start(q.Zone))
+	return err
+}
+
+// forgetCorrected begins to count again if a sale was cancelled or reversed: by this replica,
+// another one or a command.
+func (g *glance) forgetCorrected(q *request) error {
 	for i, action := range [...]string{"sales.cancel", "sales.reverse"} {
-		for act, err := range q.Office.Reader.Acts(q.ctx, backoffice.Query{Action: action, Since: q.machine.Add(-2 * tallyAge), Limit: 1, Order: backoffice.Newest}) {
+		newest := backoffice.Query{Action: action, Since: q.machine.Add(-2 * tallyAge), Limit: 1, Order: backoffice.Newest}
+		for act, err := range q.Office.Reader.Acts(q.ctx, newest) {
 			if err != nil {
-				return now, err
+				return err
 			}
 			if act.ID != g.corrected[i] {
-				g.corrected[i], g.today, g.busyAt = act.ID, tally{}, time.Time{}
+				g.corrected[i], g.today, g.close, g.busyAt = act.ID, tally{}, tally{}, time.Time{}
 			}
 		}
 	}
+	return nil
+}
+
+// readNow reads today and what waits. While very much arrives, it returns what was read before.
+func (g *glance) readNow(q *request) (now glanced, err error) {
 	if q.machine.Sub(g.busyAt).Abs() < busyAge && g.today.day == q.Today() && q.Sandbox == nil {
 		return g.busy, nil
 	}
-	if now.Due, err = dueOf(q); err == nil {
-		now.Checked, err = q.Office.LastVerified(q.ctx)
-	}
+	now.Due, err = dueOf(q)
 	if err != nil {
 		return now, err
 	}
-	ctx, cancel := context.WithTimeout(q.ctx, tallyTime)
-	defer cancel()
-	if err = g.today.count(ctx, q, q.Today()); err == nil {
-		err = g.dayPast.count(ctx, q, q.Today().Plus(-1))
+	now.Checked, err = q.Office.LastVerified(q.ctx)
+	if err != nil {
+		return now, err
 	}
-	if err != nil && (ctx.Err() == nil || q.ctx.Err() != nil) {
+	isOpen, err := g.today.countFor(q, q.Today())
+	if err != nil {
 		return now, err
 	}
 	now.Received.Add(g.today.sum)
-	if now.hours, now.yesterday = g.today.hours, g.dayPast.hours; g.today.until.Before(q.bank.Add(-tallyOpen)) {
+	if isOpen {
 		now.Counted = g.today.until
 		return now, nil
 	}
-	open, err := q.Office.Lookups.CountReceived(q.ctx, g.today.until, q.Today().Plus(1).Start(q.Zone))
-	if err == nil {
-		now.Received.Add(open)
-		now.hours[q.Moment(g.today.until).Hour()] += float64(sold(open))
+	latest, err := q.Office.Lookups.CountReceived(q.ctx, g.today.until, q.Today().Plus(1).Start(q.Zone))
+	if err != nil {
+		return now, err
 	}
-	if err == nil && sold(open)+open.Refusals()+open.Messages > busyFrom {
+	now.Received.Add(latest)
+	if sold(latest)+latest.Refusals()+latest.Messages > busyFrom {
 		g.busy, g.busyAt = now, q.machine
 		g.busy.Counted = q.bank
 	}
-	return now, err
+	return now, nil
 }
 
 // tally counts what the bank received on a day, so that a page reads only the last minutes. It
@@ -138,14 +203,11 @@ type tally struct {
 	day     day.Day
 	until   time.Time // everything before this time is counted
 	sum     backoffice.Received
-	hours   [hoursOfDay]float64
 }
 
 const (
-	// hoursOfDay are hours of the clock. If it is set back, one of them counts two hours.
-	hoursOfDay = 24
-	tallyAge   = time.Hour
-	tallyTime  = time.Second // how long a page counts; the next page continues
+	tallyAge  = time.Hour
+	tallyTime = time.Second // how long a page counts; the next page continues
 	// tallyOpen is the maximum time between making the ID of an operation and storing it.
 	tallyOpen = 2 * time.Minute
 	// From busyFrom operations in the last minutes, not every page counts them: this would take
@@ -163,13 +225,31 @@ func sold(r backoffice.Received) (sales int64) {
 	return sales
 }
 
-// count continues to count until ctx ends. It omits the last minutes: more may be stored.
+// countFor continues to count a day for a second. isOpen says that the next page has more.
+func (t *tally) countFor(q *request, of day.Day) (isOpen bool, err error) {
+	ctx, cancel := context.WithTimeout(q.ctx, tallyTime)
+	defer cancel()
+	err = t.count(ctx, q, of)
+	isOnlyLate := err != nil && ctx.Err() != nil && q.ctx.Err() == nil
+	if isOnlyLate {
+		err = nil
+	}
+	return t.until.Before(t.end(q)), err
+}
+
+// end is until when a tally can count. It omits the last minutes: more may be stored.
+func (t *tally) end(q *request) time.Time {
+	return earliest(t.day.Plus(1).Start(q.Zone), q.bank.Add(-tallyOpen))
+}
+
+// count continues to count until ctx ends.
 func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 	// A sandbox can be reset. Its book is small.
-	if t.day != of || q.Sandbox != nil || q.machine.Sub(t.started).Abs() > tallyAge || t.until.After(q.bank) { // or the clock was set back
+	isOld := q.machine.Sub(t.started).Abs() > tallyAge || t.until.After(q.bank) // or the clock was set back
+	if t.day != of || q.Sandbox != nil || isOld {
 		*t = tally{started: q.machine, day: of, until: of.Start(q.Zone)}
 	}
-	closed := earliest(of.Plus(1).Start(q.Zone), q.bank.Add(-tallyOpen))
+	closed := t.end(q)
 	for t.until.Before(closed) {
 		end := earliest(t.until.Add(time.Hour-t.until.Sub(of.Start(q.Zone))%time.Hour), closed)
 		part, err := q.Office.Lookups.CountReceived(ctx, t.until, end)
@@ -177,7 +257,6 @@ func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 			return err
 		}
 		t.sum.Add(part)
-		t.hours[q.Moment(t.until).Hour()] += float64(sold(part))
 		t.until = end
 	}
 	return nil

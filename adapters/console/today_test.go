@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func (s soldAt) CountReceived(_ context.Context, since, until time.Time) (r back
 
 // today opens the page at that time of the bank.
 func (o *office) today(t *testing.T, now time.Time) func() string {
-	o.health.running.Wait() // it uses the clock of the page before
+	o.Console.o.Fleet.Wait() // it uses the clock of the page before
 	clock, of := func() time.Time { return now }, &o.Console.o
 	of.Machine, of.Bank, of.Zone, of.Office.Acts.Now = clock, clock, now.Location(), clock
 	of.DueUntil = func() day.Day { return day.Of(now, now.Location()) }
@@ -67,19 +68,28 @@ func TestTodayAfterAWrongClock(t *testing.T) {
 	o.today(t, noon)()
 	o.today(t, noon.Add(30*time.Minute))()
 	o.Console.o.Office.Lookups = soldAt{o.Console.o.Office.Lookups, noon.Add(10 * time.Minute), new(bool)}
-	require.Contains(t, o.today(t, noon.Add(11*time.Minute))(), "Sales received in each hour: 1 today")
+	require.Contains(t, o.today(t, noon.Add(11*time.Minute))(), `<dd class="figure good">1</dd>`)
 }
 
-// The hours are those of the clock, also on a day that has 23 or 25 of them.
-func TestTheHoursOfADayWhenTheClocksChange(t *testing.T) {
+// The close of a day has all its sales, also on a day that has 23 or 25 hours.
+func TestTheCloseOfADay(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
-	for _, now := range []time.Time{time.Date(2026, 10, 25, 23, 59, 0, 0, zone), time.Date(2026, 3, 29, 23, 59, 0, 0, zone), time.Date(2026, 11, 20, 23, 59, 0, 0, zone)} {
+	for _, evening := range []time.Time{time.Date(2026, 10, 25, 23, 30, 0, 0, zone), time.Date(2026, 3, 29, 23, 30, 0, 0, zone), time.Date(2026, 11, 20, 23, 30, 0, 0, zone)} {
 		o := openOffice(t, nil)
-		o.Console.o.Office.Lookups = soldAt{o.Console.o.Office.Lookups, now.Add(-30 * time.Minute), new(bool)}
-		page := o.today(t, now)()
-		require.Contains(t, page, "Sales received in each hour: 1 today, at most 1.00 in an hour.", now)
-		require.Contains(t, page, "H23 V1 H24 V1", "in the last hour of the clock")
+		o.Console.o.Office.Lookups = soldAt{o.Console.o.Office.Lookups, evening, new(bool)}
+		o.today(t, evening.Add(24*time.Hour))
+		for of, want := range map[time.Time]bool{evening: true, evening.AddDate(0, 0, -1): false, evening.AddDate(0, 0, 1): false} {
+			r, w := httptest.NewRequest(http.MethodGet, "/console/?close="+of.Format(time.DateOnly), nil), httptest.NewRecorder()
+			o.changed = true
+			o.sessions.save(w, r, o.session)
+			r.AddCookie(w.Result().Cookies()[0])
+			o.ServeHTTP(w, r)
+			require.Equal(t, http.StatusOK, w.Code)
+			require.Contains(t, w.Body.String(), "of "+calendar(day.Of(of, zone))+", by fund and currency")
+			require.Equal(t, want, strings.Contains(w.Body.String(), `<tr class="total">`), of)
+			require.NotContains(t, w.Body.String(), "Counting goes on")
+		}
 	}
 }

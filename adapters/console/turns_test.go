@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/bookfile"
+	"bankingapi/application/fleet"
 	"bankingapi/application/summary"
 )
 
@@ -103,7 +104,7 @@ func TestACheckThatWaitsCanBeStopped(t *testing.T) {
 func TestPagesLeaveTimeToTheAPI(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := Open(Options{Machine: time.Now, Bank: time.Now, Zone: time.UTC})
+		c := Open(Options{Machine: time.Now, Bank: time.Now, Zone: time.UTC, Activity: fleet.NewActivity(time.Now())})
 		const takes = 20 * time.Millisecond
 		load := func(pages int, takes time.Duration) time.Duration {
 			begun := time.Now()
@@ -117,10 +118,11 @@ func TestPagesLeaveTimeToTheAPI(t *testing.T) {
 		}
 		requests := func(n int) {
 			for range n {
-				c.Request(&summary.Exchange{Operation: "BuyFundFromCustomer", Start: time.Now(), Status: 200})
+				c.o.Activity.Request(&summary.Exchange{Operation: "BuyFundFromCustomer", Start: time.Now(), Status: 200})
 			}
 		}
-		requests(busyRate - 1)
+		const busy = 100 // requests a second
+		requests(busy - 1)
 		require.Equal(t, 10*takes, load(10, takes))
 
 		requests(1)

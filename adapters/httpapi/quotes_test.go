@@ -69,7 +69,7 @@ func TestAQuoteHasTheChecksOfASale(t *testing.T) {
 		"date-in-the-past":         {func(*subscription.Subscription) {}, strings.NewReplacer(`"FundAmount":10`, `"FundAmount":10,"SelectedTransactionDate":"2020-01-01"`), 400},
 		"too-few":                  {func(*subscription.Subscription) {}, strings.NewReplacer(quoteBody, `{"Header":{},"Parameters":[]}`), 400},
 		"out-of-range":             {func(*subscription.Subscription) {}, strings.NewReplacer(`Portfoy"`, `Portfoy","PriceID":-1`), 400},
-		"body-too-large":           {func(*subscription.Subscription) {}, strings.NewReplacer(`{"Header"`, strings.Repeat(" ", 1<<20)+`{"Header"`), 413},
+		"body-too-large":           {func(*subscription.Subscription) {}, strings.NewReplacer(`{"Header"`, strings.Repeat(" ", 4<<20)+`{"Header"`), 413},
 	} {
 		w := quote(t, test.caller, test.body.Replace(quoteBody))
 		require.Equal(t, test.status, w.Code, "%s: %s", code, w.Body)

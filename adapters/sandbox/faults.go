@@ -327,7 +327,7 @@ func metIn(ctx context.Context) *recording { return ctx.Value(metKey{}).(*record
 const maxSlow = 20
 
 // maxPeeked limits how much of a body is read to find reserved values.
-const maxPeeked = 1 << 20
+const maxPeeked = 4 << 20
 
 // Check is for httpapi.Options.Check. It finds the fault of the request.
 func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {

@@ -247,7 +247,7 @@ func attacks() map[int][]attack {
 				m.define("ALTER TABLE prices DROP CONSTRAINT prices_pkey CASCADE")
 				m.define("CREATE TABLE kept AS TABLE prices")
 				m.exec("DELETE FROM prices")
-				m.exec("INSERT INTO prices SELECT price_id, imkb_code, holder_corporation_name, price * 2, currency_code, valid_from FROM kept LIMIT 1")
+				m.exec("INSERT INTO prices SELECT price_id, imkb_code, holder_corporation_name, price * 2, currency_code, valid_from, act_id FROM kept LIMIT 1")
 				m.exec("INSERT INTO prices SELECT * FROM kept")
 			}, "trail-not-added price"},
 			{"a second CallerId record, which is found first", func(_ *testing.T, m *tamperer) {

@@ -100,6 +100,7 @@ func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Sto
 	trail.Fill(&ports, d.Writer)
 	ports.Ping, ports.Risks, ports.Clock, ports.Index, ports.Copy = d.ping, d.risks, d.clock, d.index, d.copyTo
 	ports.RemoveMark = d.removeMark
+	ports.Replicas = replicas{d}
 	return &ports
 }
 

@@ -83,6 +83,16 @@ func TestRequests(t *testing.T) {
 	})
 }
 
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		contract.Replicas(t, func(t *testing.T) contract.ReplicasUnderTest {
+			store, trouble := open(t)
+			return contract.ReplicasUnderTest{Replicas: store.Replicas, Trouble: trouble}
+		})
+	})
+}
+
 func TestTrail(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, open opener) {

@@ -33,6 +33,9 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	eachTable := func(work string, source *gorm.DB, do func(t *tables.Relied) error) error {
 		for i := range targetDB.Relied {
 			t := &targetDB.Relied[i]
+			if t.Table == targetDB.Replicas.Name { // no replica runs on the copy
+				continue
+			}
 			var count int64
 			if err := source.Table(t.Table).Count(&count).Error; err != nil {
 				return err

@@ -52,6 +52,7 @@ func TestModelsAreTheSchema(t *testing.T) {
 		ofModel[tables.AuditRow]("audits"), ofModel[tables.PropertyRow]("properties"),
 		ofModel[tables.OutcomeRow]("outcomes"),
 		ofModel[tables.RequestRow]("requests"), ofModel[tables.TrailBatchRow]("trail_batches"), ofModel[tables.TrailHashRow]("trail_hashes"),
+		ofModel[tables.ReplicaRow]("replicas"),
 	)
 	slices.SortFunc(models, func(a, b column) int { return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Name, b.Name)) })
 	for engine, migrated := range map[string]func(t *testing.T) []column{

@@ -33,6 +33,7 @@ type Ports struct {
 	Erasing  Erasing
 	Withdrawing
 	RuleBook RuleBook
+	Pricing
 }
 
 // Audit keeps acts that change nothing else, such as reading personal data. For acts that

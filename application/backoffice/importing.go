@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"bankingapi/domain/fund"
@@ -97,6 +98,9 @@ type Imported struct {
 	// Removed counts what the import removed because the lines did not have it. Only a calendar
 	// can lose lines.
 	Removed int64
+	// NewFunds are the funds of the imported prices that had no price before, in the order of
+	// the file's PriceIDs. A wrong letter in a code makes a new fund.
+	NewFunds []fund.Fund
 }
 
 // Lines returns the number of all lines of the file.
@@ -107,6 +111,30 @@ func (i Imported) String() string {
 	text := fmt.Sprintf("%d new, %d changed, %d unchanged", i.New, i.Changed, i.Unchanged)
 	if i.Removed > 0 {
 		text += fmt.Sprintf(", %d removed", i.Removed)
+	}
+	return text
+}
+
+// Warning says which funds had no price before. It is empty if there are none.
+func (i Imported) Warning() string {
+	if len(i.NewFunds) == 0 {
+		return ""
+	}
+	return Plural(len(i.NewFunds), "fund") + " had no price before: " + namesOf(i.NewFunds) + ". If a code or a holder is mistyped, sales wait for the right one."
+}
+
+// maxFundsNamed is how many new funds an import names.
+const maxFundsNamed = 20
+
+// namesOf returns the codes of the first funds.
+func namesOf(funds []fund.Fund) string {
+	var codes []string
+	for _, of := range funds[:min(len(funds), maxFundsNamed)] {
+		codes = append(codes, fmt.Sprintf("%s %q", of.IMKBCode, of.HolderCorporationName))
+	}
+	text := strings.Join(codes, ", ")
+	if more := len(funds) - len(codes); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }

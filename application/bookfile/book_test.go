@@ -116,7 +116,7 @@ func TestImportCountsWhatItChanged(t *testing.T) {
 		kind, content string
 		want          backoffice.Imported
 	}{
-		{"prices", priceHeader + "1,AFA,H,1,TRY,2024-01-01\n2,AFA,H,2,TRY,2024-02-01\n1,AFA,H,1.0,TRY,2024-01-01\n", backoffice.Imported{New: 2, Unchanged: 1}},
+		{"prices", priceHeader + "1,AFA,H,1,TRY,2024-01-01\n2,AFA,H,2,TRY,2024-02-01\n1,AFA,H,1.0,TRY,2024-01-01\n", backoffice.Imported{New: 2, Unchanged: 1, NewFunds: []fund.Fund{{IMKBCode: "AFA", HolderCorporationName: "H"}}}},
 		{"prices", priceHeader + "1,AFA,H,1,TRY,2024-01-01\n3,AFA,H,2,TRY,2024-02-01\n", backoffice.Imported{New: 1, Unchanged: 1}},
 		{"holdings", holdingHeader + "1,AFA,H,1\n2,AFA,H,2\n", backoffice.Imported{New: 2}},
 		{"holdings", holdingHeader + "1,AFA,H,1\n2,AFA,H,3\n3,AFA,H,0\n", backoffice.Imported{New: 1, Changed: 1, Unchanged: 1}},

@@ -12,8 +12,8 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/fleet"
 	"bankingapi/application/subscriptions"
-	"bankingapi/application/summary"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -28,8 +28,6 @@ type Console interface {
 	Link(address string)
 	// ForOperators refuses requests to h of users who are no operators.
 	ForOperators(h http.Handler) http.Handler
-	// Request is told each request to the API, after its answer.
-	Request(*summary.Exchange)
 	// Close ends what the console does in the background.
 	Close()
 }
@@ -49,8 +47,10 @@ type Options struct {
 	Corrector *backoffice.Office
 	// Subscriptions changes the callers of the API.
 	Subscriptions *subscriptions.Manager
-	// Checks are the conditions for the service to be ready.
-	Checks func() []summary.Check
+	// Fleet says what is wrong with every replica and with the book. Activity has the requests
+	// that this replica answered.
+	Fleet    *fleet.Watch
+	Activity *fleet.Activity
 	// Zone is the bank's time zone. Machine is the real time, and Bank the time of the
 	// bank. The two clocks differ in a sandbox only.
 	Zone          *time.Location
@@ -80,8 +80,6 @@ type Options struct {
 	DueUntil func() day.Day
 	Due      func(context.Context) (buyfund.Waits, error)
 	Forecast func(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error]
-	// Answer returns what the API answers to a repeat of an operation.
-	Answer func(operation.Outcome) []byte
 	// Trail is nil if the service keeps none.
 	Trail Trail
 	// Sandbox is nil outside a sandbox.

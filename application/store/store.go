@@ -11,6 +11,7 @@ import (
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/application/fleet"
 	"bankingapi/application/requestlog"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/trail"
@@ -71,6 +72,7 @@ type Store struct {
 	Subscriptions subscriptions.Repository
 	Usage         subscriptions.Usage
 	Requests      requestlog.Storage
+	Replicas      fleet.Replicas
 	Backoffice    backoffice.Ports
 	Trail         *trail.Ports // trail.None if the storage keeps no trail
 	Schema        Schema

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/fleet"
 	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
 	"bankingapi/application/trail"
@@ -79,11 +80,11 @@ func (s *Store) complete() error {
 // are not optional and are nil. The errors are errors.ErrUnsupported.
 func Unsupported() *Store {
 	return &Store{
-		Usage: lacking{}, Requests: lacking{},
+		Usage: lacking{}, Requests: lacking{}, Replicas: noReplicas{},
 		Backoffice: backoffice.Ports{
 			Imports: noImports{}, Reader: noReader{}, Lookups: lacking{}, Evidence: lacking{}, Books: lacking{},
 			Audit: lacking{}, Outcomes: lacking{}, Erasing: lacking{}, Withdrawing: lacking{},
-			RuleBook: new(keptRules),
+			RuleBook: new(keptRules), Pricing: noPricing{},
 		},
 		Trail:  trail.None,
 		Schema: noSchema{},
@@ -118,6 +119,19 @@ func (u unsupported) Unwrap() error { return errors.ErrUnsupported }
 // lacking has the ports of a storage that can only answer requests. The ports of the back
 // office fail, unless it is correct to do nothing: a bank without a calendar is open every day.
 type lacking struct{}
+
+type noPricing struct{}
+
+func (noPricing) PricesOn(context.Context, day.Day) ([]backoffice.FundPrice, error) {
+	return nil, cannot("list prices by fund")
+}
+
+// noReplicas is for a storage without rows of replicas: each replica sees only itself.
+type noReplicas struct{}
+
+func (noReplicas) Keep(context.Context, fleet.Replica) error    { return nil }
+func (noReplicas) All(context.Context) ([]fleet.Replica, error) { return nil, nil }
+func (noReplicas) Remove(context.Context, operation.ID) error   { return nil }
 
 func (lacking) KeepUses(context.Context, []subscriptions.Use) error { return nil }
 func (lacking) Keep(context.Context, audit.Act) error               { return nil }

@@ -64,6 +64,8 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 		transactions(t, func(t *testing.T) transaction { return importTransaction(t, office{open(t), t}) })
 	})
 
+	run("the price of each fund is listed with the one before and its import", "Imports Pricing Audit", testFundPrices)
+
 	run("a new book is empty", "Imports Reader", testIsEmpty)
 	run("streams are ordered by key", "Imports Reader", testStreamOrder)
 	run("prices are filtered by the start of their first day", "Imports Reader", testPricesByTime)
@@ -286,7 +288,7 @@ func testImportPrices(t *testing.T, o office) {
 		return fund.Price{ID: id, Fund: someFund, PerUnit: fund.UnitPrice(id), Currency: lira, ValidFrom: on(0)}
 	}
 	existing := []fund.Price{price(1), price(2), price(3), price(4), price(5), price(6)}
-	o.imported(backoffice.Imported{New: 6})(o.Imports.Prices(t.Context(), lines(existing...), plain))
+	o.imported(backoffice.Imported{New: 6, NewFunds: []fund.Fund{someFund}})(o.Imports.Prices(t.Context(), lines(existing...), plain))
 	more := append(slices.Clone(existing), price(7))
 	o.imported(backoffice.Imported{New: 1, Unchanged: 6})(o.Imports.Prices(t.Context(), lines(more...), plain))
 
@@ -303,6 +305,33 @@ func testImportPrices(t *testing.T, o office) {
 		{Line: 6, Column: "CurrencyCode", Rule: rule}, {Line: 7, Column: "ValidFrom", Rule: rule},
 	})
 	equal(t, more, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})))
+}
+
+func testFundPrices(t *testing.T, o office) {
+	other := fund.Fund{IMKBCode: "ZZZ", HolderCorporationName: "H"}
+	price := func(id int64, of fund.Fund, days int, perUnit fund.UnitPrice) fund.Price {
+		return fund.Price{ID: id, Fund: of, PerUnit: perUnit, Currency: lira, ValidFrom: on(days)}
+	}
+	list := func(days int) []backoffice.FundPrice {
+		t.Helper()
+		found, err := o.Pricing.PricesOn(t.Context(), on(days))
+		require.NoError(t, err)
+		return found
+	}
+	require.Empty(t, list(0))
+	first, second, corrected, later, alone := price(1, someFund, -2, 1000), price(2, someFund, -1, 1100), price(4, someFund, -1, 1110), price(5, someFund, 1, 1), price(3, other, 0, 7)
+	act := audit.Act{ID: id(0x120), At: at(5), Who: audit.Who{Actor: "ayse"}, Action: "import.prices"}
+	o.imported(backoffice.Imported{New: 4, NewFunds: []fund.Fund{someFund, other}})(o.Imports.Prices(audit.With(t.Context(), act), lines(first, second, alone, corrected), plain))
+	o.imported(backoffice.Imported{New: 1})(o.Imports.Prices(t.Context(), lines(later), plain))
+
+	equal(t, []backoffice.FundPrice{
+		{Fund: someFund, Price: &corrected, Before: &first, Imported: at(5), ImportedBy: "ayse"},
+		{Fund: other, Price: &alone, Imported: at(5), ImportedBy: "ayse"},
+	}, list(0))
+	equal(t, []backoffice.FundPrice{{Fund: someFund, Price: &first, Imported: at(5), ImportedBy: "ayse"}}, list(-2))
+	equal(t, []backoffice.FundPrice{{Fund: someFund, Price: &corrected, Before: &first, Imported: at(5), ImportedBy: "ayse"}}, list(-1))
+	require.Equal(t, later, *list(1)[0].Price)
+	require.True(t, list(1)[0].Imported.IsZero(), "an import without an act")
 }
 
 func requireFaults(t *testing.T, err error, want []backoffice.Fault) {

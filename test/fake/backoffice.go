@@ -25,7 +25,7 @@ func (s *Store) Backoffice(strike Strike, now func() time.Time) backoffice.Ports
 	o := office{s, strike, now}
 	return backoffice.Ports{
 		Imports: imports{o}, Reader: reader{o}, Lookups: lookups{o}, Evidence: evidence{o}, Books: s.Books(strike), Audit: acts{o}, Outcomes: s.Books(strike), Withdrawing: imports{o},
-		RuleBook: rules{o},
+		RuleBook: rules{o}, Pricing: pricing{o},
 	}
 }
 
@@ -132,8 +132,14 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 				imported.Unchanged++
 				return
 			}
+			if !slices.ContainsFunc(s.prices, func(p fund.Price) bool { return p.Fund == l.value.Fund }) {
+				imported.NewFunds = append(imported.NewFunds, l.value.Fund)
+			}
 			imported.New++
 			s.prices = append(s.prices, l.value)
+			if act, ok := audit.From(ctx); ok {
+				s.priceActs[l.value.ID] = act
+			}
 		})
 	return imported, err
 }

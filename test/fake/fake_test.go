@@ -109,6 +109,14 @@ func TestRequests(t *testing.T) {
 	})
 }
 
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	contract.Replicas(t, func(*testing.T) contract.ReplicasUnderTest {
+		trouble := new(trouble)
+		return contract.ReplicasUnderTest{Replicas: fake.NewStore().Replicas(trouble.strike, time.Now), Trouble: trouble.makers()}
+	})
+}
+
 func TestTrail(t *testing.T) {
 	t.Parallel()
 	contract.Trail(t, func(*testing.T) contract.TrailUnderTest {

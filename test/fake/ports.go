@@ -15,6 +15,7 @@ func (s *Store) Ports(strike Strike, now func() time.Time) *store.Store {
 	ports.Books, ports.Inboxes = s.Books(strike), s.Inboxes(strike)
 	ports.Subscriptions, ports.Usage = s.Subscriptions(strike), s.Subscriptions(strike)
 	ports.Requests = s.Requests(strike)
+	ports.Replicas = s.Replicas(strike, time.Now)
 	erasing := ports.Backoffice.Erasing
 	ports.Backoffice = s.Backoffice(strike, now)
 	ports.Backoffice.Erasing = erasing // this store forgets all with the process

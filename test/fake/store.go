@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"bankingapi/application/fleet"
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -36,6 +37,7 @@ type Store struct {
 	holdings      map[fund.HoldingKey]fund.Units
 	accounts      map[fund.AccountKey]money.Amount
 	prices        []fund.Price
+	priceActs     map[int64]audit.Act // of their imports
 	sales         map[operation.ID][]fund.SaleEntry
 	recorded      map[operation.ID]bool // operations whose sales wait for their day
 	postings      []fund.PostingEntry
@@ -50,6 +52,7 @@ type Store struct {
 	ended         []fund.Ended // in the order of their numbers
 	acts          []audit.Act
 	requests      []summary.Answered
+	replicas      []fleet.Replica
 	closed        []fund.ClosedDay // by day
 	rules         string           // of the bank
 	trail         *trailLog        // nil unless Trail was called
@@ -61,6 +64,7 @@ func NewStore() *Store {
 		writer:        make(chan struct{}, 1),
 		holdings:      make(map[fund.HoldingKey]fund.Units),
 		accounts:      make(map[fund.AccountKey]money.Amount),
+		priceActs:     make(map[int64]audit.Act),
 		sales:         make(map[operation.ID][]fund.SaleEntry),
 		recorded:      make(map[operation.ID]bool),
 		operations:    make(map[idempotency.Key]idempotency.Record),

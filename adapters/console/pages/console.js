@@ -1,5 +1,5 @@
-// Keeps the bar of health and the page fresh while the page is visible. Without this
-// script the page is the same, and still.
+// Keeps the bar of health, the title and the icon fresh, also in a hidden tab, and the page while
+// it is visible. Without this script the page is the same, and still.
 'use strict';
 (() => {
   const get = (address, patience) =>
@@ -17,6 +17,14 @@
     if (html === shown) return;
     shown = html;
     bar.replaceChildren(...lines);
+    alarm();
+  };
+  // The title and the icon of the tab say how many lines are red.
+  const icon = document.querySelector('link[rel=icon]');
+  const alarm = () => {
+    const bad = bar.querySelectorAll('.bad').length;
+    document.title = (bad ? `(${bad}) ` : '') + document.title.replace(/^\(\d+\) /, '');
+    icon.href = bad ? icon.dataset.bad : icon.dataset.good;
   };
   const silent = what => {
     silentSince ??= new Date(Date.now() + skew);
@@ -26,21 +34,19 @@
     show(line.textContent, [line]);
   };
   const watch = async () => {
-    if (!document.hidden) {
-      try {
-        const answer = await get('/console/health', 1400);
-        if (signedOut(answer)) return location.reload();
-        if (answer.ok) {
-          skew = Date.parse(answer.headers.get('Date')) - Date.now();
-          const next = parse(await answer.text()).getElementById('health');
-          silentSince = undefined;
-          show(next.innerHTML.trim(), [...document.adoptNode(next).childNodes]);
-        } else {
-          silent(`The console has answered ${answer.status}`);
-        }
-      } catch {
-        silent('The service has not answered');
+    try {
+      const answer = await get('/console/health', 1400);
+      if (signedOut(answer)) return location.reload();
+      if (answer.ok) {
+        skew = Date.parse(answer.headers.get('Date')) - Date.now();
+        const next = parse(await answer.text()).getElementById('health');
+        silentSince = undefined;
+        show(next.innerHTML.trim(), [...document.adoptNode(next).childNodes]);
+      } else {
+        silent(`The console has answered ${answer.status}`);
       }
+    } catch {
+      silent('The service has not answered');
     }
     setTimeout(watch, 1000);
   };

@@ -205,7 +205,7 @@ func examples() map[string]example {
 
 		fault.UnknownPath:                {path: "/BankingApiV01/Unknown", body: saleBody},
 		fault.MethodNotAllowed:           {method: http.MethodGet, path: buyFund},
-		fault.BodyTooLarge:               {path: buyFund, body: strings.Repeat(" ", 2<<20), shown: "(2 MiB)"},
+		fault.BodyTooLarge:               {path: buyFund, body: strings.Repeat(" ", 5<<20), shown: "(5 MiB)"},
 		fault.UnsupportedMediaType:       {path: buyFund, body: saleBody, header: "Content-Type: text/plain"},
 		fault.UnsupportedContentEncoding: {path: buyFund, body: saleBody, header: "Content-Encoding: gzip"},
 

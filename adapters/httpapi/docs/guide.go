@@ -165,7 +165,7 @@ func write(o openapi.Guide) ([]article, error) {
 		return nil, fmt.Errorf("read the pages: %w", err)
 	}
 	limits := map[string]any{
-		"Body":       grouped(cmp.Or(o.BodyLimit, 1<<20)),
+		"Body":       grouped(cmp.Or(o.BodyLimit, 4<<20)),
 		"Parameters": grouped(int64(cmp.Or(o.ParametersLimit, 1000))),
 		"TimeZone":   cmp.Or(o.TimeZone, "Europe/Istanbul"),
 	}

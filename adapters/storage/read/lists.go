@@ -33,7 +33,7 @@ var _ backoffice.Reader = reader{}
 
 // Fill sets the ports that read.
 func Fill(p *backoffice.Ports, d *tables.Database) {
-	p.Reader, p.Lookups, p.Outcomes = reader{d}, lookups{d}, lookups{d}
+	p.Reader, p.Lookups, p.Outcomes, p.Pricing = reader{d}, lookups{d}, lookups{d}, pricing{d}
 }
 
 // Slack is the maximum difference between the time of an ID and the time of receipt. It is not
@@ -229,7 +229,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 	if q.State == operation.Failed {
 		walk.and(tables.InState(q.State)) // failed sales have an index, so ScanLimit counts only them
 	}
-	return scan(ctx, walk, q.CustomerNo == 0 && (q.Subscription != "" || q.IMKBCode != "" || q.Amount != 0 || q.State == operation.Recorded), read)
+	return scan(ctx, walk, q.CustomerNo == 0 && (q.Subscription != "" || q.IMKBCode != "" || q.Amount != 0 || q.PriceID != 0 || q.State == operation.Recorded), read)
 }
 
 // postingsOfCustomer is a query of the postings of a customer. It finds the postings of sales

@@ -58,6 +58,7 @@ type Database struct {
 	Outcomes      Statements[OutcomeRow]
 	Properties    Statements[PropertyRow] // Find locks them
 	Requests      Statements[RequestRow]
+	Replicas      *batch.Table[ReplicaRow]
 	TrailBatches  *batch.Table[TrailBatchRow]
 	TrailHashes   *batch.Table[TrailHashRow]
 	ListedSales   *batch.Table[ListedSaleRow] // sales as lists show them

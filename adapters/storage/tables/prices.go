@@ -16,6 +16,8 @@ type PriceRow struct {
 	Price                 int64     `gorm:"not null"` // in 10^-8 of the currency
 	CurrencyCode          string    `gorm:"not null"`
 	ValidFrom             batch.Day `gorm:"not null"`
+	// ActID is the act of the import. No leaf of the trail has it.
+	ActID batch.UUID
 }
 
 // NewestPrice orders the prices of a fund so that the current one is first: the price of the

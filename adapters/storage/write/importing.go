@@ -12,6 +12,8 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/proof"
@@ -21,18 +23,30 @@ import (
 type imports struct{ trail.Writer }
 
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
+	act, _ := audit.From(ctx)
 	err = i.transact(ctx, o, func(session batch.Session) error {
 		changed := new(backoffice.Faults)
 		imported = backoffice.Imported{}
+		seen := make(map[fund.Fund]bool)
 		err := inChunks(ctx, i.Database, session, lines, o.TellProgress, func(part []numbered[fund.Price]) error {
-			rows := tables.Convert(part, func(p numbered[fund.Price]) tables.PriceRow { return tables.NewPriceRow(p.value) })
+			rows := tables.Convert(part, func(p numbered[fund.Price]) tables.PriceRow {
+				row := tables.NewPriceRow(p.value)
+				row.ActID = batch.UUID(act.ID)
+				return row
+			})
+			unseen := unseenFunds(part, seen)
+			isKnown := make([]bool, len(unseen))
+			findFunds := i.FindCurrentPrice.Request(unseen, func(key int, _ *tables.PriceRow) error {
+				isKnown[key] = true
+				return nil
+			})
 			ids := tables.Convert(rows, func(r tables.PriceRow) int64 { return r.PriceID })
 			existing := make(map[int]bool)
 			findExisting := findPrices(i.Database, ids, func(key int, _ fund.Price) { existing[key] = true })
 			add := i.Database.Prices.Add.Request(rows)
 			add.Decides = true
 			compared := findPrices(i.Database, ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
-			requests := []batch.Request{findExisting, add, compared}
+			requests := []batch.Request{findFunds, findExisting, add, compared}
 			if o.PriceChangeLimit > 0 { // the new prices are already in the book, so the prices of a file are also compared with each other
 				requests = append(requests, i.FindEarlierPrice.Request(rows, func(key int, row *tables.PriceRow) error {
 					before, err := row.ToPrice()
@@ -44,6 +58,11 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			}
 			if err := session.Exchange(ctx, requests...); err != nil {
 				return err
+			}
+			for k := range unseen {
+				if !isKnown[k] {
+					imported.NewFunds = append(imported.NewFunds, fund.Fund{IMKBCode: unseen[k].IMKBCode, HolderCorporationName: unseen[k].HolderCorporationName})
+				}
 			}
 			imported.New += int64(len(part) - len(existing))
 			imported.Unchanged += int64(len(existing))
@@ -65,6 +84,19 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 		return i.commit(ctx, session, o, imported, nil)
 	})
 	return imported, err
+}
+
+// unseenFunds returns keys that find any price of the funds of a part that no earlier part had.
+func unseenFunds(part []numbered[fund.Price], seen map[fund.Fund]bool) (keys []tables.PriceRow) {
+	for k := range part {
+		of := part[k].value.Fund
+		if seen[of] {
+			continue
+		}
+		seen[of] = true
+		keys = append(keys, tables.NewCurrentPriceRow(fund.PriceDay{Fund: of, Day: day.Last}, fund.Price{}))
+	}
+	return keys
 }
 
 // transact is Transact. A dry run needs its own transaction: a host would commit its changes.

@@ -94,6 +94,9 @@ func (o *importCommand) run(c *call) error {
 		done = "Dry run, nothing was written:"
 	}
 	work.printf("%s %s: %s.\n", done, backoffice.Plural(imported.Lines(), strings.TrimSuffix(kind, "s")), imported)
+	if warning := imported.Warning(); warning != "" {
+		work.printf("%s\n", warning)
+	}
 	return nil
 }
 

@@ -118,7 +118,7 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	}
 	feed := outcomes.New(store.Books(nil))
 	t.Cleanup(feed.Close)
-	o := httpapi.Options{BodyLimit: 1 << 20, ParametersLimit: 1000, Pages: setup.Pages, ErrorPages: "/docs/errors/", Outcomes: feed, Quoter: buyer, Now: clock.Now}
+	o := httpapi.Options{BodyLimit: 4 << 20, ParametersLimit: 1000, Pages: setup.Pages, ErrorPages: "/docs/errors/", Outcomes: feed, Quoter: buyer, Now: clock.Now}
 	if setup.RequestID != "" {
 		o.NewRequestID = func() string { return setup.RequestID }
 	}

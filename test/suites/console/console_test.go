@@ -229,7 +229,7 @@ func media(ctx context.Context, t *testing.T, scheme string) {
 func pagesOf(k known) map[string]string {
 	return map[string]string{
 		"today": "", "sales": "sales", "sale": "sale/" + k.sale, "array": "sale/" + k.array + "?sale=2", "refused": "sale/" + k.refused, "recorded": "sale/" + k.later, "push": "sale/" + k.push,
-		"notifications": "notifications", "requests": "requests", "due": "due", "refusals": "refusals", "subscriptions": "subscriptions", "subscription": "subscription?name=demo", "proof": "proof", "audit": "audit", "search": "search",
+		"notifications": "notifications", "requests": "requests", "due": "due", "prices": "prices", "refusals": "refusals", "subscriptions": "subscriptions", "subscription": "subscription?name=demo", "proof": "proof", "audit": "audit", "search": "search",
 	}
 }
 
@@ -272,16 +272,6 @@ func TestEveryPageOnEveryScreen(t *testing.T) {
 	onEveryScreen(ctx, t, s, pages)
 	submit(ctx, t, `form[action="/console/reveal"] button`)
 	onEveryScreen(ctx, t, s, map[string]string{"sale-in-full": pages["sale"], "push-in-full": pages["push"], "due-day": "due?day=" + time.Now().In(zone).AddDate(0, 0, 1).Format(time.DateOnly)})
-
-	box, _ := startSandbox(t)
-	box.status(t, sale("first", "1", ""))
-	box.status(t, sale("too-much", "999999", ""))
-	box.status(t, "{}")
-	open(ctx, t, box.currentLink())
-	submit(ctx, t, `nav a[href="/console/sandbox"]`)
-	press(ctx, t, `details.order summary`)
-	submit(ctx, t, `button[value="cut-after"]`)
-	onEveryScreen(ctx, t, box, map[string]string{"sandbox": "sandbox"})
 }
 
 // longName makes a subscription whose name has no space, calls with it and

@@ -135,18 +135,6 @@ func array(callerID string, units ...string) string {
 	return before + `"Parameters":[` + strings.Join(parameters, ",") + "]}"
 }
 
-func TestTheRequestIsCutAloud(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	v := s.entered(t)
-	id := s.call(t, "BuyFundFromCustomer", array("many", slices.Repeat([]string{"1"}, 21)...))
-	body := v.get("sale/" + id)
-	require.Contains(t, body, "The request, as it was understood")
-	require.Contains(t, body, "The first 20 of 21 sales.")
-	id = s.call(t, "BuyFundFromCustomer", array("fewer", slices.Repeat([]string{"1"}, 20)...))
-	require.NotContains(t, v.get("sale/"+id), "The first 20")
-}
-
 // Pointers count from 0, and pages from 1.
 func TestPointersAreExplained(t *testing.T) {
 	t.Parallel()
@@ -155,7 +143,6 @@ func TestPointersAreExplained(t *testing.T) {
 	id := s.call(t, "BuyFundFromCustomer", array("second", "1", "999999"))
 	body := v.get("sale/" + id)
 	require.Contains(t, body, "<code>/Parameters/1/FundAmount</code>, which is sale 2: pointers count from 0.")
-	require.Contains(t, body, "<code>/Parameters/0</code> is the first record")
 	require.Contains(t, body, "The documentation tells the caller: “")
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"bankingapi/application/operator"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/test/fake"
@@ -49,48 +47,24 @@ func (s *service) status(t *testing.T, body string) int {
 	return w.Code
 }
 
-// The page of the sandbox orders faults, moves the clock and resets the book.
-func TestThePageOfTheSandbox(t *testing.T) {
+// advance moves the clock of a sandbox.
+func advance(t *testing.T, box *bootstrap.Sandbox, by time.Duration) {
+	t.Helper()
+	_, err := box.AdvanceClock(t.Context(), by)
+	require.NoError(t, err)
+}
+
+// The pages of a sandbox are those of a bank, on the day of its clock.
+func TestThePagesOfASandbox(t *testing.T) {
 	t.Parallel()
 	s, box := startSandbox(t)
 	v := s.entered(t)
-	require.Contains(t, v.get("sandbox"), "none is ordered")
-	for _, wrong := range []url.Values{{"fault": {"thunder"}, "requests": {"1"}}, {"fault": {"internal"}, "requests": {"0"}}, {"fault": {"internal"}, "requests": {"1001"}}} {
-		wrong.Set("action", "fault")
-		status, _ := v.post("sandbox", wrong)
-		require.Equal(t, http.StatusBadRequest, status)
-	}
-	require.Equal(t, http.StatusOK, s.status(t, sale("usual", "1", "")))
-
-	_, body := v.post("sandbox", url.Values{"action": {"fault"}, "fault": {"unavailable-after"}, "requests": {"3"}})
-	require.Contains(t, body, "unavailable-after for the next 3 requests")
-	require.Equal(t, http.StatusServiceUnavailable, s.status(t, sale("lost", "1", "")))
-	require.Contains(t, v.get("sandbox"), "for the next 2 requests")
-	require.Contains(t, v.get("sandbox"), "outcome-unknown", "the answer is in the list")
-	require.NoError(t, box.ArmFaults(operator.ArmedFault{Operation: "BuyFundFromCustomer", Fault: "cut-after"}, operator.ArmedFault{Fault: "internal", Count: 2}))
-	require.Contains(t, v.get("sandbox"), "cut-after for the next 1 request to BuyFundFromCustomer, then internal for the next 2 requests<", "what a test has armed too")
-	v.post("sandbox", url.Values{"action": {"no-fault"}})
-	require.Equal(t, http.StatusOK, s.status(t, sale("lost", "1", "")))
-
-	before := box.Now()
-	_, body = v.post("sandbox", url.Values{"action": {"advance"}, "by": {"240h"}})
-	require.Contains(t, body, "The clock moved")
-	require.GreaterOrEqual(t, box.Now().Sub(before), 240*time.Hour)
+	advance(t, box, 240*time.Hour)
 	require.Equal(t, http.StatusOK, s.status(t, sale("ten-days-later", "1", "")))
 	require.Contains(t, v.get("sales?day="+box.Now().Format(time.DateOnly)), `>2 Completed</span>`, "the sale is on the page of the bank's day")
 	require.NotContains(t, v.get("sales?day="+box.Now().AddDate(0, 0, -1).Format(time.DateOnly)), `>2 Completed</span>`)
-
-	_, body = v.post("sandbox", url.Values{"action": {"reset"}})
-	require.Contains(t, body, "tick the box")
-	_, body = v.post("sandbox", url.Values{"action": {"reset"}, "confirm": {"yes"}})
-	require.Contains(t, body, "back at its beginning")
+	require.NoError(t, box.Reset(t.Context()))
 	require.Contains(t, v.get("sales"), "No sale fits")
-
-	bank := start(t, nil).entered(t)
-	status, _, _ := bank.do(http.MethodGet, "/console/sandbox", nil)
-	require.Equal(t, http.StatusNotFound, status, "a bank has no such page")
-	status, _ = bank.post("sandbox", url.Values{"action": {"fault"}, "fault": {"internal"}, "requests": {"1"}})
-	require.Equal(t, http.StatusNotFound, status)
 }
 
 // A sale whose day has come is not late before the hour from which the bank settles.

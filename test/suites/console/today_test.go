@@ -101,7 +101,7 @@ func TestTodayCountsTheDayOfTheBank(t *testing.T) {
 	page = v.get("")
 	require.InDelta(t, 0, figure(t, page, "Sales completed"), 0)
 	require.Contains(t, page, "<dd>1 more had waited for today</dd>")
-	require.Regexp(t, `(?s)AFA <span class="dim">had waited</span></th>\s*<td class="n">1</td>`, page)
+	require.Regexp(t, `(?s)AFA</a></th>\s*<td class="n">1 <span class="dim">\(1 had waited\)</span></td>`, page)
 	s.call(t, "BuyFundFromCustomer", sale("then", "1", ""))
 	require.InDelta(t, 1, figure(t, v.get(""), "Sales completed"), 0)
 
@@ -109,7 +109,7 @@ func TestTodayCountsTheDayOfTheBank(t *testing.T) {
 	page = v.get("")
 	require.InDelta(t, 1, figure(t, page, "Sales completed"), 0)
 	require.Contains(t, page, "<dd>1 reversed</dd>")
-	require.Regexp(t, `(?s)fund=AFA[^>]*>AFA</a></th>\s*<td class="n">1</td>`, page)
+	require.Regexp(t, `(?s)fund=AFA[^>]*>AFA</a></th>\s*<td class="n">2 <span class="dim">\(1 had waited\)</span></td>\s*<td class="n">[\d.]+ TRY</td>\s*<td class="n">1, [\d.]+ TRY</td>`, page)
 }
 
 // While very much arrives, a page shows what was counted for the page before, and says so.

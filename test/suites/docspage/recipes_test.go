@@ -135,8 +135,10 @@ func TestRecipes(t *testing.T) {
 			defer cancel()
 			recipe := exec.CommandContext(ctx, command[0], append(command[1:], unitsOfRecipes)...)
 			recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+demo.Key)
-			out, err := recipe.CombinedOutput()
-			require.NoError(t, err, string(out))
+			var told strings.Builder // curl names the connection that was lost
+			recipe.Stderr = &told
+			out, err := recipe.Output()
+			require.NoError(t, err, told.String())
 			require.Equal(t, "State 2\n", string(out))
 			require.EqualValues(t, 3, asked.Load(), "a 503, a lost answer, the answer")
 			require.Len(t, store.Sales(), 1)

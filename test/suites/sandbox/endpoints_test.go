@@ -256,7 +256,7 @@ func TestACallerThatWaitsToSendItsBody(t *testing.T) {
 		{strings.Replace(sale, "{}", `{"CallerId":"sandbox-internal-1"}`, 1), "Content-Type", "application/json", http.StatusInternalServerError, true},
 		{sale, "Content-Type", "text/plain", http.StatusUnsupportedMediaType, false},
 		{sale, "Content-Encoding", "br", http.StatusUnsupportedMediaType, false},
-		{strings.Repeat(" ", 2<<20), "Content-Type", "application/json", http.StatusRequestEntityTooLarge, false},
+		{strings.Repeat(" ", 5<<20), "Content-Type", "application/json", http.StatusRequestEntityTooLarge, false},
 		{sale, "Ocp-Apim-Subscription-Key", "wrong", http.StatusUnauthorized, false},
 	} {
 		isAsked := false

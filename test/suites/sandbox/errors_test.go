@@ -45,8 +45,8 @@ func TestErrorPagesProvokeWhatTheySay(t *testing.T) {
 					name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 					headers = append(headers, name, strings.Replace(value, "your key", p.bank.Key, 1))
 				}
-				if body = strings.TrimSpace(body); body == "(2 MiB)" { // nobody wants to read it
-					body = strings.Repeat(" ", 2<<20)
+				if body = strings.TrimSpace(body); body == "(5 MiB)" { // nobody wants to read it
+					body = strings.Repeat(" ", 5<<20)
 				}
 				path := requests[at[4]:at[5]]
 				if code.Name == fault.CursorLost { // a cursor belongs to its subscription

@@ -97,7 +97,7 @@ func catalogue() map[string]request {
 		fault.AfterCutOff:  late,
 		fault.TooMany:      sale(demoSale, strings.Repeat(demoSale+",", 1000)+demoSale),
 		fault.DatesDiffer:  sale(demoSale, demoSale+","+on("TOMORROW", demoSale)),
-		fault.BodyTooLarge: {method: http.MethodPost, path: sellPath, body: strings.Repeat(" ", 2<<20)},
+		fault.BodyTooLarge: {method: http.MethodPost, path: sellPath, body: strings.Repeat(" ", 5<<20)},
 
 		fault.OperationNotGranted:     withHeader(sale("", ""), "Ocp-Apim-Subscription-Key", "KEY-push-only"),
 		fault.ContradictsSubscription: withHeader(sale(`"Header":{}`, `"Header":{"Channel":"WEB"}`), "Ocp-Apim-Subscription-Key", "KEY-mobile"),

@@ -57,6 +57,7 @@ CREATE TABLE {{prefix}}prices (
     price                   bigint NOT NULL CHECK (price > 0),
     currency_code           text   NOT NULL,
     valid_from              date   NOT NULL,
+    act_id                  uuid, -- of the import, in audits; NULL if it has none
     PRIMARY KEY (price_id)
 );
 CREATE INDEX {{prefix}}prices_current ON {{prefix}}prices (imkb_code, holder_corporation_name, valid_from, price_id);
@@ -282,6 +283,20 @@ CREATE INDEX {{prefix}}requests_request ON {{prefix}}requests (request_id);
 CREATE INDEX {{prefix}}requests_caller ON {{prefix}}requests (caller_id);
 CREATE INDEX {{prefix}}requests_subscription ON {{prefix}}requests (subscription, entry_id);
 CREATE INDEX {{prefix}}requests_class ON {{prefix}}requests ((status / 100), entry_id);
+
+-- One row for each running replica, which it writes again and again: what it is and what is wrong
+-- with it. seen_at is by the clock of this server. silence is how many microseconds later the
+-- replica counts as missing. troubles is JSON.
+CREATE TABLE {{prefix}}replicas (
+    replica_id uuid        NOT NULL,
+    began_at   timestamptz NOT NULL,
+    seen_at    timestamptz NOT NULL,
+    silence    bigint      NOT NULL,
+    name       text COLLATE "C" NOT NULL,
+    version    text        NOT NULL DEFAULT '',
+    troubles   text        NOT NULL DEFAULT '',
+    PRIMARY KEY (replica_id)
+);
 
 -- The trail: a log of everything that happened, which only grows. A batch has the leaves of
 -- one commit. position is its place in the log, and NULL until a service has sealed it.

@@ -52,6 +52,7 @@ CREATE TABLE {{prefix}}prices (
     price                   INTEGER NOT NULL CHECK (price > 0),
     currency_code           TEXT NOT NULL,
     valid_from              TEXT NOT NULL,
+    act_id                  BLOB, -- of the import, in audits; NULL if it has none
     PRIMARY KEY (price_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX {{prefix}}prices_current ON {{prefix}}prices (imkb_code, holder_corporation_name, valid_from, price_id);
@@ -274,6 +275,20 @@ CREATE INDEX {{prefix}}requests_request ON {{prefix}}requests (request_id);
 CREATE INDEX {{prefix}}requests_caller ON {{prefix}}requests (caller_id);
 CREATE INDEX {{prefix}}requests_subscription ON {{prefix}}requests (subscription, entry_id);
 CREATE INDEX {{prefix}}requests_class ON {{prefix}}requests ((status / 100), entry_id);
+
+-- One row for each running replica, which it writes again and again: what it is and what is wrong
+-- with it. seen_at is by the clock of this machine. silence is how many microseconds later the
+-- replica counts as missing. troubles is JSON.
+CREATE TABLE {{prefix}}replicas (
+    replica_id BLOB    NOT NULL,
+    began_at   TEXT    NOT NULL,
+    seen_at    TEXT    NOT NULL,
+    silence    INTEGER NOT NULL,
+    name       TEXT    NOT NULL,
+    version    TEXT    NOT NULL DEFAULT '',
+    troubles   TEXT    NOT NULL DEFAULT '',
+    PRIMARY KEY (replica_id)
+) STRICT;
 
 -- The trail: a log of everything that happened, which only grows. A batch has the leaves of
 -- one commit. position is its place in the log, and NULL until a service has sealed it.

@@ -1,0 +1,84 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/fleet"
+	"bankingapi/domain/operation"
+)
+
+// replicas implements fleet.Replicas.
+type replicas struct{ service }
+
+var _ fleet.Replicas = replicas{}
+
+// Keep implements fleet.Replicas. A replica that was started again has the name of its row, but
+// another ID.
+func (d replicas) Keep(ctx context.Context, r fleet.Replica) error {
+	return d.Change(ctx, func(tx *gorm.DB) error {
+		now, err := d.now(tx)
+		if err != nil {
+			return err
+		}
+		row, err := tables.NewReplicaRow(r, now)
+		if err != nil {
+			return err
+		}
+		id := d.Dialect.Bind(row.ReplicaID)
+		silent := tables.Microsecond(now.Add(-r.Silence))
+		old := tables.Microsecond(now.Add(-fleet.Forget))
+		err = tx.Exec("DELETE FROM "+d.Replicas.Name+" WHERE replica_id <> ? AND (name = ? AND seen_at < ? OR seen_at < ?)",
+			id, row.Name, d.Dialect.Bind(silent), d.Dialect.Bind(old)).Error
+		if err != nil {
+			return err
+		}
+		// gorm takes a value after a parenthesis for a list, so the ID is not the first one.
+		return tx.Exec("INSERT INTO "+d.Replicas.Name+" (silence, replica_id, began_at, seen_at, name, version, troubles) VALUES (?, ?, ?, ?, ?, ?, ?)"+
+			" ON CONFLICT (replica_id) DO UPDATE SET seen_at = excluded.seen_at, silence = excluded.silence, name = excluded.name, troubles = excluded.troubles",
+			row.Silence, id, d.Dialect.Bind(tables.Microsecond(row.BeganAt.Time)), d.Dialect.Bind(tables.Microsecond(row.SeenAt.Time)), row.Name, row.Version, row.Troubles).Error
+	})
+}
+
+// now returns the time of the server, or of this machine if the engine has no server.
+func (d replicas) now(tx *gorm.DB) (time.Time, error) {
+	var row struct{ Now batch.Instant }
+	err := tx.Raw("SELECT " + d.engine.Now + " AS now").Scan(&row).Error
+	if row.Now.IsZero() {
+		return time.Now().UTC(), err //nolint:forbidigo // the clock of the bank may be moved
+	}
+	return row.Now.Time, err
+}
+
+// All implements fleet.Replicas.
+func (d replicas) All(ctx context.Context) (all []fleet.Replica, err error) {
+	query := d.Query(ctx)
+	now, err := d.now(query)
+	if err != nil {
+		return nil, d.Translate(err)
+	}
+	var rows []tables.ReplicaRow
+	err = d.Query(ctx).Table(d.Replicas.Name).Order("name, replica_id").Find(&rows).Error
+	if err != nil {
+		return nil, d.Translate(err)
+	}
+	for i := range rows {
+		replica, err := rows[i].Replica(now)
+		if err != nil {
+			return nil, d.Translate(err)
+		}
+		all = append(all, replica)
+	}
+	return all, nil
+}
+
+// Remove implements fleet.Replicas.
+func (d replicas) Remove(ctx context.Context, id operation.ID) error {
+	return d.Change(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("DELETE FROM "+d.Replicas.Name+" WHERE replica_id = ?", d.Dialect.Bind(batch.UUID(id))).Error
+	})
+}

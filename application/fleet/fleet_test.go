@@ -1,0 +1,307 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
+	"bankingapi/application/fleet"
+	"bankingapi/application/summary"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
+)
+
+// noon is the time at which the replicas of these tests begin.
+var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+
+// replica is a replica whose clock and troubles a test sets.
+type replica struct {
+	*fleet.Watch
+	t           *testing.T
+	passed      *atomic.Int64 // since noon, by the clock of the machine and of the storage
+	checks      []summary.Check
+	activity    *fleet.Activity
+	certificate time.Time
+	state       fleet.State
+}
+
+func open(t *testing.T, store *fake.Store, passed *atomic.Int64, n byte) *replica {
+	r := &replica{t: t, passed: passed}
+	r.activity = fleet.NewActivity(noon)
+	r.Watch = fleet.NewWatch(fleet.Options{
+		ID: operation.ID{n}, Name: fmt.Sprintf("bank-%d:8443", n), Version: "1.0.0", Replicas: store.Replicas(nil, r.now), Every: time.Second,
+		Checks: func() []summary.Check { return r.checks }, Activity: r.activity, Machine: r.now,
+		CertificateEnd: func() time.Time { return r.certificate },
+		State:          func(context.Context) (fleet.State, error) { return r.state, nil },
+	})
+	t.Cleanup(r.Wait)
+	return r
+}
+
+func (r *replica) now() time.Time { return noon.Add(time.Duration(r.passed.Load())) }
+
+// lines are the lines of the bar, after everything was read again.
+func (r *replica) lines() []string {
+	r.t.Helper()
+	r.look()
+	var lines []string
+	for _, trouble := range r.Status().Troubles {
+		lines = append(lines, strings.TrimSpace(trouble.Kind+" "+trouble.Where)+": "+trouble.Text)
+	}
+	return lines
+}
+
+// look reads everything again.
+func (r *replica) look() {
+	r.Wait()
+	r.passed.Add(int64(20 * time.Second))
+	require.NoError(r.t, r.Keep(r.t.Context()))
+	r.Status()
+	r.Wait()
+	r.Status()
+	r.Wait()
+}
+
+func alone(t *testing.T) *replica { return open(t, fake.NewStore(), new(atomic.Int64), 1) }
+
+func TestAReplicaSpeaksForAllOthers(t *testing.T) {
+	t.Parallel()
+	store, passed := fake.NewStore(), new(atomic.Int64)
+	one, other := open(t, store, passed, 1), open(t, store, passed, 2)
+	for _, r := range []*replica{one, other} {
+		require.NoError(t, r.Keep(t.Context()))
+	}
+	require.Empty(t, one.lines()[1:], "the other one has not reported for 20 seconds")
+	require.Equal(t, []string{"replicas: 1 replica stopped reporting: bank-2:8443."}, one.lines())
+
+	other.checks = []summary.Check{{Name: "clock", Problem: "The clock is 90 s ahead."}}
+	other.look()
+	require.NoError(t, other.Keep(t.Context()))
+	one.Status()
+	one.Wait()
+	status := one.Status()
+	require.Len(t, status.Replicas, 2)
+	require.Len(t, status.Troubles, 1)
+	trouble := status.Troubles[0]
+	require.Equal(t, "clock", trouble.Kind)
+	require.Equal(t, "on bank-2:8443", trouble.Where)
+	require.Equal(t, "The clock is 90 s ahead.", trouble.Text)
+	require.Contains(t, trouble.Next, "NTP")
+	require.Contains(t, trouble.Partners, "same CallerId")
+
+	one.checks = []summary.Check{{Name: "clock", Problem: "The clock is 70 s ahead."}}
+	one.look()
+	require.NoError(t, other.Keep(t.Context()))
+	one.passed.Add(int64(time.Second))
+	one.Status()
+	one.Wait()
+	status = one.Status()
+	require.Len(t, status.Troubles, 1, "the same trouble of two replicas is one line")
+	require.Equal(t, "on all 2 replicas that report", status.Troubles[0].Where)
+
+	require.NoError(t, other.Remove(t.Context()))
+	one.look()
+	status = one.Status()
+	require.Len(t, status.Replicas, 1, "a replica that stops in order leaves no line")
+	require.Empty(t, status.Troubles[0].Where)
+}
+
+func TestACommandSeesWhatTheBarSays(t *testing.T) {
+	t.Parallel()
+	store, passed := fake.NewStore(), new(atomic.Int64)
+	r := open(t, store, passed, 1)
+	state := func(context.Context) (fleet.State, error) { return r.state, nil }
+	rows := store.Replicas(nil, r.now)
+	status, err := fleet.Look(t.Context(), rows, state)
+	require.NoError(t, err)
+	require.True(t, status.IsGood(), "a book that no replica serves is no trouble")
+
+	r.checks = []summary.Check{{Name: "trail", Warnings: []string{"It is not kept."}}}
+	r.look()
+	require.NoError(t, r.Keep(t.Context()))
+	status, err = fleet.Look(t.Context(), rows, state)
+	require.NoError(t, err)
+	require.False(t, status.IsGood())
+	require.Equal(t, "It is not kept.", status.Troubles[0].Text)
+
+	passed.Add(int64(time.Minute))
+	status, err = fleet.Look(t.Context(), rows, state)
+	require.NoError(t, err)
+	require.Equal(t, "No replica reports. The last was bank-1:8443.", status.Troubles[0].Text)
+	require.True(t, status.Troubles[0].Bad)
+}
+
+// What makes several checks fail is said once, with one time. Each other trouble has its own.
+func TestOneLineForEachKind(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.checks = []summary.Check{{Name: "database", Problem: "No answer within 2s."}, {Name: "clock", Problem: "No answer within 2s."}, {Name: "trail", Warnings: []string{"One.", "Two."}}}
+	require.Equal(t, []string{"database, clock: No answer within 2s.", "trail: One. Two."}, r.lines())
+	since := r.Status().Troubles[0].Since
+	r.checks[0].Problem, r.checks[1].Problem = "It is gone.", ""
+	require.Equal(t, []string{"database: It is gone.", "trail: One. Two."}, r.lines())
+	require.Equal(t, since, r.Status().Troubles[0].Since, "the service was not ready meanwhile")
+
+	r.checks = []summary.Check{{Name: "clock", Warnings: []string{"It is 999 s late."}}}
+	r.look()
+	since = r.Status().Troubles[0].Since
+	r.checks = []summary.Check{{Name: "clock", Warnings: []string{"It is 1,000 s late."}}}
+	r.look()
+	require.Equal(t, since, r.Status().Troubles[0].Since, "a number that changes is no other trouble")
+}
+
+func TestADatabaseThatIsUnsafeStillAnswers(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.checks = []summary.Check{{Name: "durability", Problem: "fsync is off."}}
+	r.look()
+	trouble := r.Status().Troubles[0]
+	require.Contains(t, trouble.Effect, "Requests that come are answered.")
+	require.Empty(t, trouble.Partners, "partners notice nothing")
+}
+
+func TestTheEndOfACertificate(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.certificate = noon.AddDate(0, 0, 15)
+	require.Empty(t, r.lines())
+	r.certificate = noon.AddDate(0, 0, 13)
+	require.Equal(t, []string{"certificate: The TLS certificate ends on 9 Dec 2026 12:00 UTC, in 12 days."}, r.lines())
+	require.True(t, r.Status().Troubles[0].Quiet)
+	require.True(t, r.Status().IsGood(), "it can wait for days")
+	r.certificate = noon
+	require.Equal(t, []string{"certificate: The TLS certificate is over: callers refuse it."}, r.lines())
+	require.True(t, r.Status().Troubles[0].Bad)
+	require.False(t, r.Status().Troubles[0].Quiet)
+}
+
+func (r *replica) ask(n int, x summary.Exchange) {
+	x.Start = r.now()
+	for range n {
+		r.activity.Request(&x)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.ask(596, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 200})
+	r.ask(4, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 503})
+	require.Empty(t, r.lines(), "four are few")
+	r.ask(2, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 500})
+	require.Empty(t, r.lines(), "six of 602 are few")
+	r.ask(1, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 500})
+	require.Equal(t, []string{"errors: 7 of 603 requests of the last two minutes were answered 5xx."}, r.lines())
+	r.passed.Add(int64(2 * time.Minute))
+	require.Empty(t, r.lines())
+}
+
+// A flood, keys that are guessed and a wave of refusals are compared with the hour before.
+func TestTrafficAgainstTheHourBefore(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	bought := summary.Exchange{Operation: "BuyFundFromCustomer", Subscription: "shop", Status: 200}
+	refused := bought
+	refused.State, refused.Codes = operation.Failed, []string{"price-not-current"}
+	for range 30 {
+		r.ask(100, bought)
+		r.ask(2, refused)
+		r.ask(1, summary.Exchange{Status: 401, KeyStart: "0000"})
+		r.passed.Add(int64(time.Minute))
+	}
+	require.Empty(t, r.lines())
+	r.passed.Add(int64(20 * time.Second))
+
+	r.ask(5000, bought)
+	require.Equal(t, []string{"flood: More than five times the requests of the hour before from shop (41/s)."}, r.lines())
+	r.passed.Add(int64(2 * time.Minute))
+	require.Empty(t, r.lines())
+
+	r.ask(30, refused)
+	require.Equal(t, []string{"refusals: Most requests of the last two minutes were refused, other than in the hour before: shop (30 of 30, most with price-not-current)."}, r.lines())
+	r.passed.Add(int64(2 * time.Minute))
+	require.Empty(t, r.lines())
+
+	r.ask(200, summary.Exchange{Status: 401, KeyStart: "0001"})
+	require.Equal(t, []string{"unknown keys: 200 requests of the last two minutes had a key of no subscription, always the same: a client may use an old key."}, r.lines())
+	for n := range 200 {
+		r.ask(1, summary.Exchange{Status: 401, KeyStart: fmt.Sprint(n)})
+	}
+	require.Contains(t, r.lines()[0], "someone may be guessing keys.")
+}
+
+func waits(code string, of day.Day, sales int64) buyfund.DueFund {
+	return buyfund.DueFund{PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: code}, Day: of}, Sales: sales}
+}
+
+// The line of the prices leads with the fund for which most sales wait.
+func TestSalesThatWait(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	today := day.Of(noon, time.UTC)
+	r.state = fleet.State{Now: noon, Bank: noon, Zone: time.UTC}
+	r.state.Due = buyfund.Waits{ForPrice: []buyfund.DueFund{waits("AFA", today, 1), waits("YAS", today, 122), waits("TI2", today, 7)}, PriceSales: 130}
+	require.Equal(t, []string{"prices: 122 sales wait for the price of YAS of Thu 26 Nov 2026. 8 sales wait for 2 other prices."}, r.lines())
+	require.False(t, r.Status().Troubles[0].Bad, "a price of today may still come")
+	r.state.Due = buyfund.Waits{ForPrice: []buyfund.DueFund{waits("AFA", today.Plus(-1), 1)}, PriceSales: 1}
+	require.Equal(t, []string{"prices: 1 sale waits for the price of AFA of Wed 25 Nov 2026."}, r.lines())
+	require.True(t, r.Status().Troubles[0].Bad)
+	require.Contains(t, r.Status().Troubles[0].Next, "import prices")
+
+	r.state.Due = buyfund.Waits{ForSettling: 1200, Since: noon.Add(-4 * time.Minute)}
+	require.Empty(t, r.lines())
+	r.state.Due.Since = noon.Add(-6 * time.Minute)
+	require.Equal(t, []string{"due sales: 1,200 sales should be settled and are not."}, r.lines())
+	require.False(t, r.Status().Troubles[0].Bad)
+	r.state.Due.Since = noon.Add(-16 * time.Minute)
+	r.look()
+	require.True(t, r.Status().Troubles[0].Bad, "as the alert says")
+}
+
+// All keys that end are one line, which is not in the bar.
+func TestKeysThatEnd(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.state = fleet.State{Now: noon, Bank: noon, Zone: time.UTC}
+	for n := range 9 {
+		of := &subscription.Subscription{Name: fmt.Sprint("shop-", n), State: subscription.Active}
+		of.PrimaryKey.Expires = noon.AddDate(0, 0, 10-n*2)
+		r.state.Subscriptions = append(r.state.Subscriptions, of)
+	}
+	cancelled := &subscription.Subscription{Name: "gone", State: subscription.Cancelled}
+	cancelled.PrimaryKey.Expires = noon
+	r.state.Subscriptions = append(r.state.Subscriptions, cancelled)
+	lines := r.lines()
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], "keys: 3 keys ended: primary of shop-6 on Tue 24 Nov 2026, ")
+	require.Contains(t, lines[0], "6 keys will end within 14 days: primary of shop-0 on Sun 6 Dec 2026, ")
+	require.Contains(t, lines[0], " and 1 more.")
+	require.True(t, r.Status().IsGood())
+}
+
+func TestTheLastCheckOfTheBook(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.state = fleet.State{Now: noon, Bank: noon, Zone: time.UTC}
+	require.Empty(t, r.lines(), "a new book")
+	r.state.Subscriptions = []*subscription.Subscription{{Name: "shop", Created: noon.AddDate(0, 0, -8)}}
+	require.Equal(t, []string{"book: No check of the book is recorded in the last 90 days."}, r.lines())
+	r.state.Checked = &audit.Act{At: noon.AddDate(0, 0, -8), Details: backoffice.Proof{}.String()}
+	require.Equal(t, []string{"book: The last check of the book is older than 7 days."}, r.lines())
+	r.state.Checked.Details = backoffice.Proof{Findings: 3}.String()
+	require.Equal(t, []string{"book: The last check of the book has findings: see Proof."}, r.lines())
+	require.True(t, r.Status().Troubles[0].Bad)
+	r.state.Checked = &audit.Act{At: noon, Details: backoffice.Proof{}.String()}
+	require.Empty(t, r.lines())
+}

@@ -1,0 +1,175 @@
+package fleet
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bankingapi/application/summary"
+)
+
+// What callers notice of a replica that is not ready. A replica without durability still
+// answers, because only the operator knows whether the risk is acceptable.
+const (
+	unavailable = "Not ready: requests that need it are answered 503."
+	unbalanced  = "Not ready: a balancer that asks /readyz sends nothing here. Requests that come are answered."
+)
+
+// What to tell partners.
+const (
+	partnersRepeat = "Requests are answered 503. Send each again with the same CallerId until it is answered: nothing is carried out twice."
+	partnersSlow   = "Some requests fail. Send each again with the same CallerId until it is answered: nothing is carried out twice."
+)
+
+// nextOfCheck is what an operator does if a check of readiness fails or warns.
+var nextOfCheck = map[string]string{
+	"database":    "If the text names a command, run it. Otherwise see whether the database server runs, has room on its disk and is reachable from here.",
+	"schema":      "Run bankingapi migrate up with the version of the service that should run.",
+	"durability":  "Change the setting of the database server that the text names, and restart nothing else.",
+	"clock":       "Set the clock of this machine: turn on its time service (NTP). The replica goes on by itself.",
+	"trail":       "Give this replica the key file of the trail (trail.key_file) that the other replicas have, and reload it with SIGHUP.",
+	"certificate": "Replace tls.cert_file and tls.key_file. They are read within a second, without a restart.",
+	"shutdown":    "Nothing: the replica was told to stop.",
+	Silent:        "See whether the database server runs, and whether a long transaction holds a lock.",
+}
+
+const (
+	// At least errorCount 5xx answers, and more than one in errorShare requests, are a trouble. The
+	// alert BankingAPIErrors has the same share.
+	errorShare, errorCount = 100, 5
+	// A rate is unusual if it is surgeFactor times that of the hour before, which must have
+	// surgeHistory minutes.
+	surgeFactor, surgeHistory = 5, 10
+	// floodRate and unknownRate are the requests a second from which a surge counts, and
+	// refusedCount the refused requests of two minutes.
+	floodRate, unknownRate, refusedCount = 20, 1, 20
+	// certificateDays is how long before its end a certificate is a trouble.
+	certificateDays = 14
+)
+
+// ofChecks returns the troubles of the checks. Checks that fail for one reason are one line.
+func ofChecks(checks []summary.Check) (all []Trouble) {
+	for _, check := range checks {
+		if check.Problem == "" {
+			continue
+		}
+		effect := unavailable
+		if check.Name == "durability" {
+			effect = unbalanced
+		}
+		same := slices.IndexFunc(all, func(t Trouble) bool { return t.Text == check.Problem })
+		if same >= 0 {
+			all[same].Kind += ", " + check.Name
+			continue
+		}
+		t := Trouble{Kind: check.Name, Text: check.Problem, Effect: effect, Next: nextOfCheck[check.Name], Bad: true}
+		if effect == unavailable {
+			t.Partners = partnersRepeat
+		}
+		all = append(all, t)
+	}
+	for _, check := range checks {
+		if check.Problem == "" && len(check.Warnings) > 0 && check.Name != Certificate {
+			all = append(all, Trouble{Kind: check.Name, Text: strings.Join(check.Warnings, " "), Next: nextOfCheck[check.Name]})
+		}
+	}
+	return all
+}
+
+// ofCertificate returns the trouble of the certificate: its files, or its end.
+func ofCertificate(checks []summary.Check, end, now time.Time) []Trouble {
+	t := Trouble{Kind: Certificate, Next: nextOfCheck[Certificate]}
+	for _, check := range checks {
+		if check.Name == Certificate {
+			t.Text = strings.Join(check.Warnings, " ")
+		}
+	}
+	switch {
+	case !end.IsZero() && !now.Before(end):
+		t.Bad = true
+		t.Text = cmp.Or(t.Text, "The TLS certificate is over: callers refuse it.")
+		t.Partners = "Requests fail before they are sent: nothing was done. Send them again when the certificate is replaced."
+	case !end.IsZero() && end.Before(now.AddDate(0, 0, certificateDays)):
+		t.Quiet = t.Text == ""
+		days := int(end.Sub(now).Hours() / 24)
+		t.Text = strings.TrimSpace(t.Text + " The TLS certificate ends on " + end.UTC().Format("2 Jan 2006 15:04 UTC") + ", in " + plural(days, "day") + ".")
+	case t.Text == "":
+		return nil
+	}
+	return []Trouble{t}
+}
+
+// ofTraffic returns the troubles of the last two minutes: errors, and what differs much from the
+// hour before.
+func ofTraffic(a *Activity, at time.Time) (all []Trouble) {
+	now, before := a.compare(at)
+	if now.failed >= errorCount && now.failed*errorShare > now.requests {
+		all = append(all, Trouble{
+			Kind: Errors, Bad: true, Partners: partnersSlow,
+			Text: number(now.failed) + " of " + plural(now.requests, "request") + " of the last two minutes were answered 5xx.",
+			Next: "Open Requests, 5xx: the code says whether it is the database (storage-unavailable), too many requests (overloaded) or a defect (internal-error). The log has the cause.",
+		})
+	}
+	if before.minutes < surgeHistory {
+		return all
+	}
+	all = append(all, ofUnknownKeys(&now, &before)...)
+	var flooding, refusing []string
+	for _, name := range slices.Sorted(maps.Keys(now.partners)) {
+		is, was := now.partners[name], before.partners[name]
+		if is.requests >= floodRate*60*now.minutes && isSurge(is.requests, now.minutes, was.requests, before.minutes) {
+			flooding = append(flooding, name+" ("+number(is.requests/(60*now.minutes))+"/s)")
+		}
+		if is.refused >= refusedCount && is.refused*2 > is.requests && isSurge(is.refused, now.minutes, was.refused, before.minutes) {
+			refusing = append(refusing, name+" ("+number(is.refused)+" of "+number(is.requests)+", most with "+mostOf(is.codes)+")")
+		}
+	}
+	if len(flooding) > 0 {
+		all = append(all, Trouble{
+			Kind: Flood, Text: "More than five times the requests of the hour before from " + some(flooding) + ".",
+			Next: "Ask the partner. To protect the others, give it a rate limit on its page under Subscriptions.",
+		})
+	}
+	if len(refusing) > 0 {
+		all = append(all, Trouble{
+			Kind: Refusals, Text: "Most requests of the last two minutes were refused, other than in the hour before: " + some(refusing) + ".",
+			Next:     "Open Refusals and Requests of the partner: its client may have changed, or a price, a holding or the calendar here.",
+			Partners: "Ask what changed at the partner. The page of the code in the documentation says what to correct.",
+		})
+	}
+	return all
+}
+
+// ofUnknownKeys returns the trouble of requests whose key belongs to no subscription.
+func ofUnknownKeys(now, before *traffic) []Trouble {
+	if now.unknownKeys < unknownRate*60*now.minutes || !isSurge(now.unknownKeys, now.minutes, before.unknownKeys, before.minutes) {
+		return nil
+	}
+	t := Trouble{Kind: UnknownKeys, Text: plural(now.unknownKeys, "request") + " of the last two minutes had a key of no subscription"}
+	if len(now.keyStarts) <= 2 {
+		t.Text += ", always the same: a client may use an old key."
+		t.Next = "Open Requests, 4xx: the log has the address of the caller. Ask the partner whose key was replaced last."
+		return []Trouble{t}
+	}
+	t.Text += ", at least " + number(len(now.keyStarts)) + " different ones: someone may be guessing keys."
+	t.Next = "No key can be guessed in this way. The log has the addresses of the callers: block them at the firewall."
+	return []Trouble{t}
+}
+
+// isSurge reports whether n in some minutes is much more than in the time before.
+func isSurge(n, minutes, before, minutesBefore int) bool {
+	return n*minutesBefore > surgeFactor*before*minutes
+}
+
+// mostOf returns the code with the highest count.
+func mostOf(codes map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(codes), func(x, y string) int {
+		return cmp.Or(cmp.Compare(codes[y], codes[x]), cmp.Compare(x, y))
+	})
+	if len(names) == 0 {
+		return "no code"
+	}
+	return names[0]
+}

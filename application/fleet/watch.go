@@ -1,0 +1,215 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"bankingapi/application/summary"
+	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
+)
+
+// Options are what a replica tells of itself. All fields without another word are required.
+type Options struct {
+	ID            operation.ID
+	Name, Version string
+	Replicas      Replicas
+	// Every is how often the replica keeps its row.
+	Every time.Duration
+	// Checks are the conditions for the replica to be ready. CertificateEnd is the zero time
+	// without a certificate.
+	Checks         func() []summary.Check
+	CertificateEnd func() time.Time
+	Activity       *Activity
+	// State reads what concerns the whole service.
+	State func(context.Context) (State, error)
+	// Machine is the real time.
+	Machine func() time.Time
+	// Failed receives a panic of a check. It may be nil.
+	Failed func(error)
+}
+
+// Watch looks at this replica and at all others. Reading it needs no storage: everything is read
+// in the background, at most as often as somebody asks. It is safe for concurrent use.
+type Watch struct {
+	o     Options
+	began time.Time
+
+	mu       sync.Mutex
+	running  sync.WaitGroup
+	checks   kept[[]summary.Check]
+	book     kept[State]
+	replicas kept[[]Replica]
+	// since is when each trouble of this replica was first seen. While the replica is not ready, a
+	// trouble that is not seen may continue: its check may have no result.
+	since, sinceOfBook map[string]time.Time
+}
+
+// kept is the last value that was read.
+type kept[T any] struct {
+	value T
+	began time.Time     // of the last run
+	done  chan struct{} // closed when the run ends; nil if no run is active
+}
+
+const (
+	// checkAge, bookAge and replicaAge are the maximum ages of what was read.
+	checkAge, bookAge, replicaAge = time.Second, 15 * time.Second, time.Second
+	// A reader waits checkWait for new results. A run longer than checkSilence is a trouble.
+	checkWait, checkSilence = 200 * time.Millisecond, time.Second
+	// silences times Every without its row, a replica counts as missing.
+	silences = 3
+	// patience is the maximum time of a read.
+	patience = 2 * time.Second
+)
+
+// NewWatch returns the watch of a replica.
+func NewWatch(o Options) *Watch {
+	return &Watch{o: o, began: o.Machine()}
+}
+
+// Keep keeps the row of this replica. The service calls it once in each Every.
+func (w *Watch) Keep(ctx context.Context) error {
+	r := w.own()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return w.o.Replicas.Keep(ctx, r)
+}
+
+// Remove deletes the row of this replica: it stops.
+func (w *Watch) Remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return w.o.Replicas.Remove(ctx, w.o.ID)
+}
+
+// Wait waits until nothing is read in the background.
+func (w *Watch) Wait() { w.running.Wait() }
+
+// Checks returns the last results of the checks.
+func (w *Watch) Checks() []summary.Check {
+	checks, _ := w.results()
+	return checks
+}
+
+// own returns this replica and its troubles.
+func (w *Watch) own() Replica {
+	now := w.o.Machine()
+	checks, isSilent := w.results()
+	all := ofChecks(checks)
+	if isSilent && len(all) == 0 {
+		all = append(all, Trouble{
+			Kind: Silent, Text: "The checks of the service do not end. Its database may hang.",
+			Effect: unavailable, Next: nextOfCheck[Silent], Partners: partnersRepeat, Bad: true,
+		})
+	}
+	all = append(all, ofCertificate(checks, w.o.CertificateEnd(), now)...)
+	all = append(all, ofTraffic(w.o.Activity, now)...)
+	w.date(all, now, &w.since)
+	return Replica{ID: w.o.ID, Name: w.o.Name, Version: w.o.Version, Began: w.began, Silence: silences * w.o.Every, Troubles: all}
+}
+
+// date sets since when each trouble is seen, unless it is known. All that make the replica not
+// ready share one time.
+func (w *Watch) date(all []Trouble, now time.Time, seen *map[string]time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since := make(map[string]time.Time)
+	if slices.ContainsFunc(all, Trouble.IsUnready) {
+		maps.Copy(since, *seen)
+	}
+	for i := range all {
+		key := all[i].shape()
+		if all[i].IsUnready() {
+			key = unavailable
+		}
+		first := (*seen)[key]
+		if first.IsZero() {
+			first = now
+		}
+		since[key] = first
+		if all[i].Since.IsZero() {
+			all[i].Since = first
+		}
+	}
+	*seen = since
+}
+
+// Status returns what is wrong with all replicas and the book, from memory. What this replica
+// knows of itself is newer than its row.
+func (w *Watch) Status() Status {
+	own := w.own()
+	w.mu.Lock()
+	refresh(w, &w.replicas, replicaAge, w.o.Replicas.All)
+	refresh(w, &w.book, bookAge, w.o.State)
+	rows, state := slices.Clone(w.replicas.value), w.book.value
+	w.mu.Unlock()
+	own.Seen = w.o.Machine()
+	rows = slices.DeleteFunc(rows, func(r Replica) bool { return r.ID == w.o.ID })
+	rows = append([]Replica{own}, rows...)
+	var book []Trouble
+	if !state.Now.IsZero() { // it was read
+		book = state.troubles()
+		w.date(book, w.o.Machine(), &w.sinceOfBook)
+	}
+	return Status{Replicas: rows, Troubles: merge(rows, book)}
+}
+
+// results returns the last results of the checks. isSilent is true if a run does not end.
+func (w *Watch) results() (checks []summary.Check, isSilent bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	refresh(w, &w.checks, checkAge, func(context.Context) ([]summary.Check, error) { return w.o.Checks(), nil })
+	if done := w.checks.done; done != nil {
+		w.mu.Unlock()
+		select {
+		case <-done:
+		case <-time.After(checkWait):
+		}
+		w.mu.Lock()
+	}
+	return w.checks.value, w.checks.done != nil && w.o.Machine().Sub(w.checks.began) >= checkSilence
+}
+
+// refresh reads an old value again in the background. The caller must hold the lock.
+func refresh[T any](w *Watch, k *kept[T], age time.Duration, read func(context.Context) (T, error)) {
+	now := w.o.Machine
+	if k.done != nil || now().Sub(k.began).Abs() < age {
+		return
+	}
+	k.began, k.done = now(), make(chan struct{})
+	w.running.Go(func() {
+		value, err := call(w, read)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err == nil {
+			k.value = value
+		}
+		close(k.done)
+		k.done = nil
+	})
+}
+
+// call calls a function that may panic. An error is not reported: the checks say what is wrong.
+func call[T any](w *Watch, do func(context.Context) (T, error)) (value T, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		err = fault.PanicError(cause, debug.Stack())
+		if w.o.Failed != nil {
+			w.o.Failed(err)
+		}
+	}()
+	return do(ctx)
+}
+
+// Every is how often the service calls Keep.
+func (w *Watch) Every() time.Duration { return w.o.Every }

@@ -1,0 +1,73 @@
+package console_test
+
+import (
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"bankingapi/application/fleet"
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/parts"
+	"bankingapi/test/kit/testdb"
+)
+
+// freePort is a port that nothing used a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return port
+}
+
+// A replica with a wrong clock is on the pages of the other one, to which the balancer leads.
+func TestEveryReplicaSpeaksForAll(t *testing.T) {
+	t.Parallel()
+	dsn, port := testdb.Postgres(t), freePort(t)
+	onPostgres := func(settings *bootstrap.Settings) {
+		settings.Storage.Driver, settings.Storage.DSN = bootstrap.Postgres, bootstrap.Secret(dsn)
+		settings.Storage.Migrate = true
+		settings.Trail.Enabled = false
+	}
+	s := start(t, onPostgres)
+	v := s.entered(t)
+	require.NotContains(t, v.get(""), "<b>clock</b>")
+
+	settings := bootstrap.DefaultSettings()
+	onPostgres(&settings)
+	settings.TLS.Mode, settings.HTTP.Address, settings.Ops.Address = bootstrap.TLSOff, "127.0.0.1:"+port, ""
+	settings.Bank.TimeZone, settings.HTTP.Docs = zone.String(), false
+	ahead := func() time.Time { return time.Now().UTC().Add(5 * time.Minute).Truncate(time.Microsecond) }
+	wrong, err := bootstrap.Open(t.Context(), settings, parts.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(ahead))
+	require.NoError(t, err)
+	defer wrong.Close(t.Context())
+
+	line := regexp.MustCompile(`<b>clock</b> on [^<]*:` + port + `\. Not ready[^<]*The clock`)
+	var page string
+	require.Eventually(t, func() bool {
+		page = v.get("sales")
+		return line.MatchString(page)
+	}, time.Minute, 100*time.Millisecond)
+	require.Contains(t, page, "<b>Do</b> Set the clock of this machine")
+	require.Contains(t, page, "<title>(")
+	require.Regexp(t, `data-name="Name">[^<]*:`+port+`</th>`, v.get(""))
+	require.Eventually(t, func() bool { // a command says the same
+		status, err := s.app.Status(t.Context())
+		require.NoError(t, err)
+		return slices.ContainsFunc(status.Troubles, func(t fleet.Trouble) bool { return t.Kind == "clock" && strings.Contains(t.Where, port) })
+	}, time.Minute, 100*time.Millisecond)
+
+	require.NoError(t, wrong.Close(t.Context()))
+	require.Eventually(t, func() bool { return !strings.Contains(v.get(""), ":"+port) }, time.Minute, 100*time.Millisecond, "a replica that stops in order leaves no line")
+	code, _, _ := v.do(http.MethodGet, "/console/", nil)
+	require.Equal(t, http.StatusOK, code)
+}
