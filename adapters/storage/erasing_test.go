@@ -266,6 +266,45 @@ func TestARepeatThatWaitsForAnErasureIsNotStored(t *testing.T) {
 	require.NotNil(t, rows[0].Erasure)
 }
 
+// A push all of whose messages were stored before has a session too.
+func TestSessionsOfPushesThatStoredNothingAreErased(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		s.Trail.Writer.Use(trailKeys, v7)
+		_, err := s.Trail.Origin.Adopt(t.Context())
+		require.NoError(t, err)
+		yesterday := now.AddDate(0, 0, -1)
+		var ids []operation.ID
+		for _, at := range []time.Time{yesterday, yesterday, now} { // the first stores the message
+			o, _ := tell(t, s, "", "veli", at)
+			ids = append(ids, o.ID)
+		}
+		sessions := func() (all []string) {
+			for _, id := range ids {
+				o, err := s.Backoffice.Lookups.Operation(t.Context(), id)
+				require.NoError(t, err)
+				all = append(all, o.Answered.Header.ChannelSessionID)
+			}
+			return all
+		}
+		require.Equal(t, []string{"session of veli", "session of veli", "session of veli"}, sessions())
+		office, ctx := officeOn(t, s)
+		erased, err := office.EraseBefore(ctx, today, nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, erased)
+		require.Equal(t, []string{"", "", "session of veli"}, sessions())
+		acts := all(t, s.Backoffice.Reader.Acts(t.Context(), backoffice.Query{Action: backoffice.EraseAct}))
+		require.Equal(t, []string{"messages: 1", "sessions: 1"}, keys(acts, func(a audit.Act) string { return a.Details }))
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE operations SET channel_session_id = 'session of veli' WHERE channel_session_id = ''"))
+		_, found = trailFindings(t, s)
+		require.Len(t, found, 2, "a session that comes back is found")
+	})
+}
+
 func TestABookWithATrailNeedsItsKeyToErase(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, open opener) {

@@ -88,8 +88,7 @@ func WrittenAndRead(ctx context.Context, s *store.Store, fill func(c batch.Colum
 	for _, err := range []error{
 		tx.Error,
 		writtenAndRead(ctx, d, tx, d.Sales.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.Postings.Table, fill, wrote, read),
-		writtenAndRead(ctx, d, tx, d.Transfers.Table, fill, wrote, read),
+		writtenAndRead(ctx, d, tx, d.Adjustments.Table, fill, wrote, read),
 		writtenAndRead(ctx, d, tx, d.Operations.Table, fill, wrote, read),
 		writtenAndRead(ctx, d, tx, d.Notifications.Table, fill, wrote, read),
 		writtenAndRead(ctx, d, tx, d.Prices.Table, fill, wrote, read),

@@ -31,14 +31,11 @@ func TestIndexesHaveRoomForManyValues(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	testdb.OpenPostgres(t, dsn)
 	execute(t, connect(t, "pgx", dsn),
-		`INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
- account_customer_no, branch_code, account_suffix, currency_code, state, received_at, request_id)
-SELECT n, gen_random_uuid(), 0, 's', 'A', 'H', 1, 1, -n, 1, 1, 'TRY', 2, now(), 'request ' || n FROM generate_series(1, 30000) n`,
-		`INSERT INTO postings (customer_no, operation_id, position, leg, kind, quantity, posted_at)
-SELECT n, gen_random_uuid(), 0, 1, 1, 1, now() FROM generate_series(1, 30000) n`,
-		`INSERT INTO notifications (user_id, identity, operation_id, position, subscription, external_application_code, push_id, platform, send_status,
- tran_data, received_at, request_id)
-SELECT 'user ' || n, md5(n::text)::uuid, gen_random_uuid(), 0, 's', 'A', 'push ' || n, 65, 1, '[]', now(), 'request ' || n FROM generate_series(1, 30000) n`,
+		`INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
+ account_customer_no, branch_code, account_suffix, currency_code, state)
+SELECT n, gen_random_uuid(), 0, 'A', 'H', 1, 1, -n, 1, 1, 'TRY', 2 FROM generate_series(1, 30000) n`,
+		`INSERT INTO notifications (user_id, identity, operation_id, position, external_application_code, push_id, platform, send_status)
+SELECT 'user ' || n, md5(n::text)::uuid, gen_random_uuid(), 0, 'A', 'push ' || n, 65, 1 FROM generate_series(1, 30000) n`,
 		manyOperations,
 		summarize,
 		// Summarized ranges take new values too.
@@ -51,14 +48,13 @@ SELECT 'user ' || n, md5(n::text)::uuid, gen_random_uuid(), 0, 's', 'A', 'push '
 const summarize = "SELECT brin_summarize_new_values(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relkind = 'i' AND amname = 'brin'"
 
 const (
-	manySales = `INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
- account_customer_no, branch_code, account_suffix, currency_code, state, received_at, request_id)
-SELECT 1 + n % 10000, lpad(to_hex(n), 32, '0')::uuid, 0, 's', 'A', 'H', 1, 1, 1 + n % 10000, 1, 1, 'TRY', 2, now(), 'request ' || n FROM generate_series(1, 30000) n`
+	manySales = `INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
+ account_customer_no, branch_code, account_suffix, currency_code, state)
+SELECT 1 + n % 10000, lpad(to_hex(n), 32, '0')::uuid, 0, 'A', 'H', 1, 1, 1 + n % 10000, 1, 1, 'TRY', 2 FROM generate_series(1, 30000) n`
 	manyOperations = `INSERT INTO operations (operation_id, identity, operation, state, subscription, received_at, request_id)
 SELECT lpad(to_hex(n), 32, '0')::uuid, lpad(to_hex(n), 32, '0')::uuid, 2, 2, 's', now(), 'request ' || n FROM generate_series(1, 30000) n`
-	manyNotifications = `INSERT INTO notifications (user_id, identity, operation_id, position, subscription, external_application_code, push_id, platform, send_status,
- tran_data, received_at, request_id)
-SELECT 'user ' || n, md5(n::text)::uuid, lpad(to_hex(n), 32, '0')::uuid, 0, 's', 'A', 'push ' || n, 65, 1, '[]', now(), 'request ' || n FROM generate_series(1, 30000) n`
+	manyNotifications = `INSERT INTO notifications (user_id, identity, operation_id, position, external_application_code, push_id, platform, send_status)
+SELECT 'user ' || n, md5(n::text)::uuid, lpad(to_hex(n), 32, '0')::uuid, 0, 'A', 'push ' || n, 65, 1 FROM generate_series(1, 30000) n`
 )
 
 // Lookups use the indexes. Connections keep one plan for all values of a parameter,
@@ -170,12 +166,12 @@ func TestSettledSalesStayInTheirPages(t *testing.T) {
 	db := connect(t, "pgx", dsn)
 	const page = "(sales.ctid::text::point)[0]"
 	execute(t, db,
-		`INSERT INTO sales (customer_no, operation_id, position, subscription, caller_id, imkb_code, holder_corporation_name, price_id, units,
- account_customer_no, branch_code, account_suffix, currency_code, selected_date, state, received_at)
-SELECT n, gen_random_uuid(), 0, 'subscription', gen_random_uuid(), 'AAA', 'EXAMPLE PORTFOY YONETIMI A.S.', 1, 1,
- n, 1, 1, 'TRY', '2026-01-05', CASE n % 50 WHEN 0 THEN 1 ELSE 2 END, now() FROM generate_series(1, 10000) n`,
+		`INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
+ account_customer_no, branch_code, account_suffix, currency_code, selected_date, state)
+SELECT n, gen_random_uuid(), 0, 'AAA', 'EXAMPLE PORTFOY YONETIMI A.S.', 1, 1,
+ n, 1, 1, 'TRY', '2026-01-05', CASE n % 50 WHEN 0 THEN 1 ELSE 2 END FROM generate_series(1, 10000) n`,
 		"CREATE TABLE places AS SELECT operation_id AS id, "+page+" AS place FROM sales WHERE state = 1",
-		"UPDATE sales SET state = 2, settled_price_id = 1, settled_price = 1, proceeds = 1, settled_at = now() WHERE state = 1")
+		"UPDATE sales SET state = 2, settled_price_id = 1, settled_price = 1, proceeds = 1 WHERE state = 1")
 	require.Equal(t, []string{"0 of 200"}, statementsOf(t, db,
 		"SELECT COUNT(*) FILTER (WHERE "+page+" <> place) || ' of ' || COUNT(*) FROM places JOIN sales ON operation_id = id"))
 }
@@ -188,9 +184,9 @@ func TestFailedSalesHaveAnIndex(t *testing.T) {
 	testdb.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
 	execute(t, db,
-		`INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
- account_customer_no, branch_code, account_suffix, currency_code, state, received_at)
-SELECT n, gen_random_uuid(), 0, 's', 'A', 'H', 1, 1, n, 1, 1, 'TRY', 2, now() FROM generate_series(1, 30000) n`,
+		`INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
+ account_customer_no, branch_code, account_suffix, currency_code, state)
+SELECT n, gen_random_uuid(), 0, 'A', 'H', 1, 1, n, 1, 1, 'TRY', 2 FROM generate_series(1, 30000) n`,
 		"ANALYZE sales")
 	const page = "SELECT * FROM sales WHERE state = 8 ORDER BY operation_id DESC, position DESC LIMIT 50"
 	require.Contains(t, strings.Join(statementsOf(t, db, "EXPLAIN "+page), "\n"), "sales_failed")
@@ -207,11 +203,14 @@ func TestDueSalesHaveAnIndex(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	s := testdb.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
+	const state = "CASE WHEN n <= 3 THEN 1 ELSE 2 END FROM generate_series(1, 30000) n"
 	execute(t, db,
-		`INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
- account_customer_no, branch_code, account_suffix, currency_code, selected_date, state, received_at)
-SELECT n, gen_random_uuid(), 0, 's', 'A', 'H', 1, 1, n, 1, 1, 'TRY', '2026-01-05', CASE WHEN n <= 3 THEN 1 ELSE 2 END, now() FROM generate_series(1, 30000) n`,
-		"ANALYZE sales")
+		`INSERT INTO operations (operation_id, identity, operation, subscription, received_at, due_on, state)
+SELECT lpad(to_hex(n), 32, '0')::uuid, lpad(to_hex(n), 32, '0')::uuid, 2, 's', now(), '2026-01-05', `+state,
+		`INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
+ account_customer_no, branch_code, account_suffix, currency_code, selected_date, state)
+SELECT n, lpad(to_hex(n), 32, '0')::uuid, 0, 'A', 'H', 1, 1, n, 1, 1, 'TRY', '2026-01-05', `+state,
+		"ANALYZE operations, sales")
 	for range 10 {
 		due, err := s.Books.Due(t.Context(), buyfund.Due{Until: today}, nil, 10)
 		require.NoError(t, err)
@@ -228,7 +227,7 @@ SELECT n, gen_random_uuid(), 0, 's', 'A', 'H', 1, 1, n, 1, 1, 'TRY', '2026-01-05
 	require.NoError(t, s.Close()) // its connections report what they have read when they end
 	require.Eventually(t, func() bool {
 		return slices.Equal(statementsOf(t, db, `SELECT indexrelname FROM pg_stat_user_indexes
-WHERE (indexrelname = 'sales_due' AND idx_scan >= 10 OR indexrelname = 'sales_fund' AND idx_scan >= 50) ORDER BY 1`), []string{"sales_due", "sales_fund"})
+WHERE (indexrelname = 'operations_due' AND idx_scan >= 10 OR indexrelname = 'sales_waiting' AND idx_scan >= 50) ORDER BY 1`), []string{"operations_due", "sales_waiting"})
 	}, time.Minute, 20*time.Millisecond)
 }
 
@@ -245,11 +244,11 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 		execute(t, db,
 			`INSERT INTO operations (rowid, operation_id, identity, operation, state, subscription, received_at, request_id)
 `+numbers+`SELECT n, unhex(printf('%032x', n)), unhex(printf('%032x', n)), 2, 2, 's', '2026-01-02T03:04:05.000000Z', CASE WHEN n % 2 THEN 'request ' || n ELSE '' END`+few,
-			`INSERT INTO sales (rowid, customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
- account_customer_no, branch_code, account_suffix, currency_code, state, received_at, request_id)
-`+numbers+`SELECT n, 1 + n % 10000, unhex(printf('%032x', n)), 0, 's', 'A', 'H', 1, 1, 1 + n % 10000, 1, 1, 'TRY', 2, '2026-01-02T03:04:05.000000Z', CASE WHEN n % 2 THEN 'request ' || n ELSE '' END`+few,
-			`INSERT INTO notifications (rowid, user_id, identity, operation_id, position, subscription, external_application_code, push_id, platform, send_status, tran_data, received_at, request_id)
-`+numbers+`SELECT n, 'user ' || n, unhex(printf('%032x', n)), unhex(printf('%032x', n)), 0, 's', 'A', 'push ' || (n % 10000), 65, 1, '[]', '2026-01-02T03:04:05.000000Z', 'request ' || n`+few)
+			`INSERT INTO sales (rowid, customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
+ account_customer_no, branch_code, account_suffix, currency_code, state)
+`+numbers+`SELECT n, 1 + n % 10000, unhex(printf('%032x', n)), 0, 'A', 'H', 1, 1, 1 + n % 10000, 1, 1, 'TRY', 2`+few,
+			`INSERT INTO notifications (rowid, user_id, identity, operation_id, position, external_application_code, push_id, platform, send_status)
+`+numbers+`SELECT n, 'user ' || n, unhex(printf('%032x', n)), unhex(printf('%032x', n)), 0, 'A', 'push ' || (n % 10000), 65, 1`+few)
 	}
 	found := func(customerNo int64) (all []string) {
 		for sale, err := range s.Backoffice.Reader.Sales(t.Context(), backoffice.Query{CustomerNo: customerNo}) {
@@ -321,7 +320,7 @@ func TestLookupsReadNoTable(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	for table, columns := range map[string][]string{"sales": {"customer_no"}, "operations": {"request_id"}, "notifications": {"push_id"}} {
 		for _, column := range columns {
-			condition, arguments := engine.Find("", table, column, "value")
+			condition, arguments := engine.Find("", "", table, column, "value")
 			for _, order := range []string{"operation_id", "rowid"} {
 				rows, err := connect(t, "sqlite", file).QueryContext(t.Context(), "EXPLAIN QUERY PLAN SELECT * FROM "+table+" WHERE "+condition+" ORDER BY "+order, arguments...)
 				require.NoError(t, err)

@@ -48,7 +48,7 @@ func TestModelsAreTheSchema(t *testing.T) {
 	models := slices.Concat(
 		ofModel[tables.SubscriptionRow]("subscriptions"), ofModel[tables.PriceRow]("prices"), ofModel[tables.HoldingRow]("holdings"),
 		ofModel[tables.AccountRow]("accounts"), ofModel[tables.OperationRow]("operations"), ofModel[tables.SaleRow]("sales"),
-		ofModel[tables.PostingRow]("postings"), ofModel[tables.TransferRow]("transfers"), ofModel[tables.NotificationRow]("notifications"),
+		ofModel[tables.AdjustmentRow]("adjustments"), ofModel[tables.NotificationRow]("notifications"),
 		ofModel[tables.AuditRow]("audits"), ofModel[tables.PropertyRow]("properties"),
 		ofModel[tables.OutcomeRow]("outcomes"),
 		ofModel[tables.RequestRow]("requests"), ofModel[tables.TrailBatchRow]("trail_batches"), ofModel[tables.TrailHashRow]("trail_hashes"),

@@ -55,13 +55,13 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 	}{
 		"no key":        {[]string{"ALTER TABLE operations DROP CONSTRAINT operations_pkey"}, "The table operations has no valid key (operation_id)"},
 		"another key":   {[]string{"ALTER TABLE accounts DROP CONSTRAINT accounts_pkey", "CREATE UNIQUE INDEX ON accounts (customer_no, branch_code, account_suffix, currency_code, balance)"}, "The table accounts has no valid key"},
-		"a partial key": {[]string{"ALTER TABLE transfers DROP CONSTRAINT transfers_pkey", "CREATE UNIQUE INDEX ON transfers (operation_id, position) WHERE position > 0"}, "The table transfers has no valid key"},
+		"a partial key": {[]string{"ALTER TABLE adjustments DROP CONSTRAINT adjustments_pkey", "CREATE UNIQUE INDEX ON adjustments (act_id, line, leg) WHERE line > 0"}, "The table adjustments has no valid key"},
 		"no condition":  {[]string{"ALTER TABLE holdings DROP CONSTRAINT holdings_units_check"}, "The table holdings lacks the condition units >= 0"},
 		"another condition": {[]string{"ALTER TABLE accounts DROP CONSTRAINT accounts_balance_check, ADD CONSTRAINT accounts_balance_check CHECK (balance >= -5)"},
 			"The table accounts lacks the condition balance >= 0"},
 		"a condition of new rows only": {[]string{"ALTER TABLE holdings DROP CONSTRAINT holdings_units_check, ADD CONSTRAINT holdings_units_check CHECK (units >= 0) NOT VALID"}, "lacks the condition"},
-		"unlogged":                     {[]string{"ALTER TABLE postings SET UNLOGGED"}, "The table postings is UNLOGGED"},
-		"a trigger":                    {[]string{strings.ReplaceAll(swallow, "%s", "swallow"), "CREATE TRIGGER swallows BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION swallow()"}, "The table transfers has the trigger swallows"},
+		"unlogged":                     {[]string{"ALTER TABLE adjustments SET UNLOGGED"}, "The table adjustments is UNLOGGED"},
+		"a trigger":                    {[]string{strings.ReplaceAll(swallow, "%s", "swallow"), "CREATE TRIGGER swallows BEFORE INSERT ON adjustments FOR EACH ROW EXECUTE FUNCTION swallow()"}, "The table adjustments has the trigger swallows"},
 		"a rule":                       {[]string{"CREATE RULE twice AS ON UPDATE TO accounts DO ALSO NOTHING"}, "The table accounts has the rule twice"},
 		"a column that needs a value":  {[]string{"ALTER TABLE subscriptions ALTER COLUMN created_at SET NOT NULL"}, "The column created_at of the table subscriptions must not need a value"},
 		"no default":                   {[]string{"ALTER TABLE operations ALTER COLUMN faults DROP DEFAULT"}, "The table operations lacks the default of a column"},
@@ -247,7 +247,7 @@ func TestRowSecurityAndRights(t *testing.T) {
 	script(t, dsn, "ALTER TABLE holdings ENABLE ROW LEVEL SECURITY")
 	script(t, dsn, requireNotReady(t, s, "The table holdings hides rows from the role "+role+" by row level security"))
 	require.NoError(t, s.Ping(t.Context()))
-	for _, right := range []string{"UPDATE ON sales", "INSERT ON notifications", "UPDATE ON notifications", "INSERT ON transfers",
+	for _, right := range []string{"UPDATE ON sales", "INSERT ON notifications", "UPDATE ON notifications", "INSERT ON adjustments",
 		"INSERT ON audits", "SELECT ON audits", "DELETE ON requests", "SELECT ON outcomes", "UPDATE ON subscriptions", "INSERT ON trail_hashes"} {
 		script(t, dsn, "REVOKE "+right+" FROM "+role)
 		kind, table, _ := strings.Cut(right, " ON ")
@@ -416,7 +416,7 @@ func TestRowsThatAreNotWrittenAreNoticed(t *testing.T) {
 // Postgres the commit was sent together with the insert, so the outcome is not known.
 func TestInsertsThatAreSwallowedAreNoticed(t *testing.T) {
 	t.Parallel()
-	for _, table := range []string{"operations", "sales", "transfers", "trail_batches"} {
+	for _, table := range []string{"operations", "sales", "trail_batches"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
 			onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
@@ -511,8 +511,8 @@ func TestWhatTheSQLiteBookReliesOn(t *testing.T) {
 	}{
 		"a trigger":    {[]string{"CREATE TRIGGER twice AFTER UPDATE ON accounts BEGIN UPDATE accounts SET balance = balance + 1; END"}, "The table accounts has the trigger twice"},
 		"no condition": {rewrite("holdings", "CHECK (units >= 0)", ""), "The table holdings lacks the condition units >= 0"},
-		"another key": {rewrite("transfers", "PRIMARY KEY (operation_id, position)", "PRIMARY KEY (operation_id, position, posted_at)"),
-			"The table transfers has no key (operation_id, position)"},
+		"another key": {rewrite("adjustments", "PRIMARY KEY (act_id, line, leg)", "PRIMARY KEY (act_id, line, leg, kind)"),
+			"The table adjustments has no key (act_id, leg, line)"},
 		"a column that needs a value": {rewrite("operations", "due_on ", "due_on /**/ TEXT NOT NULL, old "), "The column due_on of the table operations must not need a value"},
 		"a new column":                {rewrite("operations", "faults ", "branch TEXT NOT NULL, faults "), "The column branch of the table operations needs a value"},
 	} {

@@ -53,7 +53,7 @@ func (d service) probes() []batch.Request {
 		d.FindCaller.Request(nil, nil), d.Operations.Find.Request(nil, nil),
 		d.Holdings.Put.Request(nil), d.Accounts.Put.Request(nil),
 		d.Operations.Add.Request(nil), d.Operations.Put.Request(nil),
-		d.Sales.Add.Request(nil), d.Sales.Put.Request(nil), d.Transfers.Add.Request(nil), d.Postings.Add.Request(nil),
+		d.Sales.Add.Request(nil), d.Sales.Put.Request(nil), d.Adjustments.Add.Request(nil),
 		d.Properties.Find.Request(nil, nil), d.Properties.Put.Request(nil), d.Outcomes.Add.Request(nil),
 		d.Notifications.Add.Request(nil),
 	}

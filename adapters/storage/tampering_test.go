@@ -16,13 +16,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/storage"
 	"bankingapi/application/store"
 	"bankingapi/domain/proof"
 )
 
 // Whoever can write the database changes rows behind the service's back: one
-// value, a whole row, two rows that exchange a value, or a sale with its postings
+// value, a whole row, two rows that exchange a value, or a sale with its operation
 // and balances, so that the book adds up. verify names what was changed, and
 // nothing else.
 // PROVE_CHANGES is the number of changes on each engine (60).
@@ -37,7 +36,6 @@ func TestEveryChangeOfARowIsFound(t *testing.T) {
 		aDayInTheTrail(t, s, &tree)
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
-		apart(func(sql string) { execute(t, db, sql) }, "unit_quantity / 1000000 % 2 = 0")
 		m := newTamperer(t, db)
 		done := map[string]int{}
 		for tried := 0; tried < changes; {
@@ -65,11 +63,8 @@ type tamperer struct {
 	random   *rand.Rand
 	isSQLite bool
 	tables   map[string]*tampered
-	// postings are those of transfers too.
-	postings []map[string]any
-
-	tx *sql.Tx
-	ok bool // false if the database refused the change
+	tx       *sql.Tx
+	ok       bool // false if the database refused the change
 	// what was changed, in SQL
 	statements []string
 	// named are groups of names: the findings of the trail have one of each group.
@@ -88,9 +83,8 @@ type tampered struct {
 
 // trailTables are the tables of the trail, each with its primary key.
 var trailTables = []tampered{
-	{name: "sales", keys: []string{"operation_id", "position", "customer_no"}},
-	{name: "postings", keys: []string{"operation_id", "position", "leg", "customer_no"}},
-	{name: "transfers", keys: []string{"operation_id", "position"}},
+	{name: "sales", keys: []string{"operation_id", "position"}},
+	{name: "adjustments", keys: []string{"act_id", "line", "leg"}},
 	{name: "operations", keys: []string{"operation_id"}},
 	{name: "notifications", keys: []string{"identity"}},
 	{name: "outcomes", keys: []string{"number"}},
@@ -114,7 +108,6 @@ func newTamperer(t *testing.T, db *sql.DB) *tamperer {
 		})
 		m.tables[table.name] = &table
 	}
-	_, m.postings = rowsOf(t, db, storage.AllPostings+" p")
 	return m
 }
 
@@ -187,7 +180,7 @@ func (m *tamperer) change() (kind string) {
 		return "removal from " + table.name
 	case 3:
 		added := maps.Clone(row)
-		for _, name := range []string{"operation_id", "audit_id", "batch_id", "identity", "price_id", "name", "caller_id", "hash_index"} {
+		for _, name := range []string{"operation_id", "act_id", "audit_id", "batch_id", "identity", "price_id", "name", "caller_id", "hash_index"} {
 			if value, has := row[name]; has {
 				added[name] = m.other(name, value)
 			}
@@ -197,7 +190,8 @@ func (m *tamperer) change() (kind string) {
 		return "addition to " + table.name
 	case 4:
 		column, second := pick(m, table.columns), pick(m, table.rows)
-		if m.ok = !slices.Contains(table.keys, column) && !equalValues(row[column], second[column]); m.ok {
+		changesOrder := table.name == "outcomes" && column == "operation_id" // nothing proves the order of outcomes
+		if m.ok = !slices.Contains(table.keys, column) && !equalValues(row[column], second[column]) && !changesOrder; m.ok {
 			with := func(row, from map[string]any) map[string]any {
 				changed := maps.Clone(row)
 				changed[column] = from[column]
@@ -253,7 +247,9 @@ func (m *tamperer) other(column string, value any) any {
 		switch {
 		case strings.HasSuffix(column, "_at"):
 			return "2020-01-01T00:00:00.000000Z"
-		case strings.HasSuffix(column, "_date"):
+		case column == "reversal_id" || column == "erasure_id":
+			return m.flip(make([]byte, 16))
+		case strings.HasSuffix(column, "_date") || column == "due_on":
 			return "2020-01-01"
 		case strings.HasSuffix(column, "request_id"):
 			return "x"
@@ -317,11 +313,6 @@ func (m *tamperer) expect(table *tampered, before, after map[string]any) {
 		}
 	}
 	m.named = append(m.named, names)
-	if table.name == "reversals" { // it may take the postings of another one
-		for _, row := range table.rows {
-			m.others = append(m.others, "operation "+idOf(row["operation_id"]))
-		}
-	}
 	if table.name == "notifications" { // the same message may have come with several operations
 		for _, row := range table.rows {
 			m.others = append(m.others, "operation "+idOf(row["operation_id"]), "notification "+idOf(row["operation_id"])+"/")
@@ -351,14 +342,12 @@ func (m *tamperer) names(table *tampered, row map[string]any) []string {
 		return m.batchNames(row)
 	case "trail_hashes":
 		return []string{fmt.Sprintf("hash %d of the log:", row["hash_index"]), "the log has hashes that no batch has"}
-	default: // also the operation's CallerId or import
+	case "adjustments":
+		id := idOf(row["act_id"])
+		return []string{"postings of " + id + ":", "act " + id + ":", "posting " + id + "/"}
+	default: // also the operation's CallerId
 		id := idOf(row["operation_id"])
-		for _, reversal := range m.tables["operations"].rows {
-			if idOf(reversal["reversal_id"]) == id { // a posting of the reversal
-				return []string{"operation " + idOf(reversal["operation_id"]) + ":", "operation " + id + ":", "postings of " + id + ":", "act " + id + ":", "posting " + id, "sale " + id + "/"}
-			}
-		}
-		return []string{"operation " + id + ":", "postings of " + id + ":", "act " + id + ":", "posting " + id + "/", "sale " + id + "/"}
+		return []string{"operation " + id + ":", "sale " + id + "/", "notification " + id + "/"}
 	}
 }
 
@@ -408,113 +397,83 @@ func (m *tamperer) requireNamed(findings []string) {
 	}
 }
 
-// sale picks a completed operation with one sale, and returns its postings.
-// postingsOf is the table that has them.
-func (m *tamperer) sale() (sale, unit, money map[string]any) {
+// sale picks a completed operation with one sale that was not reversed.
+func (m *tamperer) sale() map[string]any {
 	for {
-		sale = pick(m, m.tables["sales"].rows)
-		own := func(of []map[string]any) (rows []map[string]any) {
-			for _, row := range of {
+		sale := pick(m, m.tables["sales"].rows)
+		ofOperation := func(table string) (rows []map[string]any) {
+			for _, row := range m.tables[table].rows {
 				if equalValues(row["operation_id"], sale["operation_id"]) {
 					rows = append(rows, row)
 				}
 			}
 			return rows
 		}
-		if postings := own(m.postings); len(own(m.tables["sales"].rows)) == 1 && len(postings) == 2 {
-			unit, money = postings[0], postings[1]
-			if unit["leg"] != int64(1) {
-				unit, money = money, unit
-			}
-			return sale, unit, money
+		if sale["state"] == int64(2) && len(ofOperation("sales")) == 1 && ofOperation("operations")[0]["reversal_id"] == nil {
+			return sale
 		}
 	}
-}
-
-func (m *tamperer) postingsOf(sale map[string]any) string {
-	for _, row := range m.tables["transfers"].rows {
-		if equalValues(row["operation_id"], sale["operation_id"]) {
-			return "transfers"
-		}
-	}
-	return "postings"
 }
 
 // refusedSale is a sale of an operation that was refused at once.
 func (m *tamperer) refusedSale() map[string]any {
-	for _, row := range m.tables["sales"].rows {
-		if row["state"] == int64(8) && row["settled_at"] == nil {
-			return row
+	for _, of := range m.tables["operations"].rows {
+		for _, row := range m.tables["sales"].rows {
+			if of["due_on"] == nil && row["state"] == int64(8) && equalValues(row["operation_id"], of["operation_id"]) {
+				return row
+			}
 		}
 	}
 	m.t.Fatal("no operation was refused")
 	return nil
 }
 
-// post changes the balances by a number of times the postings.
-func (m *tamperer) post(unit, money map[string]any, times int64) {
-	units, _ := unit["quantity"].(int64)
-	m.exec("UPDATE holdings SET units = units + ? WHERE customer_no = ? AND imkb_code = ? AND holder_corporation_name = ?",
-		times*units, unit["customer_no"], unit["imkb_code"], unit["holder_corporation_name"])
-	m.move(money, times)
-}
-
-func (m *tamperer) move(money map[string]any, times int64) {
-	amount, _ := money["quantity"].(int64)
+// post changes the balances by a number of times the postings of a sale.
+func (m *tamperer) post(sale map[string]any, times int64) {
+	units, _ := sale["units"].(int64)
+	m.exec("UPDATE holdings SET units = units - ? WHERE customer_no = ? AND imkb_code = ? AND holder_corporation_name = ?",
+		times*units, sale["customer_no"], sale["imkb_code"], sale["holder_corporation_name"])
+	proceeds, _ := sale["proceeds"].(int64)
 	m.exec("UPDATE accounts SET balance = balance + ? WHERE customer_no = ? AND branch_code = ? AND account_suffix = ? AND currency_code = ?",
-		times*amount, money["customer_no"], money["branch_code"], money["account_suffix"], money["currency_code"])
+		times*proceeds, sale["account_customer_no"], sale["branch_code"], sale["account_suffix"], sale["currency_code"])
 }
 
-// removeSale removes a sale with its postings and its CallerId, and sets the
-// balances back.
+// removeSale removes a sale with its operation, and sets the balances back.
 func (m *tamperer) removeSale() (removed map[string]any) {
-	sale, unit, money := m.sale()
+	sale := m.sale()
 	m.expect(m.tables["sales"], sale, nil)
-	m.post(unit, money, -1)
-	m.exec("DELETE FROM "+m.postingsOf(sale)+" WHERE operation_id = ?", sale["operation_id"])
+	m.post(sale, -1)
 	m.exec("DELETE FROM sales WHERE operation_id = ?", sale["operation_id"])
 	m.exec("DELETE FROM operations WHERE operation_id = ?", sale["operation_id"])
 	return sale
 }
 
-// addSale adds a copy of a sale with its postings, and changes the balances.
+// addSale adds a copy of a sale with its operation, and changes the balances.
 func (m *tamperer) addSale() {
-	sale, unit, money := m.sale()
+	sale := m.sale()
 	id := m.other("operation_id", sale["operation_id"])
-	with := func(row map[string]any) map[string]any {
-		added := maps.Clone(row)
-		if added["operation_id"] = id; added["caller_id"] != nil {
-			added["caller_id"] = ""
-		}
-		return added
-	}
-	added := with(sale)
+	added := maps.Clone(sale)
+	added["operation_id"] = id
 	m.expect(m.tables["sales"], nil, added)
 	m.insert(m.tables["sales"], added)
 	for _, row := range m.tables["operations"].rows {
 		if idOf(row["operation_id"]) == idOf(sale["operation_id"]) {
-			operation := with(row)
-			operation["identity"], operation["fingerprint"], operation["session_hash"] = id, []byte{}, []byte{}
-			operation["reversal_id"], operation["reversed_at"] = nil, nil
+			operation := maps.Clone(row)
+			operation["operation_id"], operation["identity"], operation["caller_id"] = id, id, ""
+			operation["fingerprint"], operation["session_hash"] = []byte{}, []byte{}
 			m.insert(m.tables["operations"], operation)
 		}
 	}
-	m.insert(m.tables["postings"], with(unit))
-	m.insert(m.tables["postings"], with(money))
-	m.post(unit, money, 1)
+	m.post(sale, 1)
 }
 
 // raiseProceeds pays twice for a sale, by twice the price.
 func (m *tamperer) raiseProceeds() {
-	sale, _, money := m.sale()
+	sale := m.sale()
 	m.expect(m.tables["sales"], sale, nil)
 	m.exec("UPDATE sales SET proceeds = 2 * proceeds, settled_price = 2 * settled_price WHERE operation_id = ?", sale["operation_id"])
-	double := "UPDATE postings SET quantity = 2 * quantity WHERE operation_id = ? AND leg = 2"
-	if m.postingsOf(sale) == "transfers" {
-		double = "UPDATE transfers SET money_quantity = 2 * money_quantity WHERE operation_id = ?"
-	}
-	m.exec(double, sale["operation_id"])
-	m.move(money, 1)
+	m.exec("UPDATE accounts SET balance = balance + ? WHERE customer_no = ? AND branch_code = ? AND account_suffix = ? AND currency_code = ?",
+		sale["proceeds"], sale["account_customer_no"], sale["branch_code"], sale["account_suffix"], sale["currency_code"])
 }
 
 // hideNotification removes a notification and lets its entry in the trail lead to

@@ -248,7 +248,7 @@ func TestAFullDiskOfTheServerIsNotReady(t *testing.T) {
 // stored, does not pass. It waits for no one who writes.
 func TestPingAsksWhatASaleAsks(t *testing.T) {
 	t.Parallel()
-	tables := []string{"subscriptions", "prices", "holdings", "accounts", "operations", "sales", "transfers", "postings", "notifications", "outcomes", "properties", "trail_batches"}
+	tables := []string{"subscriptions", "prices", "holdings", "accounts", "operations", "sales", "adjustments", "notifications", "outcomes", "trail_batches"}
 	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
 		s.Trail.Writer.Use(trailKeys, v7)
 		require.NoError(t, s.Ping(t.Context()))

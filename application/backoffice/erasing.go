@@ -19,6 +19,10 @@ type Erasing interface {
 	// received before q.Until. It keeps the act of the context in the same transaction. It
 	// returns how many notifications it emptied, and the operation of the last of them.
 	Erase(ctx context.Context, q Query) (erased int, last operation.ID, err error)
+	// EraseSessions empties the ChannelSessionId of the next q.Limit operations that sent
+	// notifications, from q.From on, and were received before q.Until: also of operations all of
+	// whose messages were stored before. It returns and keeps what Erase does.
+	EraseSessions(ctx context.Context, q Query) (erased int, last operation.ID, err error)
 	// ErasedBefore returns the day of the last SetErasedBefore, or no day before the first.
 	ErasedBefore(ctx context.Context) (day.Day, error)
 	// SetErasedBefore stores the day before which all notifications were erased.
@@ -65,6 +69,9 @@ func (o *Office) EraseBefore(ctx context.Context, before day.Day, progress func(
 	if err != nil {
 		return erased, err
 	}
+	if err := o.eraseSessions(ctx, q, "before "+before.String()); err != nil {
+		return erased, err
+	}
 	if before.After(done) {
 		err = o.Erasing.SetErasedBefore(ctx, before)
 	}
@@ -80,6 +87,16 @@ func (o *Office) KeepFor(ctx context.Context, days int) (int64, error) {
 	}
 	ctx = audit.By(ctx, audit.Who{Actor: "bankingapi", SystemUser: "bankingapi", Reason: "retention.notifications"})
 	return o.EraseBefore(ctx, before, nil)
+}
+
+// eraseSessions empties the ChannelSessionId of operations that stored no message, which erase does
+// not meet. It keeps an act for each transaction that emptied one.
+func (o *Office) eraseSessions(ctx context.Context, q Query, object string) (err error) {
+	q.Limit = erasedAtOnce
+	for erased := q.Limit; err == nil && erased == q.Limit; {
+		erased, q.From, err = o.Erasing.EraseSessions(o.Acts.Begin(ctx, EraseAct, object, ""), q)
+	}
+	return err
 }
 
 // erase keeps an act for each transaction. If there was nothing to erase, it keeps one act.

@@ -2,7 +2,6 @@ package backoffice
 
 import (
 	"errors"
-	"sort"
 	"time"
 
 	"bankingapi/domain/fault"
@@ -65,16 +64,4 @@ func (o *Operation) CancelledAt() (at time.Time) {
 		at = o.Sales[0].SettledAt
 	}
 	return at
-}
-
-// salesAt returns the sales with that index: one, unless the book was changed by hand.
-func (o *Operation) salesAt(index int) []fund.SaleEntry {
-	return rowsAt(o.Sales, index, func(s *fund.SaleEntry) int { return s.Index })
-}
-
-// rowsAt returns the rows with that index. rows must be in the order of their indexes.
-func rowsAt[Row any](rows []Row, index int, of func(*Row) int) []Row {
-	at := sort.Search(len(rows), func(i int) bool { return of(&rows[i]) >= index })
-	count := sort.Search(len(rows)-at, func(i int) bool { return of(&rows[at+i]) > index })
-	return rows[at : at+count]
 }

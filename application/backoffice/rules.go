@@ -3,7 +3,6 @@ package backoffice
 import (
 	"fmt"
 	"math/big"
-	"slices"
 
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
@@ -33,12 +32,12 @@ var (
 	holdingRules = [...]Rule{
 		{"holding-exists", "Every posting of units belongs to a holding."},
 		{"holding-not-negative", "No holding is below zero."},
-		{"holding-is-its-postings", "Every holding is the sum of its postings."},
+		{"holding-is-its-postings", "Every holding is the sum of its postings: what imports and corrections added, less the units of completed sales that were not reversed."},
 	}
 	accountRules = [...]Rule{
 		{"account-exists", "Every posting of money belongs to an account."},
 		{"account-not-negative", "No balance is below zero."},
-		{"account-is-its-postings", "Every balance is the sum of its postings."},
+		{"account-is-its-postings", "Every balance is the sum of its postings: what imports and corrections added, and the proceeds of completed sales that were not reversed."},
 	}
 )
 
@@ -49,16 +48,8 @@ type rule struct {
 	check func(o *Operation, broken func(text string))
 }
 
-// operationRules check an operation with its sales and postings.
+// operationRules check an operation with its sales. Their postings follow from them.
 var operationRules = []rule{
-	eachCompleted("sale-units-posted", "Every completed sale has the posting that takes its units from its holding.",
-		"has no posting of its units", func(o *Operation, s *fund.SaleEntry) bool {
-			return !hasPosting(o.Postings, s.Index, fund.Posting{Kind: fund.SalePosting, Holding: s.Terms.Holding, Quantity: -int64(s.Terms.Units)})
-		}),
-	eachCompleted("sale-proceeds-posted", "Every completed sale has the posting that credits its proceeds to its account.",
-		"has no posting of its proceeds", func(o *Operation, s *fund.SaleEntry) bool {
-			return !hasPosting(o.Postings, s.Index, fund.Posting{Kind: fund.SalePosting, Account: s.Terms.Account, Quantity: s.Proceeds.Minor()})
-		}),
 	eachCompleted("sale-price", "Every completed sale was settled at a price of its fund and currency.",
 		"was not settled at a price of its fund and currency", func(o *Operation, s *fund.SaleEntry) bool {
 			p, found := o.Prices[s.PriceID]
@@ -97,37 +88,6 @@ var operationRules = []rule{
 			}
 		},
 	},
-	withoutSale("posting-units-have-sale", "Every posting of a sale's units belongs to a completed sale.",
-		"is not completed, but has a posting of units", false),
-	withoutSale("posting-proceeds-have-sale", "Every posting of a sale's proceeds belongs to a completed sale.",
-		"is not completed, but has a posting of proceeds", true),
-	{
-		Rule{"posting-once", "The units and the proceeds of a sale are posted once."},
-		func(o *Operation, broken func(string)) {
-			for i := 1; i < len(o.Postings); i++ {
-				p, before := &o.Postings[i], &o.Postings[i-1]
-				if p.Kind == fund.SalePosting && p.Index == before.Index && p.IsMoney() == before.IsMoney() && p.CustomerNo() == before.CustomerNo() {
-					broken(postingName(p) + ": its sale was posted before")
-				}
-			}
-		},
-	},
-	{
-		Rule{"posting-reversal-has-sale", "Every posting of a reversal belongs to a sale of a reversed operation."},
-		func(o *Operation, broken func(string)) {
-			for i := range o.ReversalPostings {
-				p := &o.ReversalPostings[i]
-				if !slices.ContainsFunc(o.salesAt(p.Index), func(s fund.SaleEntry) bool { return isOf(p, &s) }) {
-					broken(postingName(p) + ": belongs to no reversal of a sale")
-				}
-			}
-			for i := range o.Postings {
-				if p := &o.Postings[i]; p.Kind == fund.ReversalPosting {
-					broken(postingName(p) + ": belongs to no reversal of a sale")
-				}
-			}
-		},
-	},
 	ofOperation("operation-has-sales", "Every BuyFundFromCustomer that was answered has its sales.",
 		"was answered, but it has no sales", func(o *Operation) bool {
 			d, ok := o.Decision()
@@ -158,17 +118,11 @@ var operationRules = []rule{
 			}
 		},
 	},
-	eachSale("reversal-posted", "Every sale of a reversed operation has the postings that return its units and take back its proceeds.",
-		"is reversed, but its postings are not undone", func(o *Operation, s *fund.SaleEntry) bool {
-			return o.Reversal != nil &&
-				(!hasPosting(o.ReversalPostings, s.Index, fund.Posting{Kind: fund.ReversalPosting, Holding: s.Terms.Holding, Quantity: int64(s.Terms.Units)}) ||
-					!hasPosting(o.ReversalPostings, s.Index, fund.Posting{Kind: fund.ReversalPosting, Account: s.Terms.Account, Quantity: -s.Proceeds.Minor()}))
-		}),
 }
 
 // The rules of rows that belong to no operation.
 var (
-	postingShape = Rule{"posting-shape", "Every posting is of a known kind, and either of units or of money."}
+	postingShape = Rule{"posting-shape", "Every posting of an import or a correction is of a known kind, and either of units or of money."}
 	outcomeOfEnd = Rule{"outcome-of-end", "Every outcome is the end of its operation, and every operation that ended after its answer has its outcome."}
 	readable     = Rule{"row-readable", "Every row has values that this program writes."}
 )
@@ -198,48 +152,10 @@ func ofOperation(name, proves, sentence string, breaks func(*Operation) bool) ru
 	}}
 }
 
-// withoutSale finds the postings of units, or of money, that belong to no completed sale.
-func withoutSale(name, proves, sentence string, ofMoney bool) rule {
-	return rule{Rule{name, proves}, func(o *Operation, broken func(string)) {
-		for i := range o.Postings {
-			p := &o.Postings[i]
-			hasSale := func(s fund.SaleEntry) bool { return s.State == operation.Completed && isOf(p, &s) }
-			if p.Kind == fund.SalePosting && p.IsMoney() == ofMoney && !slices.ContainsFunc(o.salesAt(p.Index), hasSale) {
-				broken(saleName(o, p.Index, p.CustomerNo()) + ": " + sentence)
-			}
-		}
-	}}
-}
-
-// isOf reports whether a posting belongs to the customer of a sale.
-func isOf(p *fund.PostingEntry, s *fund.SaleEntry) bool {
-	if p.IsMoney() {
-		return p.CustomerNo() == s.Terms.Account.CustomerNo
-	}
-	return p.CustomerNo() == s.Terms.Holding.CustomerNo
-}
-
-// hasPosting reports whether a posting has that index and the kind, position and quantity of
-// wanted.
-func hasPosting(all []fund.PostingEntry, index int, wanted fund.Posting) bool {
-	at := rowsAt(all, index, func(p *fund.PostingEntry) int { return p.Index })
-	return slices.ContainsFunc(at, func(p fund.PostingEntry) bool {
-		return p.Kind == wanted.Kind && p.Holding == wanted.Holding && p.Account == wanted.Account && p.Quantity == wanted.Quantity
-	})
-}
-
 func operationName(o *Operation) string { return "operation " + o.ID.String() }
 
 func saleName(o *Operation, index int, customerNo int64) string {
 	return fmt.Sprintf("sale %s/%d of customer %d", o.ID, index, customerNo)
-}
-
-func postingName(p *fund.PostingEntry) string {
-	leg := 1
-	if p.IsMoney() {
-		leg = 2
-	}
-	return fmt.Sprintf("posting %s/%d/%d of customer %d", p.OperationID, p.Index, leg, p.CustomerNo())
 }
 
 // zeroSum is checked once for the totals of each fund and currency.

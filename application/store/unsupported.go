@@ -164,6 +164,9 @@ func (lacking) Empty(context.Context, string) error        { return cannot("be a
 func (lacking) Erase(context.Context, query) (erased int, last operation.ID, err error) {
 	return 0, last, cannot("erase messages")
 }
+func (lacking) EraseSessions(context.Context, query) (erased int, last operation.ID, err error) {
+	return 0, last, cannot("erase messages")
+}
 func (lacking) ErasedBefore(context.Context) (none day.Day, err error) {
 	return none, cannot("erase messages")
 }

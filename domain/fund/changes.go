@@ -89,6 +89,30 @@ type PostingEntry struct {
 	PostedAt time.Time
 }
 
+// Postings returns the postings that follow from a sale: its units leave the holding, and its
+// proceeds enter the account. Only a completed sale has postings.
+func (s *SaleEntry) Postings() []PostingEntry {
+	if s.State != operation.Completed {
+		return nil
+	}
+	return []PostingEntry{
+		{UnitPosting(SalePosting, s.ID, s.Index, s.Terms.Holding, -s.Terms.Units), s.SettledAt},
+		{MoneyPosting(SalePosting, s.ID, s.Index, s.Terms.Account, s.Proceeds.Minor()), s.SettledAt},
+	}
+}
+
+// ReversalPostings returns the postings that follow from the reversal of a completed sale: they
+// undo Postings.
+func (s *SaleEntry) ReversalPostings(r *Reversal) []PostingEntry {
+	if s.State != operation.Completed {
+		return nil
+	}
+	return []PostingEntry{
+		{UnitPosting(ReversalPosting, r.ID, s.Index, s.Terms.Holding, s.Terms.Units), r.At},
+		{MoneyPosting(ReversalPosting, r.ID, s.Index, s.Terms.Account, -s.Proceeds.Minor()), r.At},
+	}
+}
+
 // UnitPosting returns a posting that adds units to a holding. Negative units
 // reduce the holding.
 func UnitPosting(kind PostingKind, id operation.ID, index int, h HoldingKey, units Units) Posting {

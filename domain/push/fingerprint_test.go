@@ -13,11 +13,11 @@ import (
 )
 
 const digestRule = `
-Digests and fingerprints are stored permanently. If the same record gets another
-digest, it is stored twice after an update. So never reorder, remove or
+Identities and fingerprints are stored permanently. If the same record gets another
+identity, it is stored twice after an update. So never reorder, remove or
 reinterpret what is hashed. To add a field, hash it only when it is present,
 after everything else in content (notification.go), with its name before it.
-Then add its name to TestEveryFieldIsInTheDigest, and to TestDigestsNeverChange and
+Then add its name to TestEveryFieldIsInTheDigest, and to TestIdentitiesNeverChange and
 TestFingerprintsNeverChange a push that has it, with a golden value of its own.`
 
 // least is a push with the required fields only.
@@ -32,10 +32,15 @@ var full = push.Fields{
 	TranData: []push.TranDataItem{{Code: "amount", Name: "1.000 TL"}, {Code: "term", Name: ""}},
 }
 
-func TestDigestsNeverChange(t *testing.T) {
+func TestIdentitiesNeverChange(t *testing.T) {
 	t.Parallel()
-	requireHash(t, "d2c8d10256be2ce76fbc7fcdf371a6d4c75af4ed1f2fcd744a3ad227f1472f1b", digest(t, "mobile", least))
-	requireHash(t, "d64e160baac769b57ee01cdf453f9e51093271b16855639748729ffe32b53524", digest(t, "mobile", full))
+	identifier := push.NewIdentifier([]byte("the key of a book"))
+	for want, fields := range map[string]push.Fields{"7edba1e8333df15511b5248086dddebb": least, "318f4cfa888a1c1c75367551f254a499": full} {
+		n, faults := push.New(fields)
+		require.Empty(t, faults)
+		identity := identifier.Of("mobile", n.Values())
+		require.Equal(t, want, hex.EncodeToString(identity[:]), digestRule)
+	}
 }
 
 func requireHash(t *testing.T, want string, f idempotency.Fingerprint) {

@@ -40,11 +40,10 @@ func (o *Operation) Key() (key idempotency.Key, ok bool) {
 func (o *Operation) Outcome() (operation.Outcome, error) { return o.outcome, o.err }
 
 // Stored is a notification that storage must insert. Storage keeps one
-// notification for each user and digest, even if it is sent several times.
+// notification for each identity, even if it is sent several times.
 type Stored struct {
 	Operation    *Operation
 	Index        int // in the operation's Parameters, from 0
-	Digest       idempotency.Fingerprint
 	Identity     Identity
 	Notification *Notification
 }
@@ -72,11 +71,8 @@ func (b *Inbox) Accept(operations []*Operation) {
 		o.outcome, o.err = operation.Outcome{ID: o.ID, State: operation.Completed}, nil
 		accepted := Accepted{Operation: o}
 		if key, ok := o.Key(); ok {
-			fingerprint := o.fingerprint(&digest)
-			stored := keyed(fingerprint)
-			outcome, known, err := b.Register.Find(key, stored, func(operation.ID) []idempotency.Fingerprint {
-				return []idempotency.Fingerprint{fingerprint} // of an earlier version of the program
-			})
+			stored := keyed(o.fingerprint(&digest))
+			outcome, known, err := b.Register.Find(key, stored, nil)
 			if known {
 				o.outcome, o.err = outcome, err
 				continue
@@ -94,7 +90,7 @@ func (b *Inbox) Accept(operations []*Operation) {
 			n := &o.Notifications[i]
 			identity := identifier.Of(o.Subscription, &n.values)
 			accepted.Identities = append(accepted.Identities, identity)
-			b.stored = append(b.stored, Stored{o, i, n.digest(&digest, o.Subscription), identity, n})
+			b.stored = append(b.stored, Stored{o, i, identity, n})
 		}
 		b.accepted = append(b.accepted, accepted)
 	}
@@ -154,10 +150,3 @@ type Erasure struct {
 
 // At is when the data were erased.
 func (e *Erasure) At() time.Time { return e.ID.Time() }
-
-// Digest returns the digest of the notification as it is stored now. It equals
-// the digest of Stored unless the stored notification was changed.
-func (e *Entry) Digest() idempotency.Fingerprint {
-	n := Restore(e.Values)
-	return n.digest(new(idempotency.Digest), e.Subscription)
-}

@@ -196,10 +196,10 @@ func fingerprint(o *push.Operation) idempotency.Fingerprint {
 	return accept(o).Register.NewRecords()[0].Fingerprint
 }
 
-func digest(t require.TestingT, subscription string, f push.Fields) idempotency.Fingerprint {
+func digest(t require.TestingT, subscription string, f push.Fields) push.Identity {
 	n := notification(t, f)
 	o := &push.Operation{Envelope: operation.Envelope{Subscription: subscription}, Notifications: []push.Notification{n}}
-	return accept(o).ToStore()[0].Digest
+	return accept(o).ToStore()[0].Identity
 }
 
 func TestRecordsAreOneIfAllFieldsAreEqual(t *testing.T) {

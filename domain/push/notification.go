@@ -78,31 +78,58 @@ const (
 type Member struct {
 	Name string // in a request
 	Kind Kind
+	// Limit is the maximum length of a text, in characters. It is 0 for another member.
+	Limit int
 	// Value returns a number in decimal digits and a day as YYYY-MM-DD. It returns
 	// an empty text if the notification does not have the member.
 	Value func(*Values) string
+	// text returns the field of a text. It is nil for another member.
+	text func(*Values) *string
+}
+
+// IsPersonal reports whether an erasure empties the member: it names the user, or the user saw it.
+func (m *Member) IsPersonal() bool { return m.Kind == User || m.Kind == Message }
+
+// textMember returns a member that is a text.
+func textMember(name string, kind Kind, limit int, field func(*Values) *string) Member {
+	return Member{name, kind, limit, func(r *Values) string { return *field(r) }, field}
+}
+
+// otherMember returns a member that is not a text.
+func otherMember(name string, kind Kind, value func(*Values) string) Member {
+	return Member{Name: name, Kind: kind, Value: value}
+}
+
+// Erase empties the personal members and TranData. An erased message keeps its identity.
+func (r *Values) Erase() {
+	for i := range Members {
+		if m := &Members[i]; m.IsPersonal() {
+			*m.text(r) = ""
+		}
+	}
+	r.TranData = nil
 }
 
 // Members are the members of a notification, without TranData, which is an array. Files,
 // pages and clients are made of this list. Programs may read an exported file by
 // position: a new member is the last.
 var Members = []Member{
-	{"ExternalApplicationCode", Code, func(r *Values) string { return r.ExternalApplicationCode }},
-	{"ExternalTranCode", Code, func(r *Values) string { return r.ExternalTranCode }},
-	{"UserId", User, func(r *Values) string { return r.UserID }},
-	{"PushId", Code, func(r *Values) string { return r.PushID }},
-	{"PushInteractionId", Number, func(r *Values) string {
+	textMember("ExternalApplicationCode", Code, 100, func(r *Values) *string { return &r.ExternalApplicationCode }),
+	textMember("ExternalTranCode", Code, 100, func(r *Values) *string { return &r.ExternalTranCode }),
+	textMember("UserId", User, 200, func(r *Values) *string { return &r.UserID }),
+	textMember("PushId", Code, 200, func(r *Values) *string { return &r.PushID }),
+	otherMember("PushInteractionId", Number, func(r *Values) string {
 		if !r.HasPushInteractionID {
 			return ""
 		}
 		return strconv.FormatInt(r.PushInteractionID, 10)
-	}},
-	{"Platform", Number, func(r *Values) string { return strconv.Itoa(int(r.Platform)) }},
-	{"Subject", Message, func(r *Values) string { return r.Subject }},
-	{"Content", Message, func(r *Values) string { return r.Content }},
-	{"DeepLinkUrl", Message, func(r *Values) string { return r.DeepLinkURL }},
-	{"SendStatus", Number, func(r *Values) string { return strconv.Itoa(r.SendStatus()) }},
-	{"SendDate", Code, func(r *Values) string { return r.SendDate.String() }},
+	}),
+	otherMember("Platform", Number, func(r *Values) string { return strconv.Itoa(int(r.Platform)) }),
+	textMember("Subject", Message, 1000, func(r *Values) *string { return &r.Subject }),
+	textMember("Content", Message, 10_000, func(r *Values) *string { return &r.Content }),
+	textMember("DeepLinkUrl", Message, 2048, func(r *Values) *string { return &r.DeepLinkURL }),
+	otherMember("SendStatus", Number, func(r *Values) string { return strconv.Itoa(r.SendStatus()) }),
+	otherMember("SendDate", Code, func(r *Values) string { return r.SendDate.String() }),
 }
 
 // Notification is a push notification that keeps every rule of the contract,
@@ -223,14 +250,6 @@ func isURL(text string) bool {
 		return u.Hostname() != ""
 	}
 	return u.Scheme == "" || len(text) > len(u.Scheme+":")
-}
-
-// digest identifies the notification within its subscription. Notifications that
-// are equal in every field have the same digest (the contract, section 4).
-func (n *Notification) digest(d *idempotency.Digest, subscription string) idempotency.Fingerprint {
-	d.Text(subscription)
-	n.values.content(d)
-	return d.Sum()
 }
 
 func (r *Values) content(d *idempotency.Digest) {

@@ -234,8 +234,8 @@ func leaveRoom(ctx context.Context, s batch.Session, table string) ([]batch.Requ
 
 // lookup implements Find of storage.Engine. Indexes of page ranges (BRIN) find the rows. The
 // planner uses them only if a condition is on a column in the order of the table.
-func lookup(string, string, string, any) (condition string, arguments []any) {
-	return "operation_id >= '00000000-0000-0000-0000-000000000000'", nil
+func lookup(_, alias, _, _ string, _ any) (condition string, arguments []any) {
+	return alias + "operation_id >= '00000000-0000-0000-0000-000000000000'", nil
 }
 
 // otherConnections counts the other connections to the database that have the same application

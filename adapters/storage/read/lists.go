@@ -5,10 +5,8 @@ package read
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,20 +87,20 @@ func (l *list) between(column string, since, until time.Time) *list {
 	return l
 }
 
-// withValue selects the rows of the table with this value, unless it is zero.
+// withValue selects the rows of the table t with this value, unless it is zero.
 func (l *list) withValue(table, column string, value any) *list {
-	condition, arguments := l.matching(table, column, value)
+	condition, arguments := l.matching("t.", table, column, value)
 	return l.where(condition, value, arguments...)
 }
 
-// ofOperation selects the operations that match the query.
+// ofOperation selects the operations o that match the query.
 func (l *list) ofOperation() *list {
-	l.between("received_at", l.Since, l.Until).where("subscription = ?", l.Subscription).where("caller_id = ?", l.CallerID)
+	l.between("o.received_at", l.Since, l.Until).where("o.subscription = ?", l.Subscription).where("o.caller_id = ?", l.CallerID)
 	if l.RequestID != "" {
-		condition, arguments := l.matching(l.Database.Operations.Name, "request_id", l.RequestID)
-		l.and("operation_id IN (SELECT operation_id FROM "+l.Database.Operations.Name+" WHERE request_id <> '' AND "+condition+")", arguments...)
+		condition, arguments := l.matching("", l.Database.Operations.Name, "request_id", l.RequestID)
+		l.and(l.id+" IN (SELECT operation_id FROM "+l.Database.Operations.Name+" WHERE request_id <> '' AND "+condition+")", arguments...)
 	}
-	return l.where("operation_id = ?", l.OperationID).where("operation_id >= ?", l.From)
+	return l.where(l.id+" = ?", l.OperationID).where(l.id+" >= ?", l.From)
 }
 
 // ofCustomer selects the operations with a sale of the customer.
@@ -110,8 +108,8 @@ func (l *list) ofCustomer() *list {
 	if l.CustomerNo == 0 {
 		return l
 	}
-	condition, arguments := l.matching(l.Database.Sales.Name, "customer_no", l.CustomerNo)
-	return l.and("operation_id IN (SELECT operation_id FROM "+l.Database.Sales.Name+" WHERE "+condition+")", arguments...)
+	condition, arguments := l.matching("", l.Database.Sales.Name, "customer_no", l.CustomerNo)
+	return l.and(l.id+" IN (SELECT operation_id FROM "+l.Database.Sales.Name+" WHERE "+condition+")", arguments...)
 }
 
 // newest applies the order Newest: it sorts by descending ID and starts after After. It selects
@@ -200,50 +198,38 @@ func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error]
 
 // Sales finds the newest sales by the primary key or the index of failed sales.
 func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
-	table, ofRefused := r.Database.Sales.Name, "NOT ("+tables.OfRefused+")"
+	listed, table := &r.ListedSales, r.Database.Sales.Name
+	ofRefused := "NOT (" + tables.Refused + ")"
 	if q.Refused {
-		ofRefused = tables.OfRefused
+		ofRefused = tables.Refused
 	}
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
-		l := r.list(q, table, "operation_id", "operation_id, position").and(ofRefused).ofOperation().
+		l := r.list(q, listed.Source, "t.operation_id", "t.operation_id, t.position").and(ofRefused).ofOperation().
 			withValue(table, "customer_no", q.CustomerNo).
-			between("settled_at", q.SettledSince, q.SettledUntil).
-			where("selected_date >= ?", q.DueSince.String()).
-			where("selected_date <= ?", q.DueUntil.String()).
-			where("settled_price_id = ?", q.PriceID).
-			where("imkb_code = ?", q.IMKBCode).
-			where("(proceeds = ? OR control_total = ?)", q.Amount, q.Amount, q.Amount).
-			newest("position", since)
+			between("o.ended_at", q.SettledSince, q.SettledUntil).
+			where("t.selected_date >= ?", q.DueSince.String()).
+			where("t.selected_date <= ?", q.DueUntil.String()).
+			where("t.settled_price_id = ?", q.PriceID).
+			where("t.imkb_code = ?", q.IMKBCode).
+			where("(t.proceeds = ? OR t.control_total = ?)", q.Amount, q.Amount, q.Amount).
+			newest("t.position", since)
 		if q.State != 0 {
-			l.and(tables.InState(q.State))
+			l.and("t." + tables.InState(q.State))
 		}
 		if q.Order == backoffice.ByDay {
-			l.order = "selected_date, operation_id, position"
+			l.order = "t.selected_date, t.operation_id, t.position"
 		}
-		l.columns = batch.Names(r.ListedSales.Columns)
-		l.columns[len(l.columns)-1] = fmt.Sprintf("CASE WHEN state = %d THEN (SELECT o.reversed_at FROM %s o WHERE o.operation_id = %s.operation_id) END AS reversed_at",
-			operation.Completed, r.Database.Operations.Name, table) // only completed sales can have reversals
-		return stream(ctx, r.ListedSales, (*tables.ListedSaleRow).Entry, l)
+		l.columns = listed.Selected
+		return stream(ctx, listed.Table, (*tables.ListedSaleRow).Entry, l)
 	}
-	walk := r.list(q, table, "operation_id", "").and(ofRefused)
-	if q.State == operation.Failed {
-		walk.and(tables.InState(q.State)) // failed sales have an index, so ScanLimit counts only them
+	walk := r.list(q, table+" t", "t.operation_id", "")
+	if q.Refused || q.State == operation.Failed {
+		walk.and("t." + tables.InState(operation.Failed)) // failed sales have an index, so ScanLimit counts only them
 	}
 	return scan(ctx, walk, q.CustomerNo == 0 && (q.Subscription != "" || q.IMKBCode != "" || q.Amount != 0 || q.PriceID != 0 || q.State == operation.Recorded), read)
 }
 
-// postingsOfCustomer is a query of the postings of a customer. It finds the postings of sales
-// through the sales: see the indexes of version 5.
-const postingsOfCustomer = `(
-SELECT {{columns}} FROM {{prefix}}postings p WHERE customer_no = ? AND kind <> 1
-UNION ALL
-SELECT {{columns}} FROM {{all}} p WHERE customer_no = ? AND kind = 1 AND operation_id IN (
- SELECT operation_id FROM {{prefix}}sales WHERE {{found}}
- UNION
- SELECT operation_id FROM {{prefix}}sales WHERE account_customer_no = ? AND account_customer_no <> customer_no
-)
-) p`
-
+// Postings finds the postings of a customer by the sales and the adjustments.
 func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.PostingEntry, error] {
 	l := r.list(q, r.AllPostings.Name+" AS p", "operation_id", "operation_id, position, leg")
 	switch q.Order {
@@ -254,43 +240,44 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 	default:
 	}
 	if q.CustomerNo != 0 {
-		columns := strings.Join(batch.Names(r.Database.Postings.Columns), ", ")
-		condition, arguments := r.matching(r.Database.Sales.Name, "customer_no", q.CustomerNo)
-		l.source = strings.NewReplacer("{{prefix}}", r.Prefix, "{{columns}}", columns, "{{found}}", condition, "{{all}}", r.AllPostings.Name).Replace(postingsOfCustomer)
-		l.sourceArgs = slices.Concat([]any{q.CustomerNo, q.CustomerNo}, arguments, []any{q.CustomerNo})
+		condition, arguments := r.Find(r.Prefix, "s.", "sales", "customer_no", q.CustomerNo)
+		l.source, l.sourceArgs = tables.PostingsOfCustomer(r.Prefix, q.CustomerNo, condition, arguments)
+		l.source += " p"
 	}
 	return stream(ctx, r.AllPostings, (*tables.PostingRow).Entry, l.where("operation_id = ?", q.OperationID).between("posted_at", q.Since, q.Until))
 }
 
 func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
-	table := r.Database.Notifications.Name
+	listed, table := &r.ListedNotifications, r.Database.Notifications.Name
 	read := func(since operation.ID) iter.Seq2[push.Entry, error] {
-		return stream(ctx, r.Database.Notifications.Table, (*tables.NotificationRow).Entry, r.list(q, table, "operation_id", "user_id, identity").ofOperation().
+		l := r.list(q, listed.Source, "t.operation_id", "t.user_id, t.identity").ofOperation().
 			withValue(table, "push_id", q.PushID).
-			where("user_id = ?", q.UserID).
-			where("external_application_code = ?", q.Application).
-			where("platform = ?", int64(q.Platform)).
-			where("send_status = ?", q.Status, tables.Flag(q.Status == backoffice.Sent)).
-			newest("position", since))
+			where("t.user_id = ?", q.UserID).
+			where("t.external_application_code = ?", q.Application).
+			where("t.platform = ?", int64(q.Platform)).
+			where("t.send_status = ?", q.Status, tables.Flag(q.Status == backoffice.Sent)).
+			newest("t.position", since)
+		l.columns = listed.Selected
+		return stream(ctx, listed.Table, (*tables.ListedNotificationRow).Entry, l)
 	}
-	return scan(ctx, r.list(q, table, "operation_id", ""),
+	return scan(ctx, r.list(q, table+" t", "t.operation_id", ""),
 		q.UserID == "" && (q.Subscription != "" || q.Application != "" || q.Platform != 0 || q.Status != backoffice.AnyStatus), read)
 }
 
 // Decisions finds the newest operations by the primary key or the index of failed operations.
 func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
-	table := r.Database.Operations.Name
+	table := r.Database.Operations.Name + " o"
 	list := func(order string) *list {
-		l := r.list(q, table, "operation_id", order)
+		l := r.list(q, table, "o.operation_id", order)
 		if q.Refused {
 			l.and(tables.Refused)
 		}
 		return l
 	}
 	read := func(since operation.ID) iter.Seq2[operation.Decision, error] {
-		return stream(ctx, r.Database.Operations.Table, (*tables.OperationRow).Decision, list("operation_id").ofOperation().ofCustomer().
-			where("state = ?", int64(q.State)).
-			where("substr(faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // starts with the code of the first fault
+		return stream(ctx, r.Database.Operations.Table, (*tables.OperationRow).Decision, list("o.operation_id").ofOperation().ofCustomer().
+			where("o.state = ?", int64(q.State)).
+			where("substr(o.faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // starts with the code of the first fault
 			newest("", since))
 	}
 	return scan(ctx, list(""), q.CustomerNo == 0 && (q.Subscription != "" || q.Code != ""), read)
@@ -312,10 +299,10 @@ func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summ
 	return scan(ctx, r.list(q, table, "entry_id", ""), q.Class != 0 && q.Subscription != "" && q.CallerID == "" && q.RequestID == "", read)
 }
 
-// matching returns a condition for the rows of the table with this value.
-func (r reader) matching(table, column string, value any) (condition string, arguments []any) {
-	clause, extra := r.Find(r.Prefix, strings.TrimPrefix(table, r.Prefix), column, value)
-	return column + " = ? AND " + clause, append([]any{value}, extra...)
+// matching returns a condition for the rows of the table with this value. alias is as in Find.
+func (r reader) matching(alias, table, column string, value any) (condition string, arguments []any) {
+	clause, extra := r.Find(r.Prefix, alias, strings.TrimPrefix(table, r.Prefix), column, value)
+	return alias + column + " = ? AND " + clause, append([]any{value}, extra...)
 }
 
 // scan yields the rows that read finds. If few of the newest rows may match, and no index finds

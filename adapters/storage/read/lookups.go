@@ -60,14 +60,14 @@ func (l lookups) load(tx *gorm.DB, id operation.ID, o *backoffice.Operation) (ex
 	return exists, err
 }
 
-// DueDays reads only the index of due sales.
+// DueDays reads only the index of waiting sales.
 func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []backoffice.DueDay, err error) {
 	var rows []struct {
 		SelectedDate      batch.Day
 		Operations, Sales int64
 	}
 	due := l.Reads.Table(l.Sales.Name).Select("selected_date, operation_id").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).
-		Order("selected_date, operation_id, position")
+		Order("selected_date, imkb_code, holder_corporation_name, operation_id")
 	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
 		return tx.Table("(?) due", due.Limit(cmp.Or(limit, -1))).
 			Select("selected_date, COUNT(DISTINCT operation_id) AS operations, COUNT(*) AS sales").
@@ -83,24 +83,24 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 	return days, err
 }
 
-// CountReceived reads ranges of primary keys, and ranges of outcomes by time. A cancelled sale
-// has an outcome too.
+// CountReceived reads ranges of primary keys, and the operations that ended on their day by time.
+// A cancelled sale ended too.
 func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
 	first, end := l.Dialect.Bind(batch.UUID(backoffice.FirstID(since))), l.Dialect.Bind(batch.UUID(backoffice.FirstID(until)))
 	received := func(tx *gorm.DB, table string) *gorm.DB {
 		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", first, end)
 	}
-	reversed := func(tx *gorm.DB) *gorm.DB { return tx.Where("reversal_id IS NOT NULL") }
 	type sums []struct {
 		IMKBCode, CurrencyCode string
 		State                  operation.State
 		Reversed               bool
 		Sales, High, Low       int64 // those of backoffice.Sum
 	}
-	sum := func(sales, reversals *gorm.DB, target *sums) error {
-		return sales.Where("NOT ("+tables.OfRefused+")").Select("imkb_code, currency_code, state, operation_id IN (?) AS reversed, COUNT(*) AS sales,"+
-			" CAST(COALESCE(SUM(proceeds / 1000000000), 0) AS BIGINT) AS high, CAST(COALESCE(SUM(proceeds % 1000000000), 0) AS BIGINT) AS low",
-			reversals.Select("operation_id")).Group("imkb_code, currency_code, state, reversed").Find(target).Error
+	sum := func(tx *gorm.DB, target *sums) error {
+		return tx.Table(l.ListedSales.Source).Where("NOT (" + tables.Refused + ")").Select("t.imkb_code, t.currency_code, t.state," +
+			" o.reversal_id IS NOT NULL AS reversed, COUNT(*) AS sales," +
+			" CAST(COALESCE(SUM(t.proceeds / 1000000000), 0) AS BIGINT) AS high, CAST(COALESCE(SUM(t.proceeds % 1000000000), 0) AS BIGINT) AS low").
+			Group("t.imkb_code, t.currency_code, t.state, o.reversal_id IS NOT NULL").Find(target).Error
 	}
 	var sold, settled sums
 	var refused []struct {
@@ -108,12 +108,12 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		Refused              int64
 	}
 	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
-		ended := tx.Table(l.Database.Outcomes.Name).Where("reversed = 0 AND ended_at >= ? AND ended_at < ?",
-			l.Dialect.Bind(tables.Microsecond(since)), l.Dialect.Bind(tables.Microsecond(until))).Select("operation_id")
+		ended := tx.Where("o.due_on IS NOT NULL AND o.ended_at >= ? AND o.ended_at < ? AND t.refusal <> ?",
+			l.Dialect.Bind(tables.Microsecond(since)), l.Dialect.Bind(tables.Microsecond(until)), fault.Cancelled)
 		return errors.Join(
-			sum(received(tx, l.Sales.Name), reversed(received(tx, l.Operations.Name)), &sold),
-			sum(tx.Table(l.Sales.Name).Where("operation_id IN (?) AND refusal <> ?", ended, fault.Cancelled), reversed(tx.Table(l.Operations.Name)), &settled),
-			received(tx, l.Operations.Name).Where(tables.Refused).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
+			sum(tx.Where("t.operation_id >= ? AND t.operation_id < ?", first, end), &sold),
+			sum(ended, &settled),
+			received(tx, l.Operations.Name+" o").Where(tables.Refused).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
 			received(tx, l.Notifications.Name).Count(&r.Messages).Error)
 	})
 	r.Add(backoffice.Received{}) // creates the maps
@@ -135,20 +135,23 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 // Outcomes waits for a standby too, because the transaction that wrote the last outcome may
 // still wait for it.
 func (l lookups) Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error) {
-	query := l.Query(ctx).Table(l.Database.Outcomes.Name).Where("number > ?", after).Order("number").Limit(limit)
+	listed := &l.ListedOutcomes
+	query := l.Query(ctx).Table(listed.Source).Select(listed.Selected).Where("t.number > ?", after).Order("t.number").Limit(limit)
 	if subscription != "" {
-		query = query.Where("subscription = ?", subscription)
+		query = query.Where("t.subscription = ?", subscription)
 	}
-	var rows []tables.OutcomeRow
-	if err := query.Find(&rows).Error; err != nil || len(rows) == 0 {
-		return nil, l.Translate(err)
+	var ended []fund.Ended
+	var last tables.OutcomeRow
+	err := tables.Scan(query, listed.Table, func(row *tables.ListedOutcomeRow) error {
+		ended, last = append(ended, row.Ended()), row.Outcome
+		return nil
+	})
+	if err != nil || len(ended) == 0 || l.OneWriter { // one writer has no standby, and a transaction that writes would stop the sales
+		return ended, l.Translate(err)
 	}
-	if l.OneWriter { // it has no standby, and a transaction that writes would stop the sales
-		return tables.Convert(rows, tables.OutcomeRow.Ended), nil
-	}
-	find := l.Database.Outcomes.Find.Request(rows[len(rows)-1:], func(int, *tables.OutcomeRow) error { return nil })
+	find := l.Database.Outcomes.Find.Request([]tables.OutcomeRow{last}, func(int, *tables.OutcomeRow) error { return nil })
 	find.Decides = true
-	return tables.Convert(rows, tables.OutcomeRow.Ended), l.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
+	return ended, l.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
 }
 
 // Secret returns the key of the book.

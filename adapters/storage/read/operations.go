@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -12,6 +13,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 )
 
 // StoredOperation has all stored rows of one operation. backoffice.Operation and the leaf of
@@ -21,23 +23,23 @@ type StoredOperation struct {
 	// Row is nil if rows of other tables have no operation. The service never writes that.
 	Row           *tables.OperationRow
 	Sales         []tables.SaleRow
-	Units, Money  []tables.PostingRow // postings of its sales
-	reversed      []tables.PostingRow // postings of its reversal
 	prices        map[int64]fund.Price
 	Notifications []tables.NotificationRow
-	// Others (postings that belong to no sale) are only read for a single ID.
-	Others []tables.PostingRow
+	// These are only read for a single ID: the adjustments of an import or a correction, and the
+	// reasons of erasures by their acts.
+	Adjustments []tables.AdjustmentRow
+	reasons     map[batch.UUID]string
 }
 
 // IsDecided reports whether the operation has leaves.
 func (o *StoredOperation) IsDecided() bool {
-	return o.Row != nil || len(o.Sales)+len(o.Units)+len(o.Money)+len(o.Notifications) > 0
+	return o.Row != nil || len(o.Sales)+len(o.Notifications) > 0
 }
 
 // IsPush reports whether nothing but messages is stored of the operation.
 func (o *StoredOperation) IsPush() bool {
 	isPush := o.Row != nil && o.Row.Operation == int64(operation.AddPushNotificationResponse)
-	return isPush && len(o.Sales)+len(o.Units)+len(o.Money) == 0
+	return isPush && len(o.Sales) == 0
 }
 
 // Operation converts the rows to an operation. It reuses the memory of result.
@@ -45,11 +47,14 @@ func (o *StoredOperation) Operation(result *backoffice.Operation) error {
 	*result = backoffice.Operation{
 		ID: operation.ID(o.ID), Prices: o.prices, Sales: result.Sales[:0], Postings: result.Postings[:0], ReversalPostings: result.ReversalPostings[:0],
 	}
-	var errs [8]error
+	of := operation.Envelope{ID: operation.ID(o.ID)}
+	var endedAt time.Time
+	var errs [5]error
 	sales := &result.Sales
 	if r := o.Row; r != nil {
 		var decision operation.Decision
 		decision, errs[0] = r.Decision()
+		of, endedAt = decision.Envelope, r.EndedAt.Time
 		result.Answered = &decision
 		result.Record, errs[1] = r.Record()
 		result.Reversal = r.Reversal()
@@ -57,14 +62,22 @@ func (o *StoredOperation) Operation(result *backoffice.Operation) error {
 			result.Refusal, sales = &decision, &result.RefusedSales
 		}
 	}
-	*sales, errs[2] = tables.AppendEntries(*sales, o.Sales, (*tables.SaleRow).Entry)
-	result.Postings = slices.Grow(result.Postings, len(o.Units)+len(o.Money)+len(o.Others))
-	result.Postings, errs[3] = tables.AppendEntries(result.Postings, o.Units, (*tables.PostingRow).Entry)
-	result.Postings, errs[4] = tables.AppendEntries(result.Postings, o.Money, (*tables.PostingRow).Entry)
-	result.Postings, errs[5] = tables.AppendEntries(result.Postings, o.Others, (*tables.PostingRow).Entry)
-	slices.SortStableFunc(result.Postings, func(a, b fund.PostingEntry) int { return a.Index - b.Index })
-	result.ReversalPostings, errs[6] = tables.AppendEntries(result.ReversalPostings, o.reversed, (*tables.PostingRow).Entry)
-	result.Notifications, errs[7] = tables.AppendEntries(result.Notifications, o.Notifications, (*tables.NotificationRow).Entry)
+	*sales, errs[2] = tables.AppendEntries(*sales, o.Sales, func(r *tables.SaleRow) (fund.SaleEntry, error) { return r.Entry(of, endedAt) })
+	result.Postings, errs[3] = tables.AppendEntries(result.Postings, o.Adjustments, (*tables.AdjustmentRow).Entry)
+	for i := range result.Sales {
+		s := &result.Sales[i]
+		result.Postings = append(result.Postings, s.Postings()...)
+		if result.Reversal != nil {
+			result.ReversalPostings = append(result.ReversalPostings, s.ReversalPostings(result.Reversal)...)
+		}
+	}
+	result.Notifications, errs[4] = tables.AppendEntries(result.Notifications, o.Notifications, func(r *tables.NotificationRow) (push.Entry, error) {
+		e, err := r.Entry(of)
+		if e.Erasure != nil {
+			e.Erasure.Reason = o.reasons[r.ErasureID]
+		}
+		return e, err
+	})
 	return cmp.Or(errs[:]...)
 }
 
@@ -125,51 +138,30 @@ func Operations(d *tables.Database, tx *gorm.DB, idRange Range, visit func(*Stor
 		return o
 	}
 	rows := func() *gorm.DB { return idRange.Narrow(d, tx) }
-	postings := rows()
-	if idRange.Only == nil {
-		postings = postings.Where("t.kind = ?", int64(fund.SalePosting))
-	}
-	reversed := make(map[batch.UUID]*StoredOperation)
-	err := tables.InTurn(
-		reading(rows().Order("t.position, t.customer_no"), d.Sales.Table, func(r tables.SaleRow) {
+	steps := []func() error{
+		reading(rows().Order("t.position"), d.Sales.Table, func(r tables.SaleRow) {
 			o := operationOf(r.OperationID)
 			if o.Sales = append(o.Sales, r); r.SettledPriceID.Valid {
 				prices[r.SettledPriceID.Int64] = fund.Price{}
 			}
 		}),
-		reading(rows().Order("t.position"), d.Transfers.Table, func(r tables.TransferRow) {
-			o := operationOf(r.OperationID)
-			unit, money := r.Postings()
-			o.Units, o.Money = append(o.Units, unit), append(o.Money, money)
-		}),
-		reading(postings.Order("t.position, t.leg, t.customer_no"), d.Postings.Table, func(r tables.PostingRow) {
-			switch o := operationOf(r.OperationID); {
-			case r.Kind != int64(fund.SalePosting):
-				o.Others = append(o.Others, r)
-			case r.Leg == tables.UnitLeg:
-				o.Units = append(o.Units, r)
-			default:
-				o.Money = append(o.Money, r)
-			}
-		}),
-		reading(rows(), d.Operations.Table, func(r tables.OperationRow) {
-			o := operationOf(r.OperationID)
-			if o.Row = &r; r.ReversalID != (batch.UUID{}) {
-				reversed[r.ReversalID] = o
-			}
-		}),
+		reading(rows(), d.Operations.Table, func(r tables.OperationRow) { operationOf(r.OperationID).Row = &r }),
 		reading(rows().Order("t.position"), d.Notifications.Table, func(r tables.NotificationRow) {
 			o := operationOf(r.OperationID)
 			o.Notifications = append(o.Notifications, r)
 		}),
-	)
-	if err == nil && len(reversed) > 0 {
-		ids := tables.Convert(slices.Collect(maps.Keys(reversed)), func(id batch.UUID) any { return d.Dialect.Bind(id) })
-		err = reading(tx.Where("t.operation_id IN ?", ids).Order("t.position, t.leg, t.customer_no"), d.Postings.Table, func(r tables.PostingRow) {
-			o := reversed[r.OperationID]
-			o.reversed = append(o.reversed, r)
-		})()
 	}
+	if idRange.Only != nil {
+		only := d.Dialect.Bind(*idRange.Only)
+		steps = append(steps,
+			reading(tx.Where("t.act_id = ?", only).Order("t.line, t.leg"), d.Adjustments.Table, func(r tables.AdjustmentRow) {
+				o := operationOf(r.ActID)
+				o.Adjustments = append(o.Adjustments, r)
+			}),
+			func() error { return readReasons(d, tx, operations[*idRange.Only]) },
+		)
+	}
+	err := tables.InTurn(steps...)
 	if err == nil && len(prices) > 0 {
 		ids := slices.Collect(maps.Keys(prices))
 		clear(prices)
@@ -183,16 +175,30 @@ func Operations(d *tables.Database, tx *gorm.DB, idRange Range, visit func(*Stor
 		if err != nil {
 			break
 		}
-		o := operations[id]
-		slices.SortStableFunc(o.Units, comparePlaces)
-		slices.SortStableFunc(o.Money, comparePlaces)
-		err = visit(o)
+		err = visit(operations[id])
 	}
 	return err
 }
 
-func comparePlaces(a, b tables.PostingRow) int {
-	return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.CustomerNo, b.CustomerNo))
+// readReasons reads the reasons of the erasures of an operation, which may be nil.
+func readReasons(d *tables.Database, tx *gorm.DB, o *StoredOperation) error {
+	if o == nil {
+		return nil
+	}
+	var ids []any
+	for i := range o.Notifications {
+		if id := o.Notifications[i].ErasureID; id != (batch.UUID{}) {
+			ids = append(ids, d.Dialect.Bind(id))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	o.reasons = make(map[batch.UUID]string)
+	return tables.Each(tx.Where("t.audit_id IN ?", ids), d.Audits.Table, func(r *tables.AuditRow) error {
+		o.reasons[r.AuditID] = r.Reason
+		return nil
+	})
 }
 
 // reading returns a step that reads rows.

@@ -31,7 +31,7 @@ const (
 const (
 	// foundRows is true for the rows with a value. The caller compares the value again, so a
 	// wrong entry cannot return a wrong row.
-	foundRows = `rowid IN (
+	foundRows = `{{alias}}rowid IN (
 SELECT t.rowid FROM {{prefix}}lookup_runs r
 CROSS JOIN {{prefix}}lookup_entries e ON e.source = {{number}} AND e.last_row = r.last_row AND e.value = ?
 CROSS JOIN {{prefix}}{{table}} t ON t.operation_id = e.operation_id
@@ -59,10 +59,10 @@ func (s *source) statement(text, prefix string) string {
 }
 
 // lookup implements Find of storage.Engine.
-func lookup(prefix, table, column string, value any) (condition string, arguments []any) {
+func lookup(prefix, alias, table, column string, value any) (condition string, arguments []any) {
 	for i := range sources {
 		if s := &sources[i]; s.table == table && s.column == column {
-			return s.statement(foundRows, prefix), []any{value, value}
+			return strings.ReplaceAll(s.statement(foundRows, prefix), "{{alias}}", alias), []any{value, value}
 		}
 	}
 	return "TRUE", nil

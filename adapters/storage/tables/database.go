@@ -21,7 +21,8 @@ type Engine struct {
 	Check func() error
 	// Find returns a condition that is true for every row of the table with this value. The
 	// engine can use it to find these rows in a large table. It may be true for other rows too.
-	Find func(prefix, table, column string, value any) (condition string, arguments []any)
+	// alias is the name of the table in the query, with a point, or empty.
+	Find func(prefix, alias, table, column string, value any) (condition string, arguments []any)
 	// LeaveRoom makes the inserts of a transaction into a table leave free space in its pages,
 	// for later updates of its rows. The transaction must end with the returned requests. After
 	// an error the transaction runs again without LeaveRoom.
@@ -50,8 +51,7 @@ type Database struct {
 	Prices        Statements[PriceRow]
 	Operations    Statements[OperationRow] // Find claims a recorded operation that no other replica has claimed, and Put ends it
 	Sales         Statements[SaleRow]      // Put settles it
-	Postings      Statements[PostingRow]
-	Transfers     Statements[TransferRow]
+	Adjustments   Statements[AdjustmentRow]
 	Notifications Statements[NotificationRow]
 	Subscriptions Statements[SubscriptionRow]
 	Audits        Statements[AuditRow]
@@ -61,8 +61,14 @@ type Database struct {
 	Replicas      *batch.Table[ReplicaRow]
 	TrailBatches  *batch.Table[TrailBatchRow]
 	TrailHashes   *batch.Table[TrailHashRow]
-	ListedSales   *batch.Table[ListedSaleRow] // sales as lists show them
-	AllPostings   *batch.Table[PostingRow]    // the constant AllPostings: its name needs an alias
+	AllPostings   *batch.Table[PostingRow] // the text AllPostings: its name needs an alias
+
+	// What lists show, with the columns of the operations.
+	ListedSales         Listed[ListedSaleRow]
+	ListedNotifications Listed[ListedNotificationRow]
+	ListedOutcomes      Listed[ListedOutcomeRow]
+	// Erasable are the columns of notifications that an erasure changes.
+	Erasable []batch.Column
 
 	// FindCurrentPrice takes the fund, and the day in ValidFrom. FindEarlierPrice also takes
 	// the currency. It finds the price of an earlier day.

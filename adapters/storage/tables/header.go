@@ -17,8 +17,40 @@ type headerColumns struct {
 	RequestID        string `gorm:"-"`
 }
 
-// envelope combines the header with the other columns of an operation.
-func (c headerColumns) envelope(id batch.UUID, subscription, requestID string, received batch.Instant) operation.Envelope {
-	c.RequestID = requestID
-	return operation.Envelope{ID: operation.ID(id), Subscription: subscription, Header: operation.Header(c), ReceivedAt: received.Time}
+// OfOperation has the columns of the table operations that a listed sale or notification needs.
+type OfOperation struct {
+	Subscription string        `gorm:"not null"`
+	Header       headerColumns `gorm:"embedded"`
+	RequestID    string        `gorm:"not null;default:''"`
+	ReceivedAt   batch.Instant `gorm:"not null"`
+}
+
+// envelope returns what is kept of the operation with this ID.
+func (o *OfOperation) envelope(id batch.UUID) operation.Envelope {
+	header := operation.Header(o.Header)
+	header.RequestID = o.RequestID
+	return operation.Envelope{ID: operation.ID(id), Subscription: o.Subscription, Header: header, ReceivedAt: o.ReceivedAt.Time}
+}
+
+// Listed is a table whose rows are listed with the columns of their operations.
+type Listed[R any] struct {
+	*batch.Table[R]
+	// Source is the table as t, joined with their operations as o.
+	Source string
+	// Selected are the columns of Source in the order of the row.
+	Selected []string
+}
+
+// newListed returns a list. own are the columns of its own table.
+func newListed[R any](d *Database, table string, own []batch.Column) Listed[R] {
+	l := Listed[R]{Table: newTable[R](d, table)}
+	l.Source = l.Name + " t JOIN " + d.Prefix + "operations o ON o.operation_id = t.operation_id"
+	for i, column := range batch.Names(l.Columns) {
+		of := "o."
+		if i < len(own) {
+			of = "t."
+		}
+		l.Selected = append(l.Selected, of+column)
+	}
+	return l
 }

@@ -19,54 +19,83 @@ import (
 
 // NotificationRow is a row of the table notifications.
 type NotificationRow struct {
-	Identity                batch.UUID    `gorm:"primaryKey"` // see push.Identity
-	UserID                  string        `gorm:"not null"`
-	OperationID             batch.UUID    `gorm:"not null"`
-	Position                int64         `gorm:"not null"` // the index in Parameters
-	Subscription            string        `gorm:"not null"`
-	Header                  headerColumns `gorm:"embedded"`
-	ExternalApplicationCode string        `gorm:"not null"`
-	ExternalTranCode        string        `gorm:"not null;default:''"`
-	PushID                  string        `gorm:"not null"`
 	PushInteractionID       sql.NullInt64
-	Platform                int64  `gorm:"not null"`
-	Subject                 string `gorm:"not null;default:''"`
-	Content                 string `gorm:"not null;default:''"`
-	DeepLinkURL             string `gorm:"not null;default:''"`
-	SendStatus              int64  `gorm:"not null"`
 	SendDate                batch.Day
-	TranData                string        `gorm:"not null"` // JSON, as it came on the wire
-	ReceivedAt              batch.Instant `gorm:"not null"`
-	RequestID               string        `gorm:"not null;default:''"`
-	// The other columns are empty unless the personal data was erased.
-	ErasureID     batch.UUID `gorm:"not null;default:'00000000-0000-0000-0000-000000000000'"`
-	ErasureReason string     `gorm:"not null;default:''"`
+	Position                int64      `gorm:"not null"` // the index in Parameters
+	Platform                int64      `gorm:"not null"`
+	SendStatus              int64      `gorm:"not null"`
+	OperationID             batch.UUID `gorm:"not null"`
+	ErasureID               batch.UUID // the act that erased its personal data
+	Identity                batch.UUID `gorm:"primaryKey"` // see push.Identity
+	UserID                  string     `gorm:"not null"`
+	ExternalApplicationCode string     `gorm:"not null"`
+	PushID                  string     `gorm:"not null"`
+	ExternalTranCode        string     `gorm:"not null;default:''"`
+	Subject                 string     `gorm:"not null;default:''"`
+	Content                 string     `gorm:"not null;default:''"`
+	DeepLinkURL             string     `gorm:"not null;default:''"`
+	TranData                string     `gorm:"not null;default:''"` // JSON, as it came on the wire
 }
 
-// erasable are the columns that an erasure changes.
-var erasable = []string{
-	"user_id", "subject", "content", "deep_link_url", "tran_data", "channel_session_id", "erasure_id", "erasure_reason",
+// ListedNotificationRow is a notification with the columns of its operation, and the reason of
+// its erasure.
+type ListedNotificationRow struct {
+	Notification NotificationRow `gorm:"embedded"`
+	OfOperation  `gorm:"embedded"`
+	Reason       string
 }
 
-// personal returns the personal texts of the row.
-func (r *NotificationRow) personal() []*string {
-	return []*string{&r.UserID, &r.Subject, &r.Content, &r.DeepLinkURL, &r.TranData, &r.Header.ChannelSessionID}
-}
-
-// Erase empties the personal texts.
-func (r *NotificationRow) Erase() {
-	for _, text := range r.personal() {
-		*text = ""
+// Entry converts the row.
+func (r *ListedNotificationRow) Entry() (push.Entry, error) {
+	e, err := r.Notification.Entry(r.envelope(r.Notification.OperationID))
+	if e.Erasure != nil {
+		e.Erasure.Reason = r.Reason
 	}
-	r.TranData = "[]"
+	return e, err
 }
 
-// Blank returns the row with a dash for each byte of its personal texts.
-func (r NotificationRow) Blank() NotificationRow {
-	for _, text := range r.personal() {
-		*text = strings.Repeat("-", len(*text))
+// erasable returns the columns that an erasure changes: those that Erase empties, and the act.
+func erasable(t *batch.Table[NotificationRow]) []string {
+	text := func(r *NotificationRow) rowText {
+		return copier[NotificationRow]{t}.encode(nil, r)
 	}
-	return r
+	var columns []string
+	for _, c := range t.Columns {
+		filled := new(NotificationRow)
+		if field, ok := batch.Targets(filled, []batch.Column{c})[0].(*string); ok {
+			*field = "[]"
+		}
+		before := text(filled)
+		filled.Erase()
+		if !bytes.Equal(before, text(filled)) {
+			columns = append(columns, c.Name)
+		}
+	}
+	return append(columns, "erasure_id")
+}
+
+// values returns the content of the row.
+func (r *NotificationRow) values() (v push.Values, err error) {
+	v = push.Values{
+		ExternalApplicationCode: r.ExternalApplicationCode,
+		ExternalTranCode:        r.ExternalTranCode,
+		UserID:                  r.UserID,
+		PushID:                  r.PushID,
+		PushInteractionID:       r.PushInteractionID.Int64,
+		HasPushInteractionID:    r.PushInteractionID.Valid,
+		Platform:                push.Platform(r.Platform), //nolint:gosec // Entry checks it
+		Subject:                 r.Subject,
+		Content:                 r.Content,
+		DeepLinkURL:             r.DeepLinkURL,
+		Sent:                    r.SendStatus != 0,
+	}
+	if r.TranData != "" {
+		err = json.Unmarshal([]byte(r.TranData), &v.TranData)
+	}
+	if err == nil && r.SendDate != "" {
+		v.SendDate, err = day.Parse(string(r.SendDate))
+	}
+	return v, err
 }
 
 // NotificationRows returns the rows of notifications in the same order on all replicas. So two
@@ -86,72 +115,64 @@ func NotificationRows(stored []push.Stored) ([]NotificationRow, error) {
 }
 
 func newNotificationRow(s *push.Stored) (NotificationRow, error) {
-	o, r := s.Operation, s.Notification.Values()
+	r := s.Notification.Values()
 	tranData, err := formatTranData(r.TranData)
-	return NotificationRow{
-		Identity:                batch.UUID(s.Identity),
-		UserID:                  r.UserID,
-		OperationID:             batch.UUID(o.ID),
-		Position:                int64(s.Index),
-		Subscription:            o.Subscription,
-		Header:                  headerColumns(o.Header),
-		ExternalApplicationCode: r.ExternalApplicationCode,
-		ExternalTranCode:        r.ExternalTranCode,
-		PushID:                  r.PushID,
-		PushInteractionID:       sql.NullInt64{Int64: r.PushInteractionID, Valid: r.HasPushInteractionID},
-		Platform:                int64(r.Platform),
-		Subject:                 r.Subject,
-		Content:                 r.Content,
-		DeepLinkURL:             r.DeepLinkURL,
-		SendStatus:              int64(r.SendStatus()),
-		SendDate:                batch.Day(r.SendDate.String()),
-		TranData:                tranData,
-		ReceivedAt:              batch.Instant{Time: o.ReceivedAt},
-		RequestID:               o.Header.RequestID,
-	}, err
+	row := NotificationRow{
+		PushInteractionID: sql.NullInt64{Int64: r.PushInteractionID, Valid: r.HasPushInteractionID},
+		SendDate:          batch.Day(r.SendDate.String()),
+		Position:          int64(s.Index),
+		Platform:          int64(r.Platform),
+		SendStatus:        int64(r.SendStatus()),
+		OperationID:       batch.UUID(s.Operation.ID),
+		Identity:          batch.UUID(s.Identity),
+	}
+	row.setTexts(r, tranData)
+	return row, err
 }
 
-// Entry converts the row.
-func (r *NotificationRow) Entry() (n push.Entry, err error) {
-	n = push.Entry{
-		Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
-		Index:    int(r.Position),
-		Identity: push.Identity(r.Identity),
-		Values: push.Values{
-			ExternalApplicationCode: r.ExternalApplicationCode,
-			ExternalTranCode:        r.ExternalTranCode,
-			UserID:                  r.UserID,
-			PushID:                  r.PushID,
-			PushInteractionID:       r.PushInteractionID.Int64,
-			HasPushInteractionID:    r.PushInteractionID.Valid,
-			Platform:                push.Platform(r.Platform), //nolint:gosec // written by us
-			Subject:                 r.Subject,
-			Content:                 r.Content,
-			DeepLinkURL:             r.DeepLinkURL,
-			Sent:                    r.SendStatus != 0,
-		},
-	}
-	if n.Values.Platform = push.Platform(r.Platform); int64(n.Values.Platform) != r.Platform || r.SendStatus != Flag(r.SendStatus != 0) { //nolint:gosec // checked here
-		return n, fmt.Errorf("notification of operation %s: a number is out of its range", r.OperationID)
-	}
-	if id := operation.ID(r.ErasureID); id != (operation.ID{}) {
-		n.Erasure = &push.Erasure{ID: id, Reason: r.ErasureReason}
-	}
-	if r.SendDate != "" {
-		if n.Values.SendDate, err = day.Parse(string(r.SendDate)); err != nil {
-			return n, fmt.Errorf("notification of operation %s: %w", r.OperationID, err)
+func (r *NotificationRow) setTexts(v *push.Values, tranData string) {
+	r.ExternalApplicationCode, r.ExternalTranCode, r.UserID, r.PushID = v.ExternalApplicationCode, v.ExternalTranCode, v.UserID, v.PushID
+	r.Subject, r.Content, r.DeepLinkURL, r.TranData = v.Subject, v.Content, v.DeepLinkURL, tranData
+}
+
+// Erase empties the personal texts.
+func (r *NotificationRow) Erase() {
+	v, _ := r.values() // a day that cannot be read stays
+	v.Erase()
+	tranData, _ := formatTranData(v.TranData) // it was erased
+	r.setTexts(&v, tranData)
+}
+
+// Blank replaces each byte of the personal texts of a row by a dash.
+func (d *Database) Blank(r NotificationRow) NotificationRow {
+	for _, field := range batch.Targets(&r, d.Erasable) {
+		if text, ok := field.(*string); ok {
+			*text = strings.Repeat("-", len(*text))
 		}
 	}
-	if r.TranData != "[]" {
-		err = json.Unmarshal([]byte(r.TranData), &n.Values.TranData)
+	return r
+}
+
+// Entry converts the row. of is its operation.
+func (r *NotificationRow) Entry(of operation.Envelope) (n push.Entry, err error) {
+	n = push.Entry{Envelope: of, Index: int(r.Position), Identity: push.Identity(r.Identity)}
+	if id := operation.ID(r.ErasureID); id != (operation.ID{}) {
+		n.Erasure = &push.Erasure{ID: id}
+	}
+	if n.Values, err = r.values(); err != nil {
+		return n, fmt.Errorf("notification of operation %s: %w", r.OperationID, err)
+	}
+	if int64(n.Values.Platform) != r.Platform || r.SendStatus != Flag(r.SendStatus != 0) {
+		err = fmt.Errorf("notification of operation %s: a number is out of its range", r.OperationID)
 	}
 	return n, err
 }
 
-// formatTranData does the same as json.Marshal, which takes three times as long.
+// formatTranData does the same as json.Marshal, which takes three times as long. It returns an
+// empty text for no items.
 func formatTranData(items []push.TranDataItem) (string, error) {
 	if len(items) == 0 {
-		return "[]", nil
+		return "", nil
 	}
 	text, separator := append(make([]byte, 0, 256), '['), ""
 	var badCode, badName error

@@ -21,6 +21,9 @@ func TestTranDataIsJSON(t *testing.T) {
 		require.NoError(t, err)
 		text, err := formatTranData(items)
 		require.NoError(t, err)
+		if len(items) == 0 {
+			want = nil
+		}
 		require.Equal(t, string(want), text)
 	})
 	_, err := formatTranData([]push.TranDataItem{{Code: "\xff"}})

@@ -18,21 +18,18 @@ import (
 
 // OperationRow is a row of the table operations: an operation that was answered.
 type OperationRow struct {
-	OperationID  batch.UUID    `gorm:"primaryKey"`
-	Identity     batch.UUID    `gorm:"not null"` // of its CallerId, or OperationID without one
-	Operation    int64         `gorm:"not null"`
-	Subscription string        `gorm:"not null"`
-	Header       headerColumns `gorm:"embedded"`
-	RequestID    string        `gorm:"not null;default:''"`
-	ReceivedAt   batch.Instant `gorm:"not null"`
-	State        int64         `gorm:"not null"`
-	Faults       string        `gorm:"not null;default:''"`
-	Fingerprint  []byte        `gorm:"not null;default:''"` // empty without a CallerId
-	DueOn        batch.Day     // the day for which it was recorded
-	EndedAt      batch.Instant // when its sales were carried out, or failed on their day
-	ReversalID   batch.UUID
-	ReversedAt   batch.Instant
-	SessionHash  []byte `gorm:"not null;default:''"` // replaces an erased ChannelSessionId (proof.SessionHash)
+	OperationID batch.UUID `gorm:"primaryKey"`
+	Identity    batch.UUID `gorm:"not null"` // of its CallerId, or OperationID without one
+	Operation   int64      `gorm:"not null"`
+	OfOperation `gorm:"embedded"`
+	State       int64         `gorm:"not null"`
+	Faults      string        `gorm:"not null;default:''"`
+	Fingerprint []byte        `gorm:"not null;default:''"` // empty without a CallerId
+	DueOn       batch.Day     // the day for which it was recorded
+	EndedAt     batch.Instant // when its sales were carried out, or failed on their day
+	ReversalID  batch.UUID
+	ReversedAt  batch.Instant
+	SessionHash []byte `gorm:"not null;default:''"` // replaces an erased ChannelSessionId (proof.SessionHash)
 }
 
 // CallerRow is the key of an operation with a CallerId, and what a repeat needs of it.
@@ -70,8 +67,8 @@ func (r *CallerRow) Record(key idempotency.Key) (idempotency.Record, error) {
 func newOperationRow(name operation.Name, of *operation.Envelope, state operation.State) OperationRow {
 	row := OperationRow{
 		OperationID: batch.UUID(of.ID), Identity: batch.UUID(of.ID), Operation: int64(name),
-		Subscription: of.Subscription, Header: headerColumns(of.Header), RequestID: of.Header.RequestID,
-		ReceivedAt: batch.Instant{Time: of.ReceivedAt}, State: int64(state),
+		OfOperation: OfOperation{of.Subscription, headerColumns(of.Header), of.Header.RequestID, batch.Instant{Time: of.ReceivedAt}},
+		State:       int64(state),
 	}
 	if key, ok := idempotency.KeyOf(name, of); ok {
 		row.Identity = key.Identity()
@@ -156,13 +153,13 @@ func (r *OperationRow) IsRefused() bool {
 	return r.State == int64(operation.Failed) && r.DueOn == ""
 }
 
-// Refused is the condition of operations that were refused at once.
-var Refused = InState(operation.Failed) + " AND due_on IS NULL"
+// Refused is the condition of operations o that were refused at once.
+var Refused = "o." + InState(operation.Failed) + " AND o.due_on IS NULL"
 
 // Decision converts the row.
 func (r *OperationRow) Decision() (d operation.Decision, err error) {
 	d = operation.Decision{
-		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Envelope:  r.envelope(r.OperationID),
 		Operation: operation.Name(r.Operation), State: operation.State(r.State), //nolint:gosec // checked below
 		Faults: ParseFaults(r.Faults),
 	}

@@ -6,30 +6,37 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// OutcomeRow is a row of the table outcomes: the result of an operation after its answer.
+// OutcomeRow is a row of the table outcomes: the place of an end in the order of all ends.
 type OutcomeRow struct {
-	Number       int64         `gorm:"primaryKey;autoIncrement:false"`
-	OperationID  batch.UUID    `gorm:"not null"`
-	Subscription string        `gorm:"not null"`
-	CallerID     string        `gorm:"not null;default:''"`
-	State        int64         `gorm:"not null"`
-	Faults       string        `gorm:"not null;default:''"`
-	Reversed     int64         `gorm:"not null;default:0"` // 0 or 1
-	EndedAt      batch.Instant `gorm:"not null"`
+	Number       int64      `gorm:"primaryKey;autoIncrement:false"`
+	Reversed     int64      `gorm:"not null;default:0"` // 0 or 1
+	OperationID  batch.UUID `gorm:"not null"`
+	Subscription string     `gorm:"not null"`
 }
 
 // NewOutcomeRow returns the row of an outcome.
 func NewOutcomeRow(e *fund.Ended, number int64) OutcomeRow {
-	return OutcomeRow{
-		Number: number, OperationID: batch.UUID(e.OperationID), Subscription: e.Subscription, CallerID: e.CallerID,
-		State: int64(e.State), Faults: FormatFaults(e.Faults), Reversed: Flag(e.Reversed), EndedAt: batch.Instant{Time: e.At},
-	}
+	return OutcomeRow{Number: number, Reversed: Flag(e.Reversed), OperationID: batch.UUID(e.OperationID), Subscription: e.Subscription}
+}
+
+// ListedOutcomeRow is an outcome with the result of its operation.
+type ListedOutcomeRow struct {
+	Outcome    OutcomeRow `gorm:"embedded"`
+	CallerID   string
+	State      int64
+	Faults     string
+	EndedAt    batch.Instant
+	ReversedAt batch.Instant
 }
 
 // Ended converts the row.
-func (r OutcomeRow) Ended() fund.Ended {
-	return fund.Ended{
-		Number: r.Number, OperationID: operation.ID(r.OperationID), Subscription: r.Subscription, CallerID: r.CallerID,
-		State: operation.State(r.State), Faults: ParseFaults(r.Faults), Reversed: r.Reversed != 0, At: r.EndedAt.Time, //nolint:gosec // written by us
+func (r ListedOutcomeRow) Ended() fund.Ended {
+	e := fund.Ended{
+		Number: r.Outcome.Number, OperationID: operation.ID(r.Outcome.OperationID), Subscription: r.Outcome.Subscription, CallerID: r.CallerID,
+		State: operation.State(r.State), Faults: ParseFaults(r.Faults), At: r.EndedAt.Time, //nolint:gosec // written by us
 	}
+	if r.Outcome.Reversed != 0 {
+		e.Reversed, e.State, e.Faults, e.At = true, operation.Completed, nil, r.ReversedAt.Time
+	}
+	return e
 }

@@ -2,28 +2,28 @@ package tables
 
 import (
 	"fmt"
-	"time"
+	"slices"
+	"strings"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
-// PostingRow is a row of the table postings, or one of the two postings of a TransferRow.
-// AllPostings has both.
+// PostingRow is a row of AllPostings.
 type PostingRow struct {
-	CustomerNo            int64         `gorm:"primaryKey"`
-	OperationID           batch.UUID    `gorm:"primaryKey"`
-	Position              int64         `gorm:"primaryKey"`
-	Leg                   int64         `gorm:"primaryKey"`
-	Kind                  int64         `gorm:"not null"`
-	IMKBCode              string        `gorm:"not null;default:''"`
-	HolderCorporationName string        `gorm:"not null;default:''"`
-	BranchCode            int64         `gorm:"not null;default:0"`
-	AccountSuffix         int64         `gorm:"not null;default:0"`
-	CurrencyCode          string        `gorm:"not null;default:''"`
-	Quantity              int64         `gorm:"not null"`
-	PostedAt              batch.Instant `gorm:"not null"`
+	CustomerNo            int64
+	OperationID           batch.UUID `gorm:"primaryKey"`
+	Position              int64      `gorm:"primaryKey"`
+	Leg                   int64      `gorm:"primaryKey"`
+	Kind                  int64
+	IMKBCode              string
+	HolderCorporationName string
+	BranchCode            int64
+	AccountSuffix         int64
+	CurrencyCode          string
+	Quantity              int64
+	PostedAt              batch.Instant
 }
 
 // The legs of a posting.
@@ -32,57 +32,43 @@ const (
 	MoneyLeg = 2
 )
 
-// AllPostings has the rows of postings, and the two postings of each transfer. It is not a view
-// of the database: a person who can change rows could change a view, unnoticed by verify.
-const AllPostings = `(
-SELECT customer_no, operation_id, position, leg, kind, imkb_code, holder_corporation_name,
- branch_code, account_suffix, currency_code, quantity, posted_at FROM {{prefix}}postings
-UNION ALL
-SELECT customer_no, operation_id, position, CAST(1 AS bigint), CAST(1 AS bigint), imkb_code, holder_corporation_name,
- CAST(0 AS bigint), CAST(0 AS bigint), CAST('' AS text), unit_quantity, posted_at FROM {{prefix}}transfers
-UNION ALL
-SELECT account_customer_no, operation_id, position, CAST(2 AS bigint), CAST(1 AS bigint), CAST('' AS text), CAST('' AS text),
- branch_code, account_suffix, currency_code, money_quantity, posted_at FROM {{prefix}}transfers
-)`
+// The postings: those of adjustments, and those that follow from sales and reversals.
+const (
+	ofAdjustments = `SELECT a.customer_no, a.act_id AS operation_id, a.line AS position, a.leg, a.kind, a.imkb_code, a.holder_corporation_name,
+ a.branch_code, a.account_suffix, a.currency_code, a.quantity, a.posted_at FROM {{prefix}}adjustments a WHERE `
+	ofUnits = `SELECT s.customer_no, {{id}} AS operation_id, s.position, CAST(1 AS smallint) AS leg, CAST({{kind}} AS smallint) AS kind, s.imkb_code, s.holder_corporation_name,
+ CAST(0 AS bigint) AS branch_code, CAST(0 AS bigint) AS account_suffix, CAST('' AS text) AS currency_code, {{minus}}s.units AS quantity, {{at}} AS posted_at` + ofSales
+	ofMoney = `SELECT s.account_customer_no AS customer_no, {{id}} AS operation_id, s.position, CAST(2 AS smallint) AS leg, CAST({{kind}} AS smallint) AS kind, CAST('' AS text) AS imkb_code, CAST('' AS text) AS holder_corporation_name,
+ s.branch_code, s.account_suffix, s.currency_code, {{plus}}s.proceeds AS quantity, {{at}} AS posted_at` + ofSales
+	ofSales = ` FROM {{prefix}}sales s JOIN {{prefix}}operations o ON o.operation_id = s.operation_id WHERE s.state = 2{{reversed}} AND `
+)
 
-func newPostingRow(p *fund.Posting, postedAt time.Time) PostingRow {
-	row := PostingRow{
-		CustomerNo:            p.CustomerNo(),
-		OperationID:           batch.UUID(p.OperationID),
-		Position:              int64(p.Index),
-		Leg:                   UnitLeg,
-		Kind:                  int64(p.Kind),
-		IMKBCode:              p.Holding.IMKBCode,
-		HolderCorporationName: p.Holding.HolderCorporationName,
-		BranchCode:            p.Account.BranchCode,
-		AccountSuffix:         p.Account.AccountSuffix,
-		CurrencyCode:          p.Account.Currency.Code(),
-		Quantity:              p.Quantity,
-		PostedAt:              batch.Instant{Time: postedAt},
-	}
-	if p.IsMoney() {
-		row.Leg = MoneyLeg
-	}
-	return row
+var (
+	sold     = strings.NewReplacer("{{id}}", "s.operation_id", "{{kind}}", "1", "{{minus}}", "-", "{{plus}}", "", "{{at}}", "o.ended_at", "{{reversed}}", "")
+	reversed = strings.NewReplacer("{{id}}", "o.reversal_id", "{{kind}}", "4", "{{minus}}", "", "{{plus}}", "-", "{{at}}", "o.reversed_at", "{{reversed}}", " AND o.reversal_id IS NOT NULL")
+)
+
+// AllPostings has all postings. It is not the view postings of the database: a person who can
+// change rows could change a view, unnoticed by verify.
+var AllPostings = postingsWhere("TRUE", "TRUE", "TRUE")
+
+// PostingsOfCustomer has the postings of a customer. found is the condition of Find on the sales s
+// of the customer, with its arguments.
+func PostingsOfCustomer(prefix string, customerNo int64, found string, arguments []any) (text string, all []any) {
+	ofUnits, ofMoney := "s.customer_no = ? AND "+found, "s.account_customer_no = ? AND s.customer_no = s.account_customer_no AND "
+	customer := []any{customerNo}
+	foundCustomer := slices.Concat(customer, arguments)
+	text = postingsWhere("a.customer_no = ?", ofUnits, ofMoney+ofUnits, "s.account_customer_no = ? AND s.account_customer_no <> s.customer_no")
+	ofBoth := slices.Concat(customer, foundCustomer)
+	return strings.ReplaceAll(text, "{{prefix}}", prefix), slices.Concat(customer, foundCustomer, foundCustomer, ofBoth, ofBoth, customer, customer)
 }
 
-// PostingRows returns the rows of postings, separately for units and money: all postings of one
-// leg have the same empty columns.
-func PostingRows(postings []fund.Posting, postedAt time.Time) (units, money []PostingRow) {
-	var legs [2][]PostingRow
-	for i := range postings {
-		row := newPostingRow(&postings[i], postedAt)
-		legs[row.Leg-1] = append(legs[row.Leg-1], row)
+func postingsWhere(adjustments, units string, money ...string) string {
+	parts := []string{ofAdjustments + adjustments, sold.Replace(ofUnits) + units, reversed.Replace(ofUnits) + units}
+	for _, condition := range money {
+		parts = append(parts, sold.Replace(ofMoney)+condition, reversed.Replace(ofMoney)+condition)
 	}
-	return legs[0], legs[1]
-}
-
-// IsShaped reports whether the row has only columns of its leg, as the service writes it.
-func (r *PostingRow) IsShaped() bool {
-	if r.Leg == UnitLeg {
-		return r.BranchCode == 0 && r.AccountSuffix == 0 && r.CurrencyCode == ""
-	}
-	return r.Leg == MoneyLeg && r.IMKBCode == "" && r.HolderCorporationName == ""
+	return "(\n" + strings.Join(parts, "\nUNION ALL\n") + "\n)"
 }
 
 // Entry converts the row.

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+	"time"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/day"
@@ -12,44 +13,48 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// SaleRow is a row of the table sales.
+// SaleRow is a row of the table sales. When it was settled stands in the row of its operation.
 type SaleRow struct {
-	CustomerNo            int64         `gorm:"primaryKey"`
-	OperationID           batch.UUID    `gorm:"primaryKey"`
-	Position              int64         `gorm:"primaryKey"` // the index in Parameters
-	Subscription          string        `gorm:"not null"`
-	Header                headerColumns `gorm:"embedded"`
-	IMKBCode              string        `gorm:"not null"`
-	HolderCorporationName string        `gorm:"not null"`
-	PriceID               int64         `gorm:"not null"`
-	Units                 int64         `gorm:"not null"`
-	AccountCustomerNo     int64         `gorm:"not null"`
-	BranchCode            int64         `gorm:"not null"`
-	AccountSuffix         int64         `gorm:"not null"`
-	CurrencyCode          string        `gorm:"not null"`
-	ControlTotal          int64         `gorm:"not null;default:0"`
-	SelectedDate          batch.Day
-	State                 int64 `gorm:"not null"`
+	CustomerNo            int64 `gorm:"not null"`
+	PriceID               int64 `gorm:"not null"`
+	Units                 int64 `gorm:"not null"`
+	AccountCustomerNo     int64 `gorm:"not null"`
+	BranchCode            int64 `gorm:"not null"`
+	AccountSuffix         int64 `gorm:"not null"`
+	ControlTotal          sql.NullInt64
 	SettledPriceID        sql.NullInt64
 	SettledPrice          sql.NullInt64
 	Proceeds              sql.NullInt64
-	Refusal               string        `gorm:"not null;default:''"`
-	ReceivedAt            batch.Instant `gorm:"not null"`
-	SettledAt             batch.Instant
-	RequestID             string `gorm:"not null;default:''"`
+	SelectedDate          batch.Day
+	Position              int64      `gorm:"primaryKey"` // the index in Parameters
+	State                 int64      `gorm:"not null"`
+	OperationID           batch.UUID `gorm:"primaryKey"`
+	CurrencyCode          string     `gorm:"not null"`
+	IMKBCode              string     `gorm:"not null"`
+	HolderCorporationName string     `gorm:"not null"`
+	Refusal               string     `gorm:"not null;default:''"`
 }
 
-// ListedSaleRow is a row of a list of sales.
+// ListedSaleRow is a sale with the columns of its operation.
 type ListedSaleRow struct {
-	SaleRow    `gorm:"embedded"`
-	ReversedAt batch.Instant
+	Sale        SaleRow `gorm:"embedded"`
+	OfOperation `gorm:"embedded"`
+	EndedAt     batch.Instant
+	ReversedAt  batch.Instant
 }
 
 // Entry converts the row.
 func (r *ListedSaleRow) Entry() (fund.SaleEntry, error) {
-	e, err := r.SaleRow.Entry()
-	e.ReversedAt = r.ReversedAt.Time
+	e, err := r.Sale.Entry(r.envelope(r.Sale.OperationID), r.EndedAt.Time)
+	if e.State == operation.Completed { // only a completed sale can be reversed
+		e.ReversedAt = r.ReversedAt.Time
+	}
 	return e, err
+}
+
+// Operation returns the recorded operation of the row, without its sales.
+func (r *ListedSaleRow) Operation() *fund.Operation {
+	return &fund.Operation{Envelope: r.envelope(r.Sale.OperationID), Due: true}
 }
 
 // NewSaleRow returns the row of a sale in its current state.
@@ -57,25 +62,20 @@ func NewSaleRow(s fund.SaleEntry) SaleRow {
 	t := &s.Terms
 	row := SaleRow{
 		CustomerNo:            t.Holding.CustomerNo,
-		OperationID:           batch.UUID(s.ID),
-		Position:              int64(s.Index),
-		Subscription:          s.Subscription,
-		Header:                headerColumns(s.Header),
-		IMKBCode:              t.Holding.IMKBCode,
-		HolderCorporationName: t.Holding.HolderCorporationName,
 		PriceID:               t.PriceID,
 		Units:                 int64(t.Units),
 		AccountCustomerNo:     t.Account.CustomerNo,
 		BranchCode:            t.Account.BranchCode,
 		AccountSuffix:         t.Account.AccountSuffix,
-		CurrencyCode:          t.Account.Currency.Code(),
-		ControlTotal:          t.ControlTotal,
+		ControlTotal:          sql.NullInt64{Int64: t.ControlTotal, Valid: t.ControlTotal != 0},
 		SelectedDate:          batch.Day(t.SelectedDay.String()),
+		Position:              int64(s.Index),
 		State:                 int64(s.State),
+		OperationID:           batch.UUID(s.ID),
+		CurrencyCode:          t.Account.Currency.Code(),
+		IMKBCode:              t.Holding.IMKBCode,
+		HolderCorporationName: t.Holding.HolderCorporationName,
 		Refusal:               s.Refusal,
-		ReceivedAt:            batch.Instant{Time: s.ReceivedAt},
-		SettledAt:             batch.Instant{Time: s.SettledAt},
-		RequestID:             s.Header.RequestID,
 	}
 	if s.State == operation.Completed {
 		row.SettledPriceID = sql.NullInt64{Int64: s.PriceID, Valid: true}
@@ -83,11 +83,6 @@ func NewSaleRow(s fund.SaleEntry) SaleRow {
 		row.Proceeds = sql.NullInt64{Int64: s.Proceeds.Minor(), Valid: true}
 	}
 	return row
-}
-
-// Operation returns the recorded operation of the row, without its sales.
-func (r *SaleRow) Operation() *fund.Operation {
-	return &fund.Operation{Envelope: r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt), Due: true}
 }
 
 // Terms returns the terms of the sale.
@@ -105,23 +100,23 @@ func (r *SaleRow) Terms() (fund.Terms, error) {
 		Units:        fund.Units(r.Units),
 		Account:      account,
 		PriceID:      r.PriceID,
-		ControlTotal: r.ControlTotal,
+		ControlTotal: r.ControlTotal.Int64,
 		SelectedDay:  selected,
 	}, nil
 }
 
-// Entry converts the row.
-func (r *SaleRow) Entry() (fund.SaleEntry, error) {
+// Entry converts the row. of is its operation, which was settled or failed at endedAt.
+func (r *SaleRow) Entry(of operation.Envelope, endedAt time.Time) (fund.SaleEntry, error) {
 	terms, err := r.Terms()
 	e := fund.SaleEntry{
-		Envelope:  r.Header.envelope(r.OperationID, r.Subscription, r.RequestID, r.ReceivedAt),
+		Envelope:  of,
 		Index:     int(r.Position),
 		Terms:     terms,
 		State:     operation.State(r.State), //nolint:gosec // written by us
 		PriceID:   r.SettledPriceID.Int64,
 		PerUnit:   fund.UnitPrice(r.SettledPrice.Int64),
 		Refusal:   r.Refusal,
-		SettledAt: r.SettledAt.Time,
+		SettledAt: endedAt,
 	}
 	if r.Proceeds.Valid {
 		e.Proceeds = money.New(r.Proceeds.Int64, terms.Account.Currency)
@@ -135,10 +130,6 @@ func (r *SaleRow) Entry() (fund.SaleEntry, error) {
 // InState returns the condition of the indexes of sales. It has no parameter, so that the
 // engine recognizes the index.
 func InState(s operation.State) string { return "state = " + strconv.Itoa(int(s)) }
-
-// OfRefused is the condition of the sales of operations that were refused at once. A sale that
-// failed on its day has the time at which that was decided.
-var OfRefused = InState(operation.Failed) + " AND settled_at IS NULL"
 
 // IsRecorded is the condition of the indexes of due sales, and of recorded operations.
 var IsRecorded = InState(operation.Recorded)

@@ -57,23 +57,27 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	d.FindCaller = callers.Find(batch.NoLock, "t.caller_id <> ''", "caller_id", "operation_id", "fingerprint", "state", "faults")
 
 	sales := open(d, &d.Sales, "sales", "SELECT INSERT UPDATE", "units > 0")
-	sales.Put = sales.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal", "settled_at")
-	d.ListedSales = newTable[ListedSaleRow](d, "sales")
+	sales.Put = sales.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal")
+	d.ListedSales = newListed[ListedSaleRow](d, "sales", sales.Columns)
 
-	open(d, &d.Postings, "postings", "SELECT INSERT")
+	open(d, &d.Adjustments, "adjustments", "SELECT INSERT")
 	d.AllPostings = newTable[PostingRow](d, "postings")
 	d.AllPostings.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", prefix)
 
-	open(d, &d.Transfers, "transfers", "SELECT INSERT")
-
 	notifications := open(d, &d.Notifications, "notifications", "SELECT INSERT UPDATE")
 	notifications.Find, notifications.Add = notifications.Table.Find(batch.NoLock, "", "operation_id"), notifications.Upsert()
-	notifications.Put = notifications.Update(erasable...)
+	d.Erasable = notifications.Select(erasable(notifications.Table)...)
+	notifications.Put = notifications.Update(batch.Names(d.Erasable)...)
+	listed := newListed[ListedNotificationRow](d, "notifications", notifications.Columns)
+	listed.Source += " LEFT JOIN " + d.Prefix + "audits a ON a.audit_id = t.erasure_id"
+	listed.Selected[len(listed.Selected)-1] = "COALESCE(a.reason, '') AS reason"
+	d.ListedNotifications = listed
 
 	open(d, &d.Audits, "audits", "SELECT INSERT")
 
 	outcomes := open(d, &d.Outcomes, "outcomes", "SELECT INSERT")
 	outcomes.Find = outcomes.Table.Find(batch.NoLock, "", "number")
+	d.ListedOutcomes = newListed[ListedOutcomeRow](d, "outcomes", outcomes.Columns)
 
 	properties := &d.Properties
 	properties.Table = openBeside[PropertyRow](d, "properties", "SELECT INSERT UPDATE")

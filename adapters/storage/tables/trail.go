@@ -14,7 +14,7 @@ type TrailBatchRow struct {
 	BatchID batch.UUID `gorm:"primaryKey"`
 	Entries []byte     `gorm:"not null"`
 	// MAC authenticates the service that made the batch (proof.Keys).
-	MAC []byte `gorm:"column:seal;not null"`
+	MAC []byte `gorm:"not null"`
 	// Position is the index in the log. It is NULL until the batch is sealed.
 	Position sql.NullInt64
 }

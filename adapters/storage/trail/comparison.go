@@ -15,7 +15,6 @@ import (
 	"bankingapi/application/backoffice"
 	compare "bankingapi/application/proof"
 	"bankingapi/domain/audit"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 	"bankingapi/domain/push"
@@ -139,10 +138,9 @@ func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, vis
 		return tx.Where("t."+column+" = ?", d.Dialect.Bind(batch.UUID(*only)))
 	}
 	adjusted, erased, broken := make(sums), make(sums), make(map[operation.ID]bool)
-	postings := rows("operation_id").Where("t.kind NOT IN (?, ?)", int64(fund.SalePosting), int64(fund.ReversalPosting))
-	err := tables.Each(postings, d.Postings.Table, func(row *tables.PostingRow) error {
+	err := tables.Each(rows("act_id"), d.Adjustments.Table, func(row *tables.AdjustmentRow) error {
 		posting, err := row.Entry()
-		id := operation.ID(row.OperationID)
+		id := operation.ID(row.ActID)
 		broken[id] = broken[id] || err != nil || !row.IsShaped()
 		adjusted.of(keys, id).Adjustment(&posting)
 		return nil //nolint:nilerr // the posting is reported as broken
@@ -150,9 +148,9 @@ func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, vis
 	if err != nil {
 		return err
 	}
-	messages := rows("erasure_id").Where("t.user_id = '' OR t.erasure_id <> ?", d.Dialect.Bind(batch.UUID{}))
+	messages := rows("erasure_id").Where("t.user_id = '' OR t.erasure_id IS NOT NULL")
 	err = tables.Each(messages, d.Notifications.Table, func(row *tables.NotificationRow) error {
-		message, err := row.Entry()
+		message, err := row.Entry(operation.Envelope{ID: operation.ID(row.OperationID)})
 		id := operation.ID(row.ErasureID)
 		broken[id] = broken[id] || err != nil
 		erased.of(keys, id).Erased(&message)

@@ -146,21 +146,28 @@ func oneByOne[R any](s *serial, witness func(R) error) func(R) error {
 	}
 }
 
-// positions passes every row of the table to the witness, and every position with postings of
-// this leg but no row. It reads them into p and the fields of its key, which are in these
-// columns.
+// positions passes every row of the table to the witness, and every position with postings but no
+// row. A position is what adjustments added, less what completed sales took from it, and more
+// what their reversals returned; of accounts it is the opposite. It reads them into p and the
+// fields of its key, which are in these columns.
 //
 // The sum of the postings is read as two sums, of the upper and the lower halves of the
 // quantities. A half is a signed 32-bit integer: low is stored minus 2^31. Postgres sums such
 // integers in 64 bits. It sums larger integers in 128 bits, which takes twice as long.
-func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, table, columns, quantity string, leg int, p *backoffice.Position, key ...any) error {
-	rows, err := tx.Raw(fmt.Sprintf(`SELECT %[2]s, COALESCE(MAX(held), 0), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),
- CAST(SUM(high) AS bigint), CAST(SUM(low) AS bigint)
-FROM (
- SELECT %[2]s, %[3]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM %[1]s
- UNION ALL
- SELECT %[2]s, NULL, 0, 1, CAST(quantity >> 32 AS integer), CAST((quantity & 4294967295) - 2147483648 AS integer) FROM %[5]s a WHERE leg = %[4]d
-) p GROUP BY %[2]s`, table, columns, quantity, leg, e.AllPostings.Name)).Rows() //nolint:rowserrcheck // Each does it
+func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, of *positionsOf, p *backoffice.Position, key ...any) error {
+	posted := func(columns, quantity, from string) string {
+		return fmt.Sprintf("\n UNION ALL\n SELECT %[1]s, NULL, 0, 1, CAST((%[2]s) >> 32 AS integer), CAST(((%[2]s) & 4294967295) - 2147483648 AS integer) FROM %[3]s",
+			columns, quantity, from)
+	}
+	sales, completed := e.Sales.Name+" s", " WHERE s.state = 2"
+	reversals := e.Operations.Name + " o JOIN " + sales + " ON s.operation_id = o.operation_id" + completed + " AND o.reversal_id IS NOT NULL"
+	rows, err := tx.Raw(fmt.Sprintf("SELECT %[1]s, COALESCE(MAX(held), 0), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),"+
+		" CAST(SUM(high) AS bigint), CAST(SUM(low) AS bigint)\nFROM (\n SELECT %[1]s, %[2]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM %[3]s",
+		of.columns, of.held, of.table) +
+		posted(of.columns, "quantity", fmt.Sprintf("%s WHERE leg = %d", e.Adjustments.Name, of.leg)) +
+		posted(of.sold, of.by, sales+completed) +
+		posted(of.sold, of.back, reversals) +
+		"\n) p GROUP BY " + of.columns).Rows() //nolint:rowserrcheck // Each does it
 	if err != nil {
 		return err
 	}
@@ -178,39 +185,47 @@ FROM (
 	})
 }
 
+// positionsOf are holdings or accounts.
+type positionsOf struct {
+	table, columns, held string
+	leg                  int
+	sold                 string // the columns of the key in the table sales
+	by, back             string // what a sale and its reversal add
+}
+
 func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness) error {
 	var p backoffice.Position
-	return e.positions(tx, w, e.Holdings.Name, "customer_no, imkb_code, holder_corporation_name", "units", tables.UnitLeg,
-		&p, &p.Holding.CustomerNo, &p.Holding.IMKBCode, &p.Holding.HolderCorporationName)
+	of := positionsOf{
+		table: e.Holdings.Name, columns: "customer_no, imkb_code, holder_corporation_name", held: "units", leg: tables.UnitLeg,
+		sold: "s.customer_no, s.imkb_code, s.holder_corporation_name", by: "-s.units", back: "s.units",
+	}
+	return e.positions(tx, w, &of, &p, &p.Holding.CustomerNo, &p.Holding.IMKBCode, &p.Holding.HolderCorporationName)
 }
 
 func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 	p := backoffice.Position{IsMoney: true}
-	return e.positions(tx, w, e.Accounts.Name, "customer_no, branch_code, account_suffix, currency_code", "balance", tables.MoneyLeg,
-		&p, &p.Account.CustomerNo, &p.Account.BranchCode, &p.Account.AccountSuffix, &p.Account.CurrencyCode)
+	of := positionsOf{
+		table: e.Accounts.Name, columns: "customer_no, branch_code, account_suffix, currency_code", held: "balance", leg: tables.MoneyLeg,
+		sold: "s.account_customer_no, s.branch_code, s.account_suffix, s.currency_code", by: "COALESCE(s.proceeds, 0)", back: "-COALESCE(s.proceeds, 0)",
+	}
+	return e.positions(tx, w, &of, &p, &p.Account.CustomerNo, &p.Account.BranchCode, &p.Account.AccountSuffix, &p.Account.CurrencyCode)
 }
 
-// withoutOperation reads the rows that no range of operations includes: postings of a wrong
-// shape, postings of reversals that do not exist, and outcomes.
+// withoutOperation reads the rows that no range of operations includes: adjustments of a wrong
+// shape, and outcomes.
 func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
-	seen := operationSeen(w)
-	return tables.InTurn(
-		func() error {
-			shape := tx.Where("t.kind NOT IN (1, 2, 3, 4) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')")
-			return tables.Each(shape, e.AllPostings, func(row *tables.PostingRow) error {
-				name := fmt.Sprintf("posting %s/%d/%d of customer %d", row.OperationID, row.Position, row.Leg, row.CustomerNo)
-				return w.Found(backoffice.WrongShape.Of(name))
-			})
-		},
-		func() error {
-			without := tx.Where("t.kind = 4 AND NOT EXISTS (SELECT 1 FROM " + e.Operations.Name + " o WHERE o.reversal_id = t.operation_id)")
-			return tables.Each(without, e.Postings.Table, func(row *tables.PostingRow) error {
-				return seen(&read.StoredOperation{ID: row.OperationID, Others: []tables.PostingRow{*row}})
-			})
-		},
-		func() error { return e.outcomes(tx, w) },
-		func() error { return e.rules(tx, w) },
-	)
+	shape := tx.Where("t.kind NOT IN (2, 3) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')")
+	err := tables.Each(shape, e.Adjustments.Table, func(row *tables.AdjustmentRow) error {
+		name := fmt.Sprintf("posting %s/%d/%d of customer %d", row.ActID, row.Line, row.Leg, row.CustomerNo)
+		return w.Found(backoffice.WrongShape.Of(name))
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.outcomes(tx, w); err != nil {
+		return err
+	}
+	return e.rules(tx, w)
 }
 
 // rules compares the rules of the bank with the newest act that wrote rules. The trail shows
@@ -255,9 +270,9 @@ func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 		}
 	}
 	untrue := tx.Joins("LEFT JOIN " + operations.Name + " o ON o.operation_id = t.operation_id").
-		Where("o.state IS NULL OR o.subscription <> t.subscription OR o.caller_id <> t.caller_id OR t.reversed NOT IN (0, 1)" +
-			" OR t.reversed = 0 AND (o.state <> t.state OR o.faults <> t.faults OR o.due_on IS NULL OR o.ended_at IS NULL OR o.ended_at <> t.ended_at)" +
-			" OR t.reversed = 1 AND (t.state <> 2 OR t.faults <> '' OR o.reversed_at IS NULL OR o.reversed_at <> t.ended_at)")
+		Where("o.state IS NULL OR o.subscription <> t.subscription OR t.reversed NOT IN (0, 1)" +
+			" OR t.reversed = 0 AND (o.state = 1 OR o.due_on IS NULL) OR t.reversed = 1 AND o.reversal_id IS NULL" +
+			" OR t.number IN (SELECT MAX(number) FROM " + t.Name + " GROUP BY operation_id, reversed HAVING COUNT(*) > 1)") // the same end twice
 	err = tables.Each(untrue, t.Table, func(row *tables.OutcomeRow) error {
 		return w.Found(backoffice.OutcomeOfNoEnd.Of(fmt.Sprintf("outcome %d of operation %s", row.Number, row.OperationID)))
 	})

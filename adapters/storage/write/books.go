@@ -225,11 +225,9 @@ func (b *Books) Changes(book *fund.Book, c *fund.Changes) []batch.Request {
 	}, b.Records(book, c)...)...)
 }
 
-// Records returns the requests that write the operations, sales and postings of a settled book,
+// Records returns the requests that write the operations, sales and adjustments of a settled book,
 // and their entries in the trail: all changes except holdings and accounts.
 func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
-	units, money := tables.PostingRows(c.Postings, c.PostedAt)
-	joined, units, money := tables.TransferRows(units, money)
 	var ended []tables.OperationRow
 	for i := range c.Ended {
 		if !c.Ended[i].Reversed {
@@ -242,7 +240,7 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 		b.db.ReverseOperation.Request(tables.Convert(c.Reversals, tables.ReversedRow)),
 		b.db.Sales.Add.Request(tables.Convert(slices.Concat(c.Sales, c.RefusedSales), tables.NewSaleRow)),
 		b.db.Sales.Put.Request(tables.Convert(c.Settled, tables.NewSaleRow)),
-		b.db.Transfers.Add.Request(joined), b.db.Postings.Add.Request(units), b.db.Postings.Add.Request(money),
+		b.db.Adjustments.Add.Request(tables.AdjustmentRows(c.Postings, c.PostedAt)),
 		b.db.BookEntryWrite(c, &book.Register),
 	}
 }
@@ -285,31 +283,37 @@ func (b *Books) Due(ctx context.Context, filter buyfund.Due, after *fund.Operati
 	}
 	// The limit must not cut an operation: the inner query counts operations, and the outer one
 	// reads all their sales.
-	operations := b.db.Reads.WithContext(ctx).Table(b.db.Sales.Name).Where(tables.IsRecorded).Select("selected_date, operation_id").
-		Group("selected_date, operation_id").Order("selected_date, operation_id").Limit(limit)
+	operations := b.db.Reads.WithContext(ctx).Where(tables.IsRecorded).Select("operation_id").Limit(limit)
 	if filter.Of == (fund.PriceDay{}) {
-		operations = operations.Where("selected_date <= ? AND (selected_date, operation_id) > (?, ?)", filter.Until.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID)))
+		operations = operations.Table(b.db.Operations.Name).Order("due_on, operation_id").
+			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID)))
 	} else {
-		operations = operations.Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
-			filter.Of.Day.String(), filter.Of.Fund.IMKBCode, filter.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
+		operations = operations.Table(b.db.Sales.Name).Group("operation_id").Order("operation_id").
+			Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
+				filter.Of.Day.String(), filter.Of.Fund.IMKBCode, filter.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
 	}
-	rows, err := tables.RowsOf(b.db.Query(ctx).Where(tables.IsRecorded).Where("(selected_date, operation_id) IN (?)", operations).
-		Order("selected_date, operation_id, position"), b.db.Sales.Table)
+	listed := &b.db.ListedSales
+	query := b.db.Query(ctx).Table(listed.Source).Select(listed.Selected).
+		Where("t."+tables.IsRecorded+" AND o."+tables.IsRecorded+" AND t.operation_id IN (?)", operations).Order("o.due_on, t.operation_id, t.position")
+	var due []*fund.Operation
+	var unreadable error
+	isUnreadable := make(map[operation.ID]bool) // by this program, or changed by hand
+	err := tables.Scan(query, listed.Table, func(row *tables.ListedSaleRow) error {
+		if len(due) == 0 || due[len(due)-1].ID != operation.ID(row.Sale.OperationID) {
+			due = append(due, row.Operation())
+		}
+		last := due[len(due)-1]
+		terms, err := row.Sale.Terms()
+		if err != nil {
+			isUnreadable[last.ID], unreadable = true, fmt.Errorf("operation %s: %w", last.ID, err)
+		}
+		last.Sales = append(last.Sales, fund.RestoreSale(terms))
+		return nil
+	})
 	if err != nil {
 		return nil, b.db.Translate(err)
 	}
-	due, unreadable := []*fund.Operation(nil), make(map[operation.ID]bool) // by this program, or changed by hand
-	for i := range rows {
-		if i == 0 || rows[i].OperationID != rows[i-1].OperationID {
-			due = append(due, rows[i].Operation())
-		}
-		terms, wrong := rows[i].Terms()
-		last := due[len(due)-1]
-		if last.Sales = append(last.Sales, fund.RestoreSale(terms)); wrong != nil {
-			unreadable[last.ID], err = true, fmt.Errorf("operation %s: %w", last.ID, wrong)
-		}
-	}
-	return slices.DeleteFunc(due, func(o *fund.Operation) bool { return unreadable[o.ID] }), b.db.Translate(err)
+	return slices.DeleteFunc(due, func(o *fund.Operation) bool { return isUnreadable[o.ID] }), b.db.Translate(unreadable)
 }
 
 // DueFunds implements buyfund.Books. The index of waiting funds has all columns that it reads.

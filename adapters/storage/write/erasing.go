@@ -3,6 +3,8 @@ package write
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -37,8 +39,8 @@ func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, las
 		if q.UserID != "" {
 			query = query.Where("t.user_id = ?", q.UserID)
 		} else {
-			query = query.Where("t.operation_id >= ? AND t.operation_id < ? AND t.received_at < ?", e.Dialect.Bind(batch.UUID(q.From)),
-				e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(read.Slack)))), e.Dialect.Bind(tables.Microsecond(q.Until)))
+			query = query.Where("t.operation_id >= ? AND t.operation_id < ?", e.Dialect.Bind(batch.UUID(q.From)), e.beforeID(q)).
+				Where("t.operation_id IN (?)", e.receivedBefore(tx, q))
 		}
 		rows, err := tables.RowsOf(query, e.Notifications.Table)
 		if erased = len(rows); err != nil || erased == 0 {
@@ -48,6 +50,71 @@ func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, las
 		return e.write(ctx, tx, rows)
 	})
 	return erased, last, err
+}
+
+// beforeID returns an ID that is larger than those of all operations before q.Until.
+func (e erasing) beforeID(q backoffice.Query) any {
+	return e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(read.Slack))))
+}
+
+// receivedBefore selects the operations from q.From on that were received before q.Until.
+func (e erasing) receivedBefore(tx *gorm.DB, q backoffice.Query) *gorm.DB {
+	return e.Over(tx.Statement.Context, tx.Statement.ConnPool).Table(e.Operations.Name).Select("operation_id").
+		Where("operation_id >= ? AND operation_id < ? AND received_at < ?", e.Dialect.Bind(batch.UUID(q.From)), e.beforeID(q), e.Dialect.Bind(tables.Microsecond(q.Until)))
+}
+
+// EraseSessions also locks the key first.
+func (e erasing) EraseSessions(ctx context.Context, q backoffice.Query) (erased int, last operation.ID, err error) {
+	if err := e.Ready(ctx); err != nil {
+		return 0, last, err
+	}
+	err = e.Change(ctx, func(tx *gorm.DB) error {
+		sessions, err := e.sessions(e.Over(ctx, tx.Statement.ConnPool).
+			Where("t.operation = ?", int64(operation.AddPushNotificationResponse)).
+			Where("t.operation_id IN (?)", e.receivedBefore(tx, q)).Order("t.operation_id").Limit(q.Limit))
+		if erased = len(sessions); err != nil || erased == 0 {
+			return err
+		}
+		last = operation.ID(sessions[erased-1].OperationID)
+		writes, err := e.eraseSessions(tx, sessions)
+		if err != nil {
+			return err
+		}
+		acts := e.ActWrites(ctx, trail.Changes{}, fmt.Sprintf("sessions: %d", erased))
+		return e.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, append(writes, acts...)...)
+	})
+	return erased, last, err
+}
+
+// sessions locks the operations of the query that have a ChannelSessionId.
+func (e erasing) sessions(query *gorm.DB) ([]tables.OperationRow, error) {
+	locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
+	return tables.RowsOf(query.Clauses(locking).Where("t.channel_session_id <> ''"), e.Operations.Table)
+}
+
+// eraseSessions returns the requests that empty the ChannelSessionId of the operations.
+func (e erasing) eraseSessions(tx *gorm.DB, sessions []tables.OperationRow) ([]batch.Request, error) {
+	trailKeys := e.Writer.Keys()
+	if trailKeys == nil {
+		log, err := e.LogState(tx)
+		if err != nil {
+			return nil, err
+		}
+		if log.HasBegun {
+			return nil, fault.New(fault.Unavailable, "This book has a trail. To erase messages, set trail.key_file to its key, or begin another log with 'bankingapi trail rekey'.")
+		}
+	}
+	overwritten, emptied := slices.Clone(sessions), slices.Clone(sessions)
+	for i := range sessions {
+		session := sessions[i].Header.ChannelSessionID
+		hash := []byte{} // nil would be NULL
+		if trailKeys != nil {
+			hash = proof.SessionHash(trailKeys, session)
+		}
+		overwritten[i].Header.ChannelSessionID, overwritten[i].SessionHash = strings.Repeat("-", len(session)), hash
+		emptied[i].Header.ChannelSessionID, emptied[i].SessionHash = "", hash
+	}
+	return batch.NonEmpty(e.EraseSession.Request(overwritten), e.EraseSession.Request(emptied)), nil
 }
 
 func (e erasing) ErasedBefore(ctx context.Context) (before day.Day, err error) {
@@ -70,49 +137,40 @@ const erasedProperty = "messages_erased_before"
 
 // write empties the rows. Their identities stay.
 func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.NotificationRow) error {
-	trailKeys := e.Writer.Keys()
-	if trailKeys == nil {
-		log, err := e.LogState(tx)
-		if err != nil {
-			return err
+	var ids []any
+	for i := range rows {
+		if i == 0 || rows[i].OperationID != rows[i-1].OperationID {
+			ids = append(ids, e.Dialect.Bind(rows[i].OperationID))
 		}
-		if log.HasBegun {
-			return fault.New(fault.Unavailable, "This book has a trail. To erase messages, set trail.key_file to its key, or begin another log with 'bankingapi trail rekey'.")
-		}
+	}
+	sessions, err := e.sessions(e.Over(ctx, tx.Statement.ConnPool).Where("t.operation_id IN ?", ids).Order("t.operation_id"))
+	if err != nil {
+		return err
+	}
+	writes, err := e.eraseSessions(tx, sessions)
+	if err != nil {
+		return err
 	}
 	act, _ := audit.From(ctx)
 	erased := e.NewSum()
 	var overwritten, emptied []tables.NotificationRow
-	var overwrittenSessions, sessions []tables.OperationRow
 	for i := range rows {
-		session := tables.OperationRow{OperationID: rows[i].OperationID, SessionHash: []byte{}} // nil would be NULL
-		if trailKeys != nil {
-			session.SessionHash = proof.SessionHash(trailKeys, rows[i].Header.ChannelSessionID)
-		}
-		if rows[i].Header.ChannelSessionID != "" && (len(sessions) == 0 || sessions[len(sessions)-1].OperationID != session.OperationID) {
-			sessions = append(sessions, session)
-			session.Header.ChannelSessionID = rows[i].Blank().Header.ChannelSessionID
-			overwrittenSessions = append(overwrittenSessions, session)
-		}
 		// SQLite may leave parts of a text in the file, unless it was overwritten before.
-		overwritten = append(overwritten, rows[i].Blank())
+		overwritten = append(overwritten, e.Blank(rows[i]))
 		row := rows[i]
-		row.ErasureID, row.ErasureReason = batch.UUID(act.ID), act.Reason
+		row.ErasureID = batch.UUID(act.ID)
 		row.Erase()
 		emptied = append(emptied, row)
 		if erased == nil {
 			continue
 		}
-		entry, err := row.Entry()
+		entry, err := row.Entry(operation.Envelope{ID: operation.ID(row.OperationID)})
 		if err != nil {
 			return err
 		}
 		erased.Erased(&entry)
 	}
-	writes := batch.NonEmpty(
-		e.Notifications.Put.Request(overwritten), e.Notifications.Put.Request(emptied),
-		e.EraseSession.Request(overwrittenSessions), e.EraseSession.Request(sessions),
-	)
+	writes = append(writes, e.Notifications.Put.Request(overwritten), e.Notifications.Put.Request(emptied))
 	acts := e.ActWrites(ctx, trail.Changes{Erased: erased}, fmt.Sprintf("messages: %d", len(rows)))
 	return e.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, append(writes, acts...)...)
 }

@@ -198,17 +198,17 @@ func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o ba
 	if o.AsOf.IsZero() {
 		return nil
 	}
-	columns := i.Database.Postings.Select("position", "operation_id", "posted_at")
-	first := i.Database.Postings.Lookup("find sales since", batch.Lookup{
+	columns := i.Database.Adjustments.Select("line", "act_id", "posted_at")
+	first := i.Database.Adjustments.Lookup("find sales since", batch.Lookup{
 		Select: columns[:1],
 		Where:  []batch.Condition{{Column: columns[1], Operator: "="}, {Column: columns[2]}},
 		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= {posted_at})",
 			leg, fund.AdjustmentPosting, key, i.AllPostings.Name, fund.SalePosting, fund.ReversalPosting),
-		Order: "t.position",
+		Order: "t.line",
 	})
-	sold, err := tables.LookUp(ctx, session, first, tables.PostingRow{OperationID: batch.UUID(o.ID), PostedAt: batch.Instant{Time: tables.Microsecond(o.AsOf.Add(-backoffice.InFlight))}})
+	sold, err := tables.LookUp(ctx, session, first, tables.AdjustmentRow{ActID: batch.UUID(o.ID), PostedAt: batch.Instant{Time: tables.Microsecond(o.AsOf.Add(-backoffice.InFlight))}})
 	if err == nil && sold != nil {
-		err = batch.FailureError{Failure: batch.Refused, Cause: &backoffice.SoldSince{Line: sold.Position}}
+		err = batch.FailureError{Failure: batch.Refused, Cause: &backoffice.SoldSince{Line: sold.Line}}
 	}
 	return err
 }
@@ -260,8 +260,7 @@ func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbere
 	a.imported.New += int64(len(added))
 	a.imported.Changed += int64(len(changed))
 	a.imported.Unchanged += int64(len(part) - len(added) - len(changed))
-	units, money := tables.PostingRows(postings, now)
-	writes := batch.NonEmpty(a.Add.Request(added), a.Put.Request(changed), a.Postings.Add.Request(units), a.Postings.Add.Request(money))
+	writes := batch.NonEmpty(a.Add.Request(added), a.Put.Request(changed), a.Adjustments.Add.Request(tables.AdjustmentRows(postings, now)))
 	if len(writes) == 0 {
 		return nil
 	}

@@ -74,10 +74,10 @@ func TestVerifyFindsTampering(t *testing.T) {
 				"UPDATE holdings SET units = units + 1 WHERE customer_no = 1002",
 				`holding 1002 AFA "Demo Portfoy": is 499.999999, but its postings sum to 500.000000`},
 			{"UPDATE sales SET proceeds = proceeds + 1", "UPDATE sales SET proceeds = proceeds - 1", "its proceeds are not units times price"},
-			{"UPDATE sales SET state = 8", "UPDATE sales SET state = 2", "is not completed, but has a posting"},
+			{"UPDATE sales SET state = 8", "UPDATE sales SET state = 2", "contradicts its operation"},
 			{"UPDATE operations SET state = 1 WHERE operation = 2", "UPDATE operations SET state = 2 WHERE operation = 2", "contradicts its operation"},
-			{"UPDATE transfers SET money_quantity = money_quantity + 1", "UPDATE transfers SET money_quantity = money_quantity - 1", "has no posting of its proceeds"},
-			{"DELETE FROM transfers", "", "has no posting of its proceeds"},
+			{"UPDATE adjustments SET quantity = quantity + 1 WHERE leg = 1", "UPDATE adjustments SET quantity = quantity - 1 WHERE leg = 1", "but its postings sum to 500.000001"},
+			{"DELETE FROM sales", "", "was answered, but it has no sales"},
 		} {
 			b.execute(t, tampering.do)
 			got := b.Run(t, "verify")

@@ -68,7 +68,7 @@ func TestABookMovesToPostgresAndBack(t *testing.T) {
 		// As if it had been interrupted: tables have only their first rows, and the last act, that
 		// of the finished copy, is not there.
 		to.execute(t, "INSERT INTO properties (name, value) VALUES ('mark', 'copy that is not finished')")
-		to.execute(t, "DELETE FROM postings")
+		to.execute(t, "DELETE FROM adjustments")
 		to.execute(t, "DELETE FROM notifications WHERE identity NOT IN (SELECT identity FROM notifications ORDER BY identity LIMIT 1)")
 		to.execute(t, "DELETE FROM audits WHERE audit_id IN (SELECT audit_id FROM audits ORDER BY audit_id DESC LIMIT 1)")
 		to.execute(t, "DELETE FROM trail_batches WHERE batch_id IN (SELECT batch_id FROM trail_batches ORDER BY batch_id DESC LIMIT 1)")

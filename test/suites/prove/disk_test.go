@@ -187,7 +187,7 @@ func afterCrash(t *testing.T, under *disk.Disk, bank *service.Bank, n int) (sale
 	b := bank.Replica(t)
 	require.NoError(t, under.Crash(b.Folder))
 	db := openStore(t, b.On(filepath.Join(b.Folder, filepath.Base(bank.DSN))))
-	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sales WHERE caller_id = ?", callerID(0, n)).Scan(&sales))
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sales s JOIN operations o ON o.operation_id = s.operation_id WHERE o.caller_id = ?", callerID(0, n)).Scan(&sales))
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM notifications WHERE push_id = ?", pushID(n)).Scan(&records))
 	return sales, records
 }

@@ -47,7 +47,7 @@ func TestSplitPipeline(t *testing.T) {
 	t.Run("an account that does not exist", func(t *testing.T) {
 		t.Parallel()
 		d := splitDeployment(t, 1)
-		d.exec(t, "DELETE FROM postings WHERE leg = 2")
+		d.exec(t, "DELETE FROM adjustments WHERE leg = 2")
 		d.exec(t, "DELETE FROM accounts")
 		s := &sale{caller: 7, parts: []part{{0, 1}}}
 		for range 2 {

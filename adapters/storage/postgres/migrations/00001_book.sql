@@ -1,6 +1,7 @@
 -- The book of version 1.
 --
--- Each primary key begins with, or is, the column by which the table can be distributed.
+-- Each primary key begins with, or is, the column by which the table can be distributed. Wide
+-- columns come first, so that rows have no padding.
 -- Tables that only grow have keys that begin with an ID. IDs grow with time, so new rows
 -- change the last pages of a table and of its index only.
 --
@@ -14,6 +15,7 @@
 --   messages_key                         the key of the identities of messages
 --   messages_erased_before               the day before which all messages were erased
 --   time_zone                            of the days of the book
+--   rules                                the rules of the bank
 --   calendar                             a line for each closed day: the day, and the reason
 --   outcomes                             the largest number in outcomes
 --   log_size, log_checkpoint, log_begun  the state of the log of the trail
@@ -94,8 +96,8 @@ CREATE TABLE {{prefix}}operations (
     ended_at           timestamptz,
     reversed_at        timestamptz,
     due_on             date,
-    operation          bigint NOT NULL,
-    state              bigint NOT NULL,
+    operation          smallint NOT NULL,
+    state              smallint NOT NULL,
     identity           uuid   NOT NULL,
     operation_id       uuid   NOT NULL,
     reversal_id        uuid,
@@ -113,137 +115,123 @@ CREATE TABLE {{prefix}}operations (
     PRIMARY KEY (operation_id)
 );
 CREATE UNIQUE INDEX {{prefix}}operations_identity ON {{prefix}}operations (identity) WHERE caller_id <> '';
+-- Operations that wait for their day, or for a price. Other operations never change this index.
+CREATE INDEX {{prefix}}operations_due ON {{prefix}}operations (due_on, operation_id) WHERE state = 1;
 CREATE INDEX {{prefix}}operations_failed ON {{prefix}}operations (operation_id) WHERE state = 8;
+-- Operations by the time at which they ended on their day.
+CREATE INDEX {{prefix}}operations_ended ON {{prefix}}operations (ended_at) WHERE due_on IS NOT NULL;
 CREATE INDEX {{prefix}}operations_reversal ON {{prefix}}operations (reversal_id) WHERE reversal_id IS NOT NULL;
 
--- Pages keep room, so that most due sales stay in their page when they are settled.
--- request_id is empty if the caller sent no X-Request-Id.
+-- The sales of operations in their order, also those that a refused operation asked for. When
+-- a sale was settled stands in operations: ended_at. Pages keep room, so that most due sales
+-- stay in their page when they are settled.
 CREATE TABLE {{prefix}}sales (
-    customer_no             bigint      NOT NULL,
-    operation_id            uuid        NOT NULL,
-    position                bigint      NOT NULL,
-    subscription            text        NOT NULL,
-    app_key                 text        NOT NULL DEFAULT '',
-    channel                 text        NOT NULL DEFAULT '',
-    teller_name             text        NOT NULL DEFAULT '',
-    caller_id               text        NOT NULL DEFAULT '',
-    channel_session_id      text        NOT NULL DEFAULT '',
-    channel_request_id      text        NOT NULL DEFAULT '',
-    imkb_code               text        NOT NULL,
-    holder_corporation_name text        NOT NULL,
-    price_id                bigint      NOT NULL,
-    units                   bigint      NOT NULL CHECK (units > 0),
-    account_customer_no     bigint      NOT NULL,
-    branch_code             bigint      NOT NULL,
-    account_suffix          bigint      NOT NULL,
-    currency_code           text        NOT NULL,
-    control_total           bigint      NOT NULL DEFAULT 0,
-    selected_date           date,
-    state                   bigint      NOT NULL,
+    customer_no             bigint   NOT NULL,
+    price_id                bigint   NOT NULL,
+    units                   bigint   NOT NULL CHECK (units > 0),
+    account_customer_no     bigint   NOT NULL,
+    branch_code             bigint   NOT NULL,
+    account_suffix          bigint   NOT NULL,
+    control_total           bigint,
     settled_price_id        bigint,
     settled_price           bigint,
     proceeds                bigint,
-    refusal                 text        NOT NULL DEFAULT '',
-    received_at             timestamptz NOT NULL,
-    settled_at              timestamptz,
-    request_id              text        NOT NULL DEFAULT '',
-    PRIMARY KEY (operation_id, position, customer_no)
+    selected_date           date,
+    position                integer  NOT NULL,
+    state                   smallint NOT NULL,
+    operation_id            uuid     NOT NULL,
+    currency_code           text     NOT NULL,
+    imkb_code               text     NOT NULL,
+    holder_corporation_name text     NOT NULL,
+    refusal                 text     NOT NULL DEFAULT '',
+    PRIMARY KEY (operation_id, position)
 ) WITH (fillfactor = 95);
--- Sales that wait for their day, or for a price. Other sales never change these indexes.
-CREATE INDEX {{prefix}}sales_due ON {{prefix}}sales (selected_date, operation_id, position) WHERE state = 1;
-CREATE INDEX {{prefix}}sales_fund ON {{prefix}}sales
-    (selected_date, imkb_code, holder_corporation_name, operation_id, position) WHERE state = 1;
--- Sales that failed on their day: few among many that completed.
+-- Sales that wait for the price of their fund. Other sales never change this index.
+CREATE INDEX {{prefix}}sales_waiting ON {{prefix}}sales (selected_date, imkb_code, holder_corporation_name, operation_id) WHERE state = 1;
+-- Sales that failed: few among many that completed.
 CREATE INDEX {{prefix}}sales_failed ON {{prefix}}sales (operation_id, position) WHERE state = 8;
 -- Sales whose proceeds went to the account of another customer.
 CREATE INDEX {{prefix}}sales_account ON {{prefix}}sales (account_customer_no) WHERE account_customer_no <> customer_no;
 
--- A posting moves a quantity between a customer's holding (leg 1) or account (leg 2) and the
--- bank's counter-position, so it is always in balance. The postings of sales are in transfers.
-CREATE TABLE {{prefix}}postings (
+-- What imports and corrections added to holdings (leg 1) and accounts (leg 2), in balance with
+-- the bank's counter-position. kind is 2 for the first import of a position, and 3 for a change.
+-- act_id is the act in audits, line the line of the file.
+CREATE TABLE {{prefix}}adjustments (
     customer_no             bigint      NOT NULL,
-    operation_id            uuid        NOT NULL,
-    position                bigint      NOT NULL,
-    leg                     bigint      NOT NULL,
-    kind                    bigint      NOT NULL,
-    imkb_code               text        NOT NULL DEFAULT '',
-    holder_corporation_name text        NOT NULL DEFAULT '',
     branch_code             bigint      NOT NULL DEFAULT 0,
     account_suffix          bigint      NOT NULL DEFAULT 0,
-    currency_code           text        NOT NULL DEFAULT '',
     quantity                bigint      NOT NULL,
     posted_at               timestamptz NOT NULL,
-    PRIMARY KEY (operation_id, position, leg, customer_no)
+    line                    integer     NOT NULL,
+    leg                     smallint    NOT NULL,
+    kind                    smallint    NOT NULL,
+    act_id                  uuid        NOT NULL,
+    imkb_code               text        NOT NULL DEFAULT '',
+    holder_corporation_name text        NOT NULL DEFAULT '',
+    currency_code           text        NOT NULL DEFAULT '',
+    PRIMARY KEY (act_id, line, leg)
 );
-CREATE INDEX {{prefix}}postings_customer ON {{prefix}}postings (customer_no) WHERE kind <> 1;
+CREATE INDEX {{prefix}}adjustments_customer ON {{prefix}}adjustments (customer_no);
 
--- A transfer has the posting of a sale's units (leg 1) and that of its proceeds (leg 2).
-CREATE TABLE {{prefix}}transfers (
-    operation_id            uuid        NOT NULL,
-    position                bigint      NOT NULL,
-    customer_no             bigint      NOT NULL,
-    unit_quantity           bigint      NOT NULL,
-    account_customer_no     bigint      NOT NULL,
-    branch_code             bigint      NOT NULL,
-    account_suffix          bigint      NOT NULL,
-    money_quantity          bigint      NOT NULL,
-    posted_at               timestamptz NOT NULL,
-    imkb_code               text        NOT NULL,
-    holder_corporation_name text        NOT NULL,
-    currency_code           text        NOT NULL,
-    PRIMARY KEY (operation_id, position)
-);
+-- The postings of all operations: those of adjustments, and those that follow from sales (kind
+-- 1) and from reversals (kind 4). For people: the service does not read it.
+CREATE VIEW {{prefix}}postings AS
+SELECT a.customer_no, a.act_id AS operation_id, a.line AS position, a.leg, a.kind, a.imkb_code, a.holder_corporation_name,
+    a.branch_code, a.account_suffix, a.currency_code, a.quantity, a.posted_at
+FROM {{prefix}}adjustments a
+UNION ALL
+SELECT s.customer_no, s.operation_id, s.position, CAST(1 AS smallint), CAST(1 AS smallint), s.imkb_code, s.holder_corporation_name,
+    CAST(0 AS bigint), CAST(0 AS bigint), CAST('' AS text), -s.units, o.ended_at
+FROM {{prefix}}sales s JOIN {{prefix}}operations o ON o.operation_id = s.operation_id WHERE s.state = 2
+UNION ALL
+SELECT s.account_customer_no, s.operation_id, s.position, CAST(2 AS smallint), CAST(1 AS smallint), CAST('' AS text), CAST('' AS text),
+    s.branch_code, s.account_suffix, s.currency_code, s.proceeds, o.ended_at
+FROM {{prefix}}sales s JOIN {{prefix}}operations o ON o.operation_id = s.operation_id WHERE s.state = 2
+UNION ALL
+SELECT s.customer_no, o.reversal_id, s.position, CAST(1 AS smallint), CAST(4 AS smallint), s.imkb_code, s.holder_corporation_name,
+    CAST(0 AS bigint), CAST(0 AS bigint), CAST('' AS text), s.units, o.reversed_at
+FROM {{prefix}}sales s JOIN {{prefix}}operations o ON o.operation_id = s.operation_id WHERE s.state = 2 AND o.reversal_id IS NOT NULL
+UNION ALL
+SELECT s.account_customer_no, o.reversal_id, s.position, CAST(2 AS smallint), CAST(4 AS smallint), CAST('' AS text), CAST('' AS text),
+    s.branch_code, s.account_suffix, s.currency_code, -s.proceeds, o.reversed_at
+FROM {{prefix}}sales s JOIN {{prefix}}operations o ON o.operation_id = s.operation_id WHERE s.state = 2 AND o.reversal_id IS NOT NULL;
 
 -- identity is a keyed hash of the message (properties, messages_key). It never changes: an
 -- erased notification has an empty user_id and the same identity. erasure_id is the act in
--- audits.
+-- audits. tran_data is empty without TranData.
 CREATE TABLE {{prefix}}notifications (
-    identity                  uuid        NOT NULL,
-    user_id                   text COLLATE "C" NOT NULL,
-    operation_id              uuid        NOT NULL,
-    position                  bigint      NOT NULL,
-    subscription              text        NOT NULL,
-    app_key                   text        NOT NULL DEFAULT '',
-    channel                   text        NOT NULL DEFAULT '',
-    teller_name               text        NOT NULL DEFAULT '',
-    caller_id                 text        NOT NULL DEFAULT '',
-    channel_session_id        text        NOT NULL DEFAULT '',
-    channel_request_id        text        NOT NULL DEFAULT '',
-    external_application_code text        NOT NULL,
-    external_tran_code        text        NOT NULL DEFAULT '',
-    push_id                   text        NOT NULL,
     push_interaction_id       bigint,
-    platform                  bigint      NOT NULL,
-    subject                   text        NOT NULL DEFAULT '',
-    content                   text        NOT NULL DEFAULT '',
-    deep_link_url             text        NOT NULL DEFAULT '',
-    send_status               bigint      NOT NULL,
     send_date                 date,
-    tran_data                 text        NOT NULL,
-    received_at               timestamptz NOT NULL,
-    request_id                text        NOT NULL DEFAULT '',
-    erasure_id                uuid        NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
-    erasure_reason            text        NOT NULL DEFAULT '',
+    position                  integer  NOT NULL,
+    platform                  smallint NOT NULL,
+    send_status               smallint NOT NULL,
+    operation_id              uuid     NOT NULL,
+    erasure_id                uuid,
+    identity                  uuid     NOT NULL,
+    user_id                   text COLLATE "C" NOT NULL,
+    external_application_code text     NOT NULL,
+    push_id                   text     NOT NULL,
+    external_tran_code        text     NOT NULL DEFAULT '',
+    subject                   text     NOT NULL DEFAULT '',
+    content                   text     NOT NULL DEFAULT '',
+    deep_link_url             text     NOT NULL DEFAULT '',
+    tran_data                 text     NOT NULL DEFAULT '',
     PRIMARY KEY (identity)
 );
 CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
 
--- The results of operations that ended after they were answered. The transaction that ends an
+-- The order in which operations ended after they were answered: settled, cancelled, or (reversed
+-- is 1) reversed. The results stand in operations. The transaction that ends an
 -- operation takes the next number from the property outcomes, which it locks until it has
 -- committed. So a reader that sees a number sees all smaller numbers.
 CREATE TABLE {{prefix}}outcomes (
-    number       bigint      NOT NULL,
-    operation_id uuid        NOT NULL,
+    number       bigint   NOT NULL,
+    reversed     smallint NOT NULL DEFAULT 0,
+    operation_id uuid     NOT NULL,
     subscription text COLLATE "C" NOT NULL,
-    caller_id    text        NOT NULL DEFAULT '',
-    state        bigint      NOT NULL,
-    faults       text        NOT NULL DEFAULT '',
-    reversed     bigint      NOT NULL DEFAULT 0,
-    ended_at     timestamptz NOT NULL,
     PRIMARY KEY (number)
 );
 CREATE INDEX {{prefix}}outcomes_subscription ON {{prefix}}outcomes (subscription, number);
-CREATE INDEX {{prefix}}outcomes_ended ON {{prefix}}outcomes (ended_at);
 
 -- Every act of administration.
 CREATE TABLE {{prefix}}audits (
@@ -304,7 +292,7 @@ CREATE TABLE {{prefix}}replicas (
 CREATE TABLE {{prefix}}trail_batches (
     batch_id uuid   NOT NULL,
     entries  bytea  NOT NULL,
-    seal     bytea  NOT NULL,
+    mac      bytea  NOT NULL,
     position bigint,
     PRIMARY KEY (batch_id)
 );

@@ -9,6 +9,7 @@
 --   messages_key                         the key of the identities of messages
 --   messages_erased_before               the day before which all messages were erased
 --   time_zone                            of the days of the book
+--   rules                                the rules of the bank
 --   calendar                             a line for each closed day: the day, and the reason
 --   outcomes                             the largest number in outcomes
 --   log_size, log_checkpoint, log_begun  the state of the log of the trail
@@ -106,136 +107,122 @@ CREATE TABLE {{prefix}}operations (
     PRIMARY KEY (operation_id)
 ) STRICT;
 CREATE UNIQUE INDEX {{prefix}}operations_identity ON {{prefix}}operations (identity) WHERE caller_id <> '';
+-- Operations that wait for their day, or for a price. Other operations never change this index.
+CREATE INDEX {{prefix}}operations_due ON {{prefix}}operations (due_on, operation_id) WHERE state = 1;
 CREATE INDEX {{prefix}}operations_failed ON {{prefix}}operations (operation_id) WHERE state = 8;
+-- Operations by the time at which they ended on their day.
+CREATE INDEX {{prefix}}operations_ended ON {{prefix}}operations (ended_at) WHERE due_on IS NOT NULL;
 CREATE INDEX {{prefix}}operations_reversal ON {{prefix}}operations (reversal_id) WHERE reversal_id IS NOT NULL;
 
--- request_id is empty if the caller sent no X-Request-Id.
+-- The sales of operations in their order, also those that a refused operation asked for. When
+-- a sale was settled stands in operations: ended_at.
 CREATE TABLE {{prefix}}sales (
     customer_no             INTEGER NOT NULL,
-    operation_id            BLOB NOT NULL,
-    position                INTEGER NOT NULL,
-    subscription            TEXT NOT NULL,
-    app_key                 TEXT NOT NULL DEFAULT '',
-    channel                 TEXT NOT NULL DEFAULT '',
-    teller_name             TEXT NOT NULL DEFAULT '',
-    caller_id               TEXT NOT NULL DEFAULT '',
-    channel_session_id      TEXT NOT NULL DEFAULT '',
-    channel_request_id      TEXT NOT NULL DEFAULT '',
-    imkb_code               TEXT NOT NULL,
-    holder_corporation_name TEXT NOT NULL,
     price_id                INTEGER NOT NULL,
     units                   INTEGER NOT NULL CHECK (units > 0),
     account_customer_no     INTEGER NOT NULL,
     branch_code             INTEGER NOT NULL,
     account_suffix          INTEGER NOT NULL,
-    currency_code           TEXT NOT NULL,
-    control_total           INTEGER NOT NULL DEFAULT 0,
-    selected_date           TEXT,
-    state                   INTEGER NOT NULL,
+    control_total           INTEGER,
     settled_price_id        INTEGER,
     settled_price           INTEGER,
     proceeds                INTEGER,
+    selected_date           TEXT,
+    position                INTEGER NOT NULL,
+    state                   INTEGER NOT NULL,
+    operation_id            BLOB NOT NULL,
+    currency_code           TEXT NOT NULL,
+    imkb_code               TEXT NOT NULL,
+    holder_corporation_name TEXT NOT NULL,
     refusal                 TEXT NOT NULL DEFAULT '',
-    received_at             TEXT NOT NULL,
-    settled_at              TEXT,
-    request_id              TEXT NOT NULL DEFAULT '',
-    PRIMARY KEY (operation_id, position, customer_no)
+    PRIMARY KEY (operation_id, position)
 ) STRICT;
--- Sales that wait for their day, or for a price. Other sales never change these indexes.
-CREATE INDEX {{prefix}}sales_due ON {{prefix}}sales (selected_date, operation_id, position) WHERE state = 1;
-CREATE INDEX {{prefix}}sales_fund ON {{prefix}}sales
-    (selected_date, imkb_code, holder_corporation_name, operation_id, position) WHERE state = 1;
--- Sales that failed on their day: few among many that completed.
+-- Sales that wait for the price of their fund. Other sales never change this index.
+CREATE INDEX {{prefix}}sales_waiting ON {{prefix}}sales (selected_date, imkb_code, holder_corporation_name, operation_id) WHERE state = 1;
+-- Sales that failed: few among many that completed.
 CREATE INDEX {{prefix}}sales_failed ON {{prefix}}sales (operation_id, position) WHERE state = 8;
 -- Sales whose proceeds went to the account of another customer.
 CREATE INDEX {{prefix}}sales_account ON {{prefix}}sales (account_customer_no) WHERE account_customer_no <> customer_no;
 
--- A posting moves a quantity between a customer's holding (leg 1) or account (leg 2) and the
--- bank's counter-position, so it is always in balance. The postings of sales are in transfers.
-CREATE TABLE {{prefix}}postings (
+-- What imports and corrections added to holdings (leg 1) and accounts (leg 2), in balance with
+-- the bank's counter-position. kind is 2 for the first import of a position, and 3 for a change.
+-- act_id is the act in audits, line the line of the file.
+CREATE TABLE {{prefix}}adjustments (
     customer_no             INTEGER NOT NULL,
-    operation_id            BLOB NOT NULL,
-    position                INTEGER NOT NULL,
-    leg                     INTEGER NOT NULL,
-    kind                    INTEGER NOT NULL,
-    imkb_code               TEXT NOT NULL DEFAULT '',
-    holder_corporation_name TEXT NOT NULL DEFAULT '',
     branch_code             INTEGER NOT NULL DEFAULT 0,
     account_suffix          INTEGER NOT NULL DEFAULT 0,
-    currency_code           TEXT NOT NULL DEFAULT '',
     quantity                INTEGER NOT NULL,
     posted_at               TEXT NOT NULL,
-    PRIMARY KEY (operation_id, position, leg, customer_no)
-) STRICT;
-CREATE INDEX {{prefix}}postings_customer ON {{prefix}}postings (customer_no) WHERE kind <> 1;
+    line                    INTEGER NOT NULL,
+    leg                     INTEGER NOT NULL,
+    kind                    INTEGER NOT NULL,
+    act_id                  BLOB NOT NULL,
+    imkb_code               TEXT NOT NULL DEFAULT '',
+    holder_corporation_name TEXT NOT NULL DEFAULT '',
+    currency_code           TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (act_id, line, leg)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX {{prefix}}adjustments_customer ON {{prefix}}adjustments (customer_no);
 
--- A transfer has the posting of a sale's units (leg 1) and that of its proceeds (leg 2).
-CREATE TABLE {{prefix}}transfers (
-    operation_id            BLOB NOT NULL,
-    position                INTEGER NOT NULL,
-    customer_no             INTEGER NOT NULL,
-    unit_quantity           INTEGER NOT NULL,
-    account_customer_no     INTEGER NOT NULL,
-    branch_code             INTEGER NOT NULL,
-    account_suffix          INTEGER NOT NULL,
-    money_quantity          INTEGER NOT NULL,
-    posted_at               TEXT NOT NULL,
-    imkb_code               TEXT NOT NULL,
-    holder_corporation_name TEXT NOT NULL,
-    currency_code           TEXT NOT NULL,
-    PRIMARY KEY (operation_id, position)
-) STRICT;
+-- The postings of all operations: those of adjustments, and those that follow from sales (kind
+-- 1) and from reversals (kind 4). For people: the service does not read it.
+CREATE VIEW {{prefix}}postings AS
+SELECT a.customer_no, a.act_id AS operation_id, a.line AS position, a.leg, a.kind, a.imkb_code, a.holder_corporation_name,
+    a.branch_code, a.account_suffix, a.currency_code, a.quantity, a.posted_at
+FROM {{prefix}}adjustments a
+UNION ALL
+SELECT s.customer_no, s.operation_id, s.position, CAST(1 AS smallint), CAST(1 AS smallint), s.imkb_code, s.holder_corporation_name,
+    CAST(0 AS bigint), CAST(0 AS bigint), CAST('' AS text), -s.units, o.ended_at
+FROM {{prefix}}sales s JOIN {{prefix}}operations o ON o.operation_id = s.operation_id WHERE s.state = 2
+UNION ALL
+SELECT s.account_customer_no, s.operation_id, s.position, CAST(2 AS smallint), CAST(1 AS smallint), CAST('' AS text), CAST('' AS text),
+    s.branch_code, s.account_suffix, s.currency_code, s.proceeds, o.ended_at
+FROM {{prefix}}sales s JOIN {{prefix}}operations o ON o.operation_id = s.operation_id WHERE s.state = 2
+UNION ALL
+SELECT s.customer_no, o.reversal_id, s.position, CAST(1 AS smallint), CAST(4 AS smallint), s.imkb_code, s.holder_corporation_name,
+    CAST(0 AS bigint), CAST(0 AS bigint), CAST('' AS text), s.units, o.reversed_at
+FROM {{prefix}}sales s JOIN {{prefix}}operations o ON o.operation_id = s.operation_id WHERE s.state = 2 AND o.reversal_id IS NOT NULL
+UNION ALL
+SELECT s.account_customer_no, o.reversal_id, s.position, CAST(2 AS smallint), CAST(4 AS smallint), CAST('' AS text), CAST('' AS text),
+    s.branch_code, s.account_suffix, s.currency_code, -s.proceeds, o.reversed_at
+FROM {{prefix}}sales s JOIN {{prefix}}operations o ON o.operation_id = s.operation_id WHERE s.state = 2 AND o.reversal_id IS NOT NULL;
 
 -- identity is a keyed hash of the message (properties, messages_key). It never changes: an
 -- erased notification has an empty user_id and the same identity. erasure_id is the act in
--- audits.
+-- audits. tran_data is empty without TranData.
 CREATE TABLE {{prefix}}notifications (
+    push_interaction_id       INTEGER,
+    send_date                 TEXT,
+    position                  INTEGER NOT NULL,
+    platform                  INTEGER NOT NULL,
+    send_status               INTEGER NOT NULL,
+    operation_id              BLOB NOT NULL,
+    erasure_id                BLOB,
     identity                  BLOB NOT NULL,
     user_id                   TEXT NOT NULL,
-    operation_id              BLOB NOT NULL,
-    position                  INTEGER NOT NULL,
-    subscription              TEXT NOT NULL,
-    app_key                   TEXT NOT NULL DEFAULT '',
-    channel                   TEXT NOT NULL DEFAULT '',
-    teller_name               TEXT NOT NULL DEFAULT '',
-    caller_id                 TEXT NOT NULL DEFAULT '',
-    channel_session_id        TEXT NOT NULL DEFAULT '',
-    channel_request_id        TEXT NOT NULL DEFAULT '',
     external_application_code TEXT NOT NULL,
-    external_tran_code        TEXT NOT NULL DEFAULT '',
     push_id                   TEXT NOT NULL,
-    push_interaction_id       INTEGER,
-    platform                  INTEGER NOT NULL,
+    external_tran_code        TEXT NOT NULL DEFAULT '',
     subject                   TEXT NOT NULL DEFAULT '',
     content                   TEXT NOT NULL DEFAULT '',
     deep_link_url             TEXT NOT NULL DEFAULT '',
-    send_status               INTEGER NOT NULL,
-    send_date                 TEXT,
-    tran_data                 TEXT NOT NULL,
-    received_at               TEXT NOT NULL,
-    request_id                TEXT NOT NULL DEFAULT '',
-    erasure_id                BLOB NOT NULL DEFAULT x'00000000000000000000000000000000',
-    erasure_reason            TEXT NOT NULL DEFAULT '',
+    tran_data                 TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (identity)
 ) STRICT;
 CREATE INDEX {{prefix}}notifications_operation ON {{prefix}}notifications (operation_id);
 
--- The results of operations that ended after they were answered. The transaction that ends an
+-- The order in which operations ended after they were answered: settled, cancelled, or (reversed
+-- is 1) reversed. The results stand in operations. The transaction that ends an
 -- operation takes the next number from the property outcomes, which it locks until it has
 -- committed. So a reader that sees a number sees all smaller numbers.
 CREATE TABLE {{prefix}}outcomes (
     number       INTEGER NOT NULL,
+    reversed     INTEGER NOT NULL DEFAULT 0,
     operation_id BLOB NOT NULL,
     subscription TEXT NOT NULL,
-    caller_id    TEXT NOT NULL DEFAULT '',
-    state        INTEGER NOT NULL,
-    faults       TEXT NOT NULL DEFAULT '',
-    reversed     INTEGER NOT NULL DEFAULT 0,
-    ended_at     TEXT NOT NULL,
     PRIMARY KEY (number)
 ) STRICT;
 CREATE INDEX {{prefix}}outcomes_subscription ON {{prefix}}outcomes (subscription, number);
-CREATE INDEX {{prefix}}outcomes_ended ON {{prefix}}outcomes (ended_at);
 
 -- Every act of administration.
 CREATE TABLE {{prefix}}audits (
@@ -295,7 +282,7 @@ CREATE TABLE {{prefix}}replicas (
 CREATE TABLE {{prefix}}trail_batches (
     batch_id BLOB NOT NULL,
     entries  BLOB NOT NULL,
-    seal     BLOB NOT NULL,
+    mac      BLOB NOT NULL,
     position INTEGER,
     PRIMARY KEY (batch_id)
 ) STRICT;
