@@ -235,9 +235,11 @@ module-test: ## check that "make module" gives a copy that builds (3 minutes)
 	WITH_MODULE_BUILD=1 go test -count=1 -timeout 20m ./test/suites/docs -run MakeModule
 
 .PHONY: screenshots
-screenshots: ## make pictures of the console, one for the README; needs Chromium (1 minute)
+screenshots: ## make pictures of the guide and the console, two for the README; needs Chromium (2 minutes)
 	@mkdir -p bin/screenshots
+	go test -count=1 ./test/suites/docspage -run GuideInChromium -args -screenshots $(CURDIR)/bin/screenshots
 	go test -count=1 ./test/suites/console -run EveryPage -args -screenshots $(CURDIR)/bin/screenshots
+	cp bin/screenshots/guide.png .github/docs.png
 	cp bin/screenshots/console-sale-1280-light.png .github/console.png
 
 .PHONY: benchmarks

@@ -71,7 +71,16 @@ func TestGuideInChromium(t *testing.T) {
 			}
 		}
 	}
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}},
+	})
+	require.NoError(t, err)
 	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900), chromedp.Navigate(server.URL+"/docs")))
+	if *screenshots != "" { // the picture of the README
+		picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(*screenshots, "guide.png"), picture, 0o600))
+	}
 	top, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`document.getElementById("BuyFundFromCustomer").getBoundingClientRect().top`))
 	require.NoError(t, err)
 	require.Less(t, top, 450.0, "the first operation is on the first screen")

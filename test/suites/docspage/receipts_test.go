@@ -40,7 +40,7 @@ func TestAReceiptIsCheckedWithoutOurProgram(t *testing.T) {
 
 	check := func(receipt, key string) (string, error) {
 		file := filepath.Join(folder, "receipt.txt")
-		require.NoError(t, os.WriteFile(file, []byte(receipt+"\n"), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte("Receipt: "+receipt+"\r\n"), 0o600))
 		out, err := exec.Command("python3", program, file, key).CombinedOutput()
 		return string(out), err
 	}

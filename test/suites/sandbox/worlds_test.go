@@ -85,8 +85,7 @@ func rows(t *testing.T, a answer, name string) (found []json.RawMessage) {
 	return all[name]
 }
 
-// A key that an operator makes has a world too. A key without the prefix of a sandbox,
-// as older sandboxes have them, works.
+// A key that an operator makes has a world too. A key without the prefix of a sandbox works.
 func TestKeysOfTheOperator(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)

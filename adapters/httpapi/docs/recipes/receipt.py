@@ -6,7 +6,7 @@ def sha256(data):
     return hashlib.sha256(data).digest()
 
 with open(sys.argv[1]) as file:
-    receipt = json.loads(base64.b64decode(file.read()))
+    receipt = json.loads(base64.b64decode(file.read().split()[-1]))
 leaf, record = base64.b64decode(receipt["leaf"]), base64.b64decode(receipt["record"])
 text, _, line = receipt["checkpoint"].rpartition("\n\n")
 name, key_id, key = sys.argv[2].split("+", 2)
