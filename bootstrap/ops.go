@@ -241,7 +241,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, watch *fleet.Watch, activity *flee
 		Looked: func(user, page string) {
 			w.log.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
 		},
-		DueUntil: p.Buyer.DueUntil, Due: p.Buyer.CountDue, Forecast: p.Buyer.Forecast,
+		DueUntil: p.Buyer.DueUntil, Due: p.Buyer.CountDue, Forecast: p.Buyer.Forecast, ForecastOf: p.Buyer.ForecastOf,
 		Failed: func(page string, err error) {
 			w.log.Warn("a page of the console failed", zap.String("page", page), zap.Error(err))
 		},

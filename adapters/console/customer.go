@@ -22,6 +22,8 @@ type customerPage struct {
 	// Sales are the newest, Refused those refused immediately. AllSales links to all sales.
 	Sales, Refused       []fund.SaleEntry
 	AllSales, AllRefused string
+	// Twins are the indexes of Sales that have another sale of the same terms within a minute.
+	Twins map[int]bool
 	// Statement has the newest postings. Total counts the postings that were read.
 	Statement []backoffice.Line
 	Total     int
@@ -68,6 +70,12 @@ func showCustomer(q *request) (any, error) {
 				return nil, err
 			}
 			*list = append(*list, s)
+		}
+	}
+	p.Twins = make(map[int]bool)
+	for i := range p.Sales {
+		for k := range p.Sales {
+			p.Twins[i] = p.Twins[i] || areTwins(&p.Sales[i], &p.Sales[k])
 		}
 	}
 	p.Statement, p.Total, err = newestPostings(q, n, until, &p.Customer)

@@ -1,10 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sort"
+	"strconv"
 	"time"
 
 	"bankingapi/application/backoffice"
@@ -12,92 +15,213 @@ import (
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
 type duePage struct {
-	Day day.Day // only sales of this day are listed; no day lists all
 	Due dueDays
-	// Months are this month, the next month and the months in which sales wait. Sales counts
-	// the waiting sales by day.
-	Months []time.Time
-	Sales  map[day.Day]int64
-	// Rows are the first waiting sales, one more than the page shows. Forecast means that Rows
-	// has the results of settling now.
-	Rows       []fund.SaleEntry
-	Forecast   bool
+	// Closed are the reasons of the days of Due on which the bank is closed.
+	Closed map[day.Day]string
+	dueFilter
+	// Until is the last day whose sales are forecast.
+	Until day.Day
+	forecast
+	// Page is the number of the page of Rows, from 1.
+	Page       int
 	Failed     []fund.SaleEntry
 	MoreFailed bool // more sales may have failed than are listed
 }
 
+// dueFilter selects the rows of a forecast. No day selects what is due now.
+type dueFilter struct {
+	Day    day.Day
+	Fund   string
+	Result string // complete, wait or fail; empty selects all that do not wait for a price
+}
+
+// forecast is what would happen to the waiting sales, in the order in which they are settled.
+type forecast struct {
+	Groups []dueGroup
+	// Rows is the chosen page of the rows that fit the filter, Fitting how many there are.
+	Rows    []fund.Forecast
+	Fitting int
+	// Sales is the number of sales that were forecast. Cut says that more wait: the page ended
+	// at maxForecast sales or at the end of its time.
+	Sales int64
+	Cut   bool
+}
+
+// dueGroup sums the sales with one result: those that wait for one price are one line.
+type dueGroup struct {
+	Result, Refusal string
+	Of              fund.PriceDay
+	Sales           int64
+	Units           fund.Units
+	Proceeds        backoffice.Sum
+	Currency        money.Currency
+	// PriceID and PerUnit are the newest price of an estimate.
+	PriceID int64
+	PerUnit fund.UnitPrice
+}
+
+// The results of a forecast.
+const (
+	completes = "complete"
+	waits     = "wait"
+	fails     = "fail"
+)
+
+func resultOf(f *fund.Forecast) string {
+	switch f.State {
+	case operation.Completed:
+		return completes
+	case operation.Failed:
+		return fails
+	}
+	return waits
+}
+
+const (
+	// maxWaiting is how many waiting sales a page counts. More are shown as "over".
+	maxWaiting = 20_000
+	// maxForecast is how many sales a page forecasts, in at most forecastTime.
+	maxForecast  = 10_000
+	forecastTime = 1700 * time.Millisecond
+	failedDays   = 30 // for which a sale that failed on its day is shown
+	// A page shows at most maxFailed of these, of at most maxFailedRead failed sales.
+	maxFailed, maxFailedRead = 20, 2000
+)
+
 func showDue(q *request) (any, error) {
-	chosen, err := parseDay(q.query("day"))
+	filter, err := dueFilterOf(q)
 	if err != nil {
 		return nil, err
 	}
-	p := duePage{Day: chosen, Sales: make(map[day.Day]int64)}
+	p := duePage{dueFilter: filter, Until: cmp.Or(filter.Day, q.DueUntil()), Page: 1}
+	if n, err := strconv.Atoi(q.query("page")); err == nil && n > 1 {
+		p.Page = n
+	}
 	if p.Due, err = dueOf(q); err != nil {
 		return nil, err
 	}
-	// If few sales are due, or wait for a chosen day, the page shows them as settled now.
-	until, before, waits := chosen, int64(0), make(map[string]bool)
-	if chosen.IsNone() {
-		until = q.DueUntil()
+	if p.Closed, err = closedDays(q, p.Due.Days); err != nil {
+		return nil, err
 	}
-	for _, d := range p.Due.Days {
-		if !d.Day.After(until) {
-			before += d.Sales
-		}
-		p.Sales[d.Day], waits[d.Day.String()[:len("2006-01")]] = d.Sales, true
-	}
-	today := q.Today().Start(time.UTC)
-	for i := range fund.MaxDaysAhead/28 + 1 {
-		if month := today.AddDate(0, i, 1-today.Day()); i <= 1 || waits[month.Format("2006-01")] {
-			p.Months = append(p.Months, month)
-		}
-	}
-	p.Forecast = before > 0 && before <= maxForecast && (len(p.Due.Late) > 0 || !chosen.IsNone())
-	rows := recorded(q.ctx, q, chosen, pageSize+1)
-	if p.Forecast {
-		rows = q.Forecast(q.ctx, until)
-	}
-	for s, err := range rows {
-		if err != nil {
-			return nil, err
-		}
-		if !chosen.IsNone() && s.Terms.SelectedDay != chosen {
-			continue
-		}
-		if p.Rows = append(p.Rows, s); len(p.Rows) > pageSize {
-			break
-		}
+	if p.forecast, err = forecastDue(q, filter, p.Until, p.Page); err != nil {
+		return nil, err
 	}
 	p.Failed, p.MoreFailed, err = failedOnTheirDay(q)
 	return p, err
 }
 
+func dueFilterOf(q *request) (f dueFilter, err error) {
+	f.Fund, f.Result = q.query("fund"), q.query("result")
+	if f.Result != "" && !slices.Contains([]string{completes, waits, fails}, f.Result) {
+		return f, errNothing
+	}
+	f.Day, err = parseDay(q.query("day"))
+	return f, err
+}
+
+// fits reports whether a row is in the list. What waits for one price is one line of the groups.
+func (f dueFilter) fits(s *fund.Forecast) bool {
+	result := resultOf(s)
+	isDay := f.Day.IsNone() || s.Terms.SelectedDay == f.Day
+	isFund := f.Fund == "" || s.Terms.Holding.IMKBCode == f.Fund
+	isResult := f.Result == result || f.Result == "" && (result != waits || f.Fund != "")
+	return isDay && isFund && isResult
+}
+
+// forecastDue settles the sales until a day in memory. Earlier sales take their units first, so
+// all of them are read, also those of other days than the chosen one.
+func forecastDue(q *request, filter dueFilter, until day.Day, page int) (all forecast, err error) {
+	ctx, cancel := context.WithTimeout(q.ctx, forecastTime)
+	defer cancel()
+	for f, err := range q.Forecast(ctx, until) {
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && all.Sales > 0 {
+			all.Cut = true
+			break
+		}
+		if err != nil {
+			return all, err
+		}
+		if all.Sales == maxForecast {
+			all.Cut = true
+			break
+		}
+		all.Sales++
+		if filter.Day.IsNone() || f.Terms.SelectedDay == filter.Day {
+			all.group(&f)
+		}
+		if !filter.fits(&f) {
+			continue
+		}
+		if all.Fitting >= (page-1)*pageSize && len(all.Rows) < pageSize {
+			all.Rows = append(all.Rows, f)
+		}
+		all.Fitting++
+	}
+	slices.SortStableFunc(all.Groups, func(a, b dueGroup) int {
+		return cmp.Or(cmp.Compare(a.Result, b.Result), cmp.Compare(b.Sales, a.Sales))
+	})
+	return all, nil
+}
+
+// group adds a sale to the line of its result.
+func (all *forecast) group(f *fund.Forecast) {
+	of := dueGroup{Result: resultOf(f), Refusal: f.Refusal, Of: fund.PriceDay{Fund: f.Terms.Holding.Fund, Day: f.Terms.SelectedDay}, Currency: f.Terms.Account.Currency}
+	if of.Result == waits {
+		of.PriceID, of.PerUnit = f.PriceID, f.PerUnit
+	}
+	at := slices.IndexFunc(all.Groups, func(g dueGroup) bool {
+		return g.Result == of.Result && g.Refusal == of.Refusal && g.Of == of.Of && g.Currency == of.Currency
+	})
+	if at < 0 {
+		at = len(all.Groups)
+		all.Groups = append(all.Groups, of)
+	}
+	g := &all.Groups[at]
+	g.Sales++
+	g.Units += f.Terms.Units
+	g.Proceeds = g.Proceeds.Plus(backoffice.SumOf(f.Proceeds.Minor()))
+}
+
+// Pages returns the number of pages of Rows.
+func (p duePage) Pages() int { return (p.Fitting + pageSize - 1) / pageSize }
+
+// Path returns the path of another page of the rows.
+func (p duePage) Path(page int) string {
+	text := ""
+	if page > 1 {
+		text = strconv.Itoa(page)
+	}
+	return with("/console/due", "day", p.Day.String(), "fund", p.Fund, "result", p.Result, "page", text) + "#waiting"
+}
+
+// closedDays returns why the bank is closed on days for which sales wait.
+func closedDays(q *request, days []backoffice.DueDay) (map[day.Day]string, error) {
+	closed := make(map[day.Day]string)
+	all, err := q.Office.ClosedWaiting(q.ctx, days)
+	for _, of := range all {
+		closed[of.Day] = of.Reason
+	}
+	return closed, err
+}
+
 // recorded yields the sales that wait for a day, or for all days if no day is chosen.
-func recorded(ctx context.Context, q *request, chosen day.Day, limit int) iter.Seq2[fund.SaleEntry, error] {
-	return q.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: chosen, DueUntil: chosen, Limit: limit, Order: backoffice.ByDay})
+func recorded(ctx context.Context, q *request, f dueFilter, limit int) iter.Seq2[fund.SaleEntry, error] {
+	return q.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: f.Day, DueUntil: f.Day, IMKBCode: f.Fund, Limit: limit, Order: backoffice.ByDay})
 }
 
 func exportDue(q *request) (any, error) {
-	chosen, err := parseDay(q.query("day"))
+	filter, err := dueFilterOf(q)
 	if err != nil {
 		return nil, err
 	}
-	q.about = " " + chosen.String()
-	return download(q, "due", bookfile.Sales, recorded(q.r.Context(), q, chosen, 0))
+	q.about = " " + filter.Day.String() + " " + filter.Fund
+	return download(q, "due", bookfile.Sales, recorded(q.r.Context(), q, filter, 0))
 }
-
-const (
-	// maxWaiting is how many waiting sales a page counts. More are shown as "over".
-	maxWaiting  = 20_000
-	maxForecast = 500 // sales on a page
-	failedDays  = 30  // for which a sale that failed on its day is shown
-	// A page shows at most maxFailed of these, of at most maxFailedRead failed sales.
-	maxFailed, maxFailedRead = 20, 2000
-)
 
 // failedOnTheirDay returns the sales that failed on their day, last settled first, without
 // cancelled sales. more is true if other sales may exist.

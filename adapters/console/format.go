@@ -28,7 +28,7 @@ import (
 // formats are the functions of templates for values that everyone may see.
 var formats = template.FuncMap{
 	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
-	"has": strings.Contains, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
+	"has": strings.Contains, "hasday": hasDay, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
 	"record": recordAt, "salepath": salePath, "short": short, "signedpercent": signedPercent, "split": strings.Split, "total": total, "units": units,
 	"add":     func(a, b int) int { return a + b },
 	"choices": func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },
@@ -54,6 +54,12 @@ var formats = template.FuncMap{
 		return r.Count(backoffice.SalesKey{State: state, Waited: waited, Reversed: reversed})
 	},
 	"shortid": func(id operation.ID) string { return id.String()[:18] }, // distinguishes operations of the same millisecond
+}
+
+// hasDay reports whether a map has a day, whose text may be empty.
+func hasDay(of map[day.Day]string, d day.Day) bool {
+	_, is := of[d]
+	return is
 }
 
 // short formats a rate.

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -16,6 +18,11 @@ type operationPage struct {
 	Chosen int
 	// Act cancelled, reversed or booked the operation. It is nil if it is unknown.
 	Act *audit.Act
+	// Forecast is what would happen to the chosen sale if it were settled now, after the earlier
+	// sales of its customer. It is nil unless the sale waits.
+	Forecast *fund.Forecast
+	// Twins are sales of the same terms within a minute.
+	Twins []fund.SaleEntry
 }
 
 func operationOf(q *request) (*backoffice.Operation, error) {
@@ -52,6 +59,9 @@ func showOperation(q *request) (any, error) {
 				found.Sales[i].ReversedAt = found.Reversal.At
 			}
 		}
+		if err := p.lookAround(q); err != nil {
+			return nil, err
+		}
 	case len(found.Postings) > 0:
 		q.template = "booking"
 	default:
@@ -59,6 +69,68 @@ func showOperation(q *request) (any, error) {
 	}
 	p.Act, err = q.Office.Correction(q.ctx, found)
 	return p, err
+}
+
+// maxBefore is how many waiting sales of a customer a forecast of one of them reads.
+const maxBefore = 500
+
+// lookAround forecasts the chosen sale, and finds its twins.
+func (p *operationPage) lookAround(q *request) error {
+	chosen := &p.Sales[p.Chosen]
+	twins, err := twinsOf(q, chosen)
+	if err != nil {
+		return err
+	}
+	p.Twins = twins
+	if chosen.State != operation.Recorded {
+		return nil
+	}
+	var before []fund.SaleEntry // of the customer, which take its units first
+	for s, err := range q.Office.Reader.Sales(q.ctx, backoffice.Query{
+		CustomerNo: chosen.Terms.Holding.CustomerNo, State: operation.Recorded, DueUntil: chosen.Terms.SelectedDay, Order: backoffice.ByDay, Limit: maxBefore,
+	}) {
+		if err != nil {
+			return err
+		}
+		if s.ID == p.ID {
+			break
+		}
+		before = append(before, s)
+	}
+	all, err := q.ForecastOf(q.ctx, append(before, p.Sales...))
+	if err != nil {
+		return err
+	}
+	p.Forecast = &all[len(before)+p.Chosen]
+	return nil
+}
+
+// twinWithin is how close to each other sales of the same terms look like one that was sent twice.
+const twinWithin = time.Minute
+
+// twinsOf finds other sales of the same customer with the same terms that were received within a
+// minute.
+func twinsOf(q *request, of *fund.SaleEntry) (twins []fund.SaleEntry, err error) {
+	around := backoffice.Query{
+		CustomerNo: of.Terms.Holding.CustomerNo, Since: of.ReceivedAt.Add(-twinWithin), Until: of.ReceivedAt.Add(twinWithin + 1),
+		Order: backoffice.Newest, Limit: maxBefore,
+	}
+	for s, err := range q.Office.Reader.Sales(q.ctx, around) {
+		if err != nil {
+			return nil, err
+		}
+		if areTwins(of, &s) {
+			twins = append(twins, s)
+		}
+	}
+	return twins, nil
+}
+
+// areTwins reports whether two sales have the same terms and were received within a minute.
+func areTwins(a, b *fund.SaleEntry) bool {
+	isSame := a.ID == b.ID && a.Index == b.Index
+	apart := a.ReceivedAt.Sub(b.ReceivedAt).Abs()
+	return !isSame && apart <= twinWithin && a.Terms == b.Terms
 }
 
 func correctOperation(q *request) (any, error) {

@@ -79,7 +79,9 @@ type Options struct {
 	// first due first.
 	DueUntil func() day.Day
 	Due      func(context.Context) (buyfund.Waits, error)
-	Forecast func(ctx context.Context, until day.Day) iter.Seq2[fund.SaleEntry, error]
+	// ForecastOf says it of these sales alone, in this order.
+	Forecast   func(ctx context.Context, until day.Day) iter.Seq2[fund.Forecast, error]
+	ForecastOf func(ctx context.Context, sales []fund.SaleEntry) ([]fund.Forecast, error)
 	// Trail is nil if the service keeps none.
 	Trail Trail
 	// Sandbox is nil outside a sandbox.

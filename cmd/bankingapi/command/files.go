@@ -97,6 +97,15 @@ func (o *importCommand) run(c *call) error {
 	if warning := imported.Warning(); warning != "" {
 		work.printf("%s\n", warning)
 	}
+	if kind == "closed days" && !c.dryRun {
+		warning, err := c.office.ClosedWarning(c.Context())
+		if err != nil {
+			return err
+		}
+		if warning != "" {
+			work.printf("%s\n", warning)
+		}
+	}
 	return nil
 }
 

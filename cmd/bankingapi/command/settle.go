@@ -59,7 +59,7 @@ func forecast(c *call, until day.Day) error {
 		if err != nil {
 			return err
 		}
-		of := priceDay(&s)
+		of := priceDay(&s.SaleEntry)
 		switch s.State {
 		case operation.Completed:
 			found.Completed++

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
 	"bankingapi/test/kit/payload"
 	"bankingapi/test/kit/testdb"
@@ -138,41 +140,77 @@ func TestSalesThatFailedOnTheirDay(t *testing.T) {
 	require.False(t, listed(failing))
 }
 
-// The calendar shows the months in which something waits, and counts the rest.
-func TestTheCalendarHasEverySaleThatWaits(t *testing.T) {
+// Due lists the days for which something waits, and those on which the bank is closed.
+func TestDueListsEveryDay(t *testing.T) {
 	t.Parallel()
 	s, _ := startSandbox(t)
 	v := s.entered(t)
-	s.call(t, "BuyFundFromCustomer", sale("in-a-year", "1", "2027-11-19"))
-	body := v.get("due")
-	require.Equal(t, 3, strings.Count(body, `class="calendar"`), "this month, the next one, and that of the sale")
-	require.Contains(t, body, "November 2027")
-	require.Contains(t, body, `aria-label="Fri 19 Nov 2027: 1 sale waits"`)
-	require.NotContains(t, body, "more sale")
-
-	for _, date := range []string{"2027-01-15", "2027-02-15", "2027-03-15", "2027-06-15"} {
+	for _, date := range []string{"2027-11-19", "2027-01-15"} {
 		s.call(t, "BuyFundFromCustomer", sale("on-"+date, "1", date))
 	}
-	body = v.get("due")
-	require.Equal(t, 7, strings.Count(body, `class="calendar"`))
+	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	_, err = bookfile.Import(t.Context(), office, "calendar", strings.NewReader("Day,Reason\n2027-01-15,Snow\n2027-01-16,Ice\n"), bookfile.Options{})
+	require.NoError(t, err)
+	body := v.get("due")
+	require.Contains(t, body, "2 sales wait for their day")
+	require.Regexp(t, `(?s)day=2027-11-19#waiting">Fri 19 Nov 2027</a></th>\s*<td class="n">1</td>\s*<td class="n">1</td>\s*<td></td>`, body)
+	require.Regexp(t, `(?s)Fri 15 Jan 2027</a>.*?<span class="pill bad">closed</span> <span class="dim">Snow</span>`, body)
+	warning, err := office.ClosedWarning(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, warning, "Sales wait for days on which the bank is closed: 2027-01-15 (1).")
 }
 
-// A sale of a chosen day is shown as it would be settled now.
-func TestDueSaysWhatWouldHappen(t *testing.T) {
+// Due says what would happen to the sales of a day. What waits for one price is one line, with an
+// estimate, and the holding is tested anyway.
+func TestDueIsAForecast(t *testing.T) {
 	t.Parallel()
 	s, box := startSandbox(t)
 	v := s.entered(t)
-	tomorrow := box.Now().AddDate(0, 0, 1).Format(time.DateOnly)
-	s.call(t, "BuyFundFromCustomer", sale("completes", "1", tomorrow))
-	s.call(t, "BuyFundFromCustomer", sale("fails", "999999", tomorrow))
-	body := v.get("due")
-	require.NotContains(t, body, "would complete")
-	require.Contains(t, body, "Choose the number on a day of the calendar to see what would happen")
-	body = v.get("due?day=" + tomorrow)
-	require.NotContains(t, body, "does not say what would happen")
-	require.Contains(t, body, `<span class="pill good">would complete</span> <span class="dim">1.25 TRY at PriceID 1</span>`)
-	require.Contains(t, body, `<span class="pill bad">would fail</span> <span class="dim">holding-insufficient</span>`)
-	require.Contains(t, v.get("due"), "2 sales wait", "nothing was changed")
+	day := func(days int) string { return box.Now().In(zone).AddDate(0, 0, days).Format(time.DateOnly) }
+	s.importPrices(t, "900001,AFA,Demo Portfoy,1.30,TRY,"+day(2))
+	first := s.call(t, "BuyFundFromCustomer", sale("completes", "1", day(2)))
+	s.call(t, "BuyFundFromCustomer", sale("fails", "999999", day(2)))
+	for n := range 3 {
+		s.call(t, "BuyFundFromCustomer", sale(fmt.Sprint("waits-", n), "2", day(3)))
+	}
+	last := s.call(t, "BuyFundFromCustomer", sale("fails too", "99999", day(3)))
+	require.Contains(t, v.get("due"), "Nothing is due now. Choose a day")
+
+	body := v.get("due?day=" + day(2))
+	require.Contains(t, body, `<span class="pill good">would complete</span> <span class="dim">1.30 TRY at PriceID 900001</span>`)
+	require.Regexp(t, `<span class="pill bad">would fail</span> <span class="dim">holding-insufficient: has [\d,]+.000000 of 999,999.000000</span>`, body)
+	body = v.get("due?day=" + day(3))
+	waiting := regexp.MustCompile(`(?s)result=wait#waiting"><span class="pill wait">waits</span></a> <span class="dim">for the price of .*?</tr>`).FindString(body)
+	require.Contains(t, waiting, `<td data-name="Sales" class="n">3</td>`)
+	require.Regexp(t, `<span class="dim">about</span> 7.8 TRY|<span class="dim">about</span> 7.80 TRY`, waiting)
+	require.Contains(t, body, "of 99,999.000000", "it would fail whatever the price is")
+	require.NotContains(t, body, "at the newest price", "what waits for one price is one line")
+	require.Equal(t, 3, strings.Count(v.get("due?day="+day(3)+"&fund=AFA&result=wait"), "at the newest price"))
+	require.Contains(t, v.get("due"), "6 sales wait", "nothing was changed")
+
+	require.Contains(t, v.get("sale/"+first), "would complete")
+	require.Contains(t, v.get("sale/"+last), "would fail")
+	_, file, _ := v.do(http.MethodGet, "/console/due/export?day="+day(3), nil)
+	require.Equal(t, 5, strings.Count(file, "\n"))
+}
+
+// The list goes on as long as there are sales.
+func TestDueHasPages(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t)
+	v := s.entered(t)
+	day := box.Now().In(zone).AddDate(0, 0, 1).Format(time.DateOnly)
+	s.importPrices(t, "900001,AFA,Demo Portfoy,1.30,TRY,"+day)
+	for n := range 6 {
+		s.call(t, "BuyFundFromCustomer", strings.ReplaceAll(array(fmt.Sprint("many-", n), slices.Repeat([]string{"1"}, 20)...), `"SelectedTransactionDate":""`, `"SelectedTransactionDate":"`+day+`"`))
+	}
+	body := v.get("due?day=" + day)
+	require.Contains(t, body, "More: page 2 of 3")
+	body = v.get("due?page=3&day=" + day)
+	require.Equal(t, 20, strings.Count(body, `data-name="Now"`))
+	require.Contains(t, body, ">Back</a>")
+	require.NotContains(t, body, "More: page")
 }
 
 // The page of a customer has sales of every state, and leads to all of them.
