@@ -1,0 +1,32 @@
+package sandbox
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Slow requests whose callers have gone keep their bodies until they are done, so that they are
+// bounded.
+func TestSlowRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := &Sandbox{worlds: &worlds{}}
+	check := func() bool {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodPost, operations+"BuyFundFromCustomer", strings.NewReader("{}"))
+		r.Header.Set(FaultHeader, "slow=0s")
+		limited, err := b.Check(r.WithContext(context.WithValue(r.Context(), metKey{}, new(recording))))
+		require.NoError(t, err)
+		return limited
+	}
+	b.slow.Store(maxSlow)
+	require.True(t, check())
+	require.EqualValues(t, maxSlow, b.slow.Load())
+	b.slow.Store(maxSlow - 1)
+	require.False(t, check())
+	require.EqualValues(t, maxSlow-1, b.slow.Load())
+}
