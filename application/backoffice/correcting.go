@@ -108,6 +108,68 @@ func (o *Office) Reverse(ctx context.Context, id operation.ID) (reversal operati
 	})
 }
 
+// ReverseAgain reverses an operation like Reverse, and records its sales again for the same day,
+// as another operation of the subscription: one transaction with one act, which names both. Use
+// it for an operation that was settled at a wrong price, after the right price was imported. It
+// returns the IDs of the reversal and of the other operation. It returns the errors of Reverse and
+// of fund.Book.RecordAgain.
+func (o *Office) ReverseAgain(ctx context.Context, id operation.ID) (reversal, again operation.ID, err error) {
+	found, err := o.Operation(ctx, id)
+	if err != nil {
+		return reversal, again, err
+	}
+	if len(found.Sales) == 0 || found.Sales[0].State != operation.Completed {
+		return reversal, again, fund.ErrNotCompleted
+	}
+	another := found.Sales[0].Envelope
+	another.ID = o.Acts.NewID()
+	act := o.Acts.New(ctx, "sales.reverse", id.String(), Plural(len(found.Sales), "sale")+", again as "+another.ID.String())
+	another.ReceivedAt = act.At
+	return act.ID, another.ID, o.correct(ctx, act, fund.NewRepeatLocks(found.Sales), func(b *fund.Book) error {
+		err := b.Reverse(found.Sales, act.ID, act.At)
+		if err != nil {
+			return err
+		}
+		return b.RecordAgain(found.Sales, another, o.Zone)
+	})
+}
+
+// TryReverse returns the error that Reverse, or with again ReverseAgain, would return now. It
+// changes nothing.
+func (o *Office) TryReverse(ctx context.Context, id operation.ID, again bool) error {
+	found, err := o.Operation(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(found.Sales) == 0 || found.Sales[0].State != operation.Completed {
+		return fund.ErrNotCompleted
+	}
+	var refused error
+	err = o.Books.Update(ctx, fund.NewRepeatLocks(found.Sales), func(b *fund.Book) {
+		refused = b.Reverse(found.Sales, id, o.Acts.Now())
+		if refused == nil && again {
+			refused = b.RecordAgain(found.Sales, found.Sales[0].Envelope, o.Zone)
+		}
+		b.Discard()
+	})
+	return cmp.Or(err, refused)
+}
+
+// SettledAt lists the operations with a sale that was settled at a price and was not reversed, in
+// the order in which they were received.
+func (o *Office) SettledAt(ctx context.Context, priceID int64) (ids []operation.ID, err error) {
+	for s, err := range o.Reader.Sales(ctx, Query{PriceID: priceID, State: operation.Completed}) {
+		if err != nil {
+			return nil, err
+		}
+		isListed := len(ids) > 0 && ids[len(ids)-1] == s.ID
+		if s.ReversedAt.IsZero() && !isListed {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids, nil
+}
+
 // AdjustHolding adds units to an existing holding, or takes units if by is negative. It returns
 // the ID of the posting.
 func (o *Office) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund.Units) (operation.ID, error) {

@@ -22,6 +22,8 @@ var (
 	ErrOutOfRange   = errors.New("the quantity would become too large")
 	ErrPriceCounts  = errors.New("the price counts from its day on: only a price of a later day can be withdrawn")
 	ErrWithdrawn    = errors.New("the price is withdrawn already")
+	ErrNoDay        = errors.New("the sale took place at once, so it has no day for which it could wait again")
+	ErrPriceHolds   = errors.New("it would be settled at the same price again: import the right price first, with the same ValidFrom and a higher PriceID")
 )
 
 // BelowZeroError is the error of a correction that would take more than the position has.
@@ -129,6 +131,53 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 	b.end(&first.Envelope, Ended{State: operation.Completed, Reversed: true, At: now})
 	b.changes.PostedAt = now
 	return nil
+}
+
+// NewRepeatLocks lists what Reverse and RecordAgain read or change: what NewCorrectionLocks
+// lists, and the prices of the days of the sales.
+func NewRepeatLocks(sales []SaleEntry) LockSet {
+	t := NewCorrectionLocks(sales)
+	for i := range sales {
+		terms := &sales[i].Terms
+		if !terms.SelectedDay.IsNone() {
+			t.PriceDays = append(t.PriceDays, PriceDay{terms.Holding.Fund, terms.SelectedDay})
+		}
+	}
+	t.PriceDays = sortedOnce(t.PriceDays, PriceDay.Compare)
+	return t
+}
+
+// RecordAgain records the sales of an operation that Reverse has undone as another operation, for
+// the same day. It settles like every due operation, at the price of that day. again is the
+// envelope of the other operation. It has no CallerId: that of the first one names the first one.
+// zone is the bank's time zone.
+// The error is ErrNoDay if a sale took place at once, or ErrPriceHolds if the price at which it was
+// settled still is the price of its day.
+func (b *Book) RecordAgain(sales []SaleEntry, again operation.Envelope, zone *time.Location) error {
+	again.Header.CallerID = ""
+	for i := range sales {
+		s := &sales[i]
+		selected := s.Terms.SelectedDay
+		if s.tookPlaceAtOnce(zone) {
+			return ErrNoDay
+		}
+		current, ok := b.current[PriceDay{s.Terms.Holding.Fund, selected}]
+		if ok && current.ID == s.PriceID && current.ValidFrom == selected {
+			return ErrPriceHolds
+		}
+	}
+	for i := range sales {
+		b.changes.Sales = append(b.changes.Sales, SaleEntry{Envelope: again, Index: sales[i].Index, Terms: sales[i].Terms, State: operation.Recorded})
+	}
+	return nil
+}
+
+// tookPlaceAtOnce reports whether a completed sale was for the day on which it was received. The
+// caller agreed to its price then. A sale that RecordAgain has recorded on its day names the price
+// of the first one, and was settled at another one.
+func (s *SaleEntry) tookPlaceAtOnce(zone *time.Location) bool {
+	selected := s.Terms.SelectedDay
+	return selected.IsNone() || selected == day.Of(s.ReceivedAt, zone) && s.PriceID == s.Terms.PriceID
 }
 
 // Adjust changes a holding or an account by a posting.

@@ -89,6 +89,7 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	run("a recorded operation is cancelled before its day", "Imports Reader Lookups Books", testCancel)
 	run("a sale is cancelled after its day has begun", "Imports Reader Lookups Books", testCancelWaiting)
 	run("a completed operation is reversed once", "Imports Reader Lookups Books", testReverse)
+	run("a reversed operation waits again", "Imports Reader Lookups Books", testReverseAgain)
 	run("one of several concurrent reversals succeeds", "Imports Reader Lookups Books", testReverseAtOnce)
 	run("holdings and accounts are adjusted by a difference", "Imports Reader Lookups Books", testAdjust)
 	run("refused operations, request IDs and decisions are found", "Imports Reader Lookups", testDecisions)

@@ -142,6 +142,61 @@ func testReverse(t *testing.T, o office) {
 	o.holds()
 }
 
+// testReverseAgain: an order that was settled at a wrong price is reversed, and waits for its day
+// again as another operation.
+func testReverseAgain(t *testing.T, o office) {
+	o.aDay()
+	c := o.corrector(2)
+	_, _, err := c.ReverseAgain(o.by(), id(1))
+	require.ErrorIs(t, err, fund.ErrNoDay)
+	require.ErrorIs(t, c.TryReverse(o.by(), id(1), true), fund.ErrNoDay)
+	_, _, err = c.ReverseAgain(o.by(), id(5))
+	require.ErrorIs(t, err, fund.ErrNotCompleted)
+	require.NoError(t, c.TryReverse(o.by(), id(1), false))
+	ids, err := c.SettledAt(t.Context(), somePrice.ID)
+	require.NoError(t, err)
+	require.Equal(t, []operation.ID{id(1), id(2), id(3), id(7)}, ids)
+	require.Nil(t, o.operation(id(1)).Reversal, "an attempt changes nothing")
+	require.Empty(t, o.acts())
+
+	right := somePrice
+	right.ID, right.PerUnit, right.ValidFrom = 2, 3*somePrice.PerUnit, on(1)
+	o.done(o.Imports.Prices(t.Context(), lines(right), plain))
+	require.NoError(t, c.TryReverse(o.by(), id(7), true))
+	first := o.operation(id(7))
+	reversal, again, err := c.ReverseAgain(o.by(), id(7))
+	require.NoError(t, err)
+	equal(t, &fund.Reversal{OperationID: id(7), ID: reversal, At: at(48)}, o.operation(id(7)).Reversal)
+	waits := o.operation(again)
+	require.Len(t, waits.Sales, 1)
+	require.Equal(t, operation.Recorded, waits.Sales[0].State)
+	require.Equal(t, first.Sales[0].Terms, waits.Sales[0].Terms)
+	require.Equal(t, first.Sales[0].Subscription, waits.Sales[0].Subscription)
+	require.Empty(t, waits.Sales[0].Header.CallerID)
+	equal(t, at(48), waits.Sales[0].ReceivedAt)
+	require.Equal(t, "1 sale, again as "+again.String(), o.acts()[len(o.acts())-1].Details)
+	o.holds()
+	_, _, err = c.ReverseAgain(o.by(), id(7))
+	require.ErrorIs(t, err, fund.ErrReversed, "it waits once")
+
+	due := listDue(t.Context(), t, o.Books, 2, nil, 10)
+	require.NoError(t, o.Books.Update(t.Context(), fund.NewLockSet(due, on(2)), func(b *fund.Book) { b.Settle(due, at(48), on(2)) })) // at the price of the book
+	settled := o.operation(again)
+	require.Equal(t, operation.Completed, settled.Sales[0].State)
+	require.EqualValues(t, 2, settled.Sales[0].PriceID)
+	require.Equal(t, 3*first.Sales[0].Proceeds.Minor(), settled.Sales[0].Proceeds.Minor())
+	ids, err = c.SettledAt(t.Context(), somePrice.ID)
+	require.NoError(t, err)
+	require.Equal(t, []operation.ID{id(1), id(2), id(3)}, ids, "without the reversed one")
+	o.holds()
+
+	// It would be settled at the same price again.
+	_, _, err = o.corrector(3).ReverseAgain(o.by(), again)
+	require.ErrorIs(t, err, fund.ErrPriceHolds)
+	require.Nil(t, o.operation(again).Reversal)
+	o.holds()
+}
+
 func testReverseAtOnce(t *testing.T, o office) {
 	o.aDay()
 	c := o.corrector(2)

@@ -35,18 +35,115 @@ func (o *cancelCommand) run(c *call) error {
 	return c.done(about(c.office.Cancel(c.Context(), o.id), "operation "+c.args[0]), "Cancelled.\n")
 }
 
-type reverseCommand struct{ id operation.ID }
+type reverseCommand struct {
+	priceID   int64
+	waitAgain bool
 
-func (*reverseCommand) flags(f *flags) { f.neededReason() }
+	id operation.ID // unless priceID is given
+}
+
+func (o *reverseCommand) flags(f *flags) {
+	f.json()
+	f.as()
+	f.StringVar(&f.call.reason, "reason", "", "why, in your `words`: required, except with --dry-run")
+	f.Int64Var(&o.priceID, "price-id", 0, "reverse every operation with a sale that was settled at the price with this `PriceID`")
+	f.BoolVar(&o.waitAgain, "wait-again", false, "record the sales again for their day, so that they settle at its right price")
+	f.dryRun("say what would be reversed, and change nothing")
+}
 
 func (o *reverseCommand) check(c *call) (err error) {
-	o.id, err = parseID(c.args[0])
+	byPrice := c.Flags().Changed("price-id")
+	switch {
+	case byPrice == (len(c.args) > 0):
+		return wrongUsef("either an ID or --price-id is needed")
+	case byPrice && o.priceID < 1:
+		return wrongUsef("--price-id must be greater than 0")
+	case !c.dryRun && c.reason == "":
+		return wrongUsef("--reason is missing: say why, for the audit")
+	case !byPrice:
+		o.id, err = parseID(c.args[0])
+	}
 	return err
 }
 
+// reversed says what became of an operation.
+type reversed struct {
+	Operation  string
+	Reversal   string // empty unless it was reversed
+	WaitsAgain string // the operation that has its sales now; empty if none has
+	Problem    string // why it is not reversed
+	DryRun     bool
+}
+
 func (o *reverseCommand) run(c *call) error {
-	reversal, err := c.office.Reverse(c.Context(), o.id)
-	return c.done(about(err, "operation "+c.args[0]), "Reversed by %s.\n", reversal)
+	if o.priceID == 0 {
+		done, err := o.reverse(c, o.id)
+		if err != nil {
+			return about(err, "operation "+c.args[0])
+		}
+		if c.format == "json" {
+			return c.write("reversed", done)
+		}
+		c.PrintErrf("%s", screen("one reversed", done))
+		return nil
+	}
+	ids, err := c.office.SettledAt(c.Context(), o.priceID)
+	if err != nil {
+		return err
+	}
+	count := 0
+	for _, id := range ids {
+		done, err := o.reverse(c, id)
+		if c.Context().Err() != nil {
+			return err
+		}
+		if err != nil {
+			done.Problem = fault.Explain(err).Error()
+		} else {
+			count++
+		}
+		if err := c.write("reversed", done); err != nil {
+			return err
+		}
+	}
+	verb := "reversed"
+	if c.dryRun {
+		verb = "would be reversed"
+	}
+	c.PrintErrf("%d of %s with a sale at PriceID %d %s.\n", count, backoffice.Plural(len(ids), "operation"), o.priceID, verb)
+	if count < len(ids) {
+		return fmt.Errorf("%s not reversed: see the reasons above", isOrAre(len(ids)-count))
+	}
+	return nil
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
+}
+
+// reverse reverses one operation, or with --dry-run tries it.
+func (o *reverseCommand) reverse(c *call, id operation.ID) (done reversed, err error) {
+	done = reversed{Operation: id.String(), DryRun: c.dryRun}
+	var reversal, again operation.ID
+	switch {
+	case c.dryRun:
+		return done, c.office.TryReverse(c.Context(), id, o.waitAgain)
+	case o.waitAgain:
+		reversal, again, err = c.office.ReverseAgain(c.Context(), id)
+	default:
+		reversal, err = c.office.Reverse(c.Context(), id)
+	}
+	if err != nil {
+		return done, err
+	}
+	done.Reversal = reversal.String()
+	if again != (operation.ID{}) {
+		done.WaitsAgain = again.String()
+	}
+	return done, nil
 }
 
 // about puts the subject of an error before its text for people.

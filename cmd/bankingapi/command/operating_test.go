@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/day"
@@ -79,25 +80,35 @@ func (b *operated) file(t *testing.T, lines ...string) string {
 	return file.Name()
 }
 
-// sell sends a sale of the subscription shop to a service on the book.
-func (b *operated) sell(t *testing.T, callerID string, customer, units int64, on day.Day) operation.Outcome {
+// serve runs a service on the book, at the time that is ahead of the clock.
+func (b *operated) serve(t *testing.T, ahead time.Duration, do func(*bootstrap.App)) {
 	t.Helper()
 	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: b.environment}, parts.All())
 	require.NoError(t, err)
-	app, err := bootstrap.Open(t.Context(), loaded.Settings, parts.All(), bootstrap.WithLogger(zap.NewNop()))
+	loaded.Settings.Settlement.Enabled = false
+	app, err := bootstrap.Open(t.Context(), loaded.Settings, parts.All(), bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithClock(func() time.Time { return time.Now().Add(ahead) }))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, app.Close(t.Context())) }()
-	manager, err := app.Manager(t.Context())
-	require.NoError(t, err)
-	callers, err := manager.List(t.Context())
-	require.NoError(t, err)
-	done, err := app.Buyer().Buy(t.Context(), callers[0], operation.Header{CallerID: callerID}, []fund.SaleFields{{
-		CustomerNo: decimal.Int(customer), TransactionType: decimal.Int(2), FundAmount: decimal.Int(units),
-		DestinationAccount:      &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(customer), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY"},
-		FundToProcess:           &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(2)},
-		SelectedTransactionDate: on.String(),
-	}})
-	require.NoError(t, err)
+	do(app)
+}
+
+// sell sends a sale of the subscription shop to a service on the book.
+func (b *operated) sell(t *testing.T, callerID string, customer, units int64, on day.Day) (done operation.Outcome) {
+	t.Helper()
+	b.serve(t, 0, func(app *bootstrap.App) {
+		manager, err := app.Manager(t.Context())
+		require.NoError(t, err)
+		callers, err := manager.List(t.Context())
+		require.NoError(t, err)
+		done, err = app.Buyer().Buy(t.Context(), callers[0], operation.Header{CallerID: callerID}, []fund.SaleFields{{
+			CustomerNo: decimal.Int(customer), TransactionType: decimal.Int(2), FundAmount: decimal.Int(units),
+			DestinationAccount:      &fund.AccountFields{BranchCode: decimal.Int(1), CustomerNo: decimal.Int(customer), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY"},
+			FundToProcess:           &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", PriceID: decimal.Int(2)},
+			SelectedTransactionDate: on.String(),
+		}})
+		require.NoError(t, err)
+	})
 	return done
 }
 
@@ -109,7 +120,10 @@ func TestPricesList(t *testing.T) {
 		fmt.Sprintf("3,AFA,Demo Portfoy,1.35,TRY,%s", b.today), fmt.Sprintf("4,AFA,Demo Portfoy,1.5,TRY,%s", b.today.Plus(1)))
 	var list []listedPrice
 	b.read(t, &list, "prices", "list")
-	require.Equal(t, []listedPrice{{"AFA", "Demo Portfoy", 3, "1.35", "TRY", b.today.String(), "+8.00", []waitingDay{}}}, list,
+	require.NotNil(t, list[0].Imported)
+	require.NotEmpty(t, list[0].ImportedBy)
+	list[0].Imported, list[0].ImportedBy = nil, ""
+	require.Equal(t, []listedPrice{{"AFA", "Demo Portfoy", 3, "1.35", "TRY", b.today.String(), "+8.00", nil, "", []waitingDay{}}}, list,
 		"the highest PriceID of the day holds, and is compared with the day before")
 	b.read(t, &list, "prices", "list", "--day", b.today.Plus(-1).String())
 	require.Equal(t, int64(1), list[0].PriceID)
@@ -159,4 +173,83 @@ func TestRequestsAreExported(t *testing.T) {
 	b := newOperated(t)
 	require.Regexp(t, `^Id,At,Subscription,Method,Route,Operation,Status,`, b.must(t, "export", "requests", "--subscription", "shop", "--since", "2026-01-01"))
 	require.Empty(t, b.must(t, "export", "requests", "--format", "json"))
+}
+
+// A price that settled wrongly is corrected by another one. What was settled at it is reversed, and
+// what was for a later day waits again. The books and the trail stay right.
+func TestReversedForItsPrice(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	now, later := b.sell(t, "now", 1001, 10, b.today), b.sell(t, "later", 1002, 10, b.today.Plus(1))
+	require.Equal(t, operation.Completed, now.State)
+	require.Equal(t, operation.Recorded, later.State)
+	require.Equal(t, outcome{2, "", "bankingapi: --reason is missing: say why, for the audit; see 'bankingapi sales reverse --help'\n"}, b.run(t, "sales", "reverse", "--price-id", "2"))
+	require.Equal(t, outcome{2, "", "bankingapi: either an ID or --price-id is needed; see 'bankingapi sales reverse --help'\n"}, b.run(t, "sales", "reverse", "--dry-run"))
+
+	dry := b.run(t, "sales", "reverse", "--price-id", "2", "--dry-run")
+	require.Equal(t, outcome{0, now.ID.String() + " would be reversed\n", "1 of 1 operation with a sale at PriceID 2 would be reversed.\n"}, dry)
+	again := b.run(t, "sales", "reverse", "--price-id", "2", "--wait-again", "--reason", "wrong price")
+	require.Equal(t, 1, again.status)
+	require.Contains(t, again.out, now.ID.String()+" not reversed: the sale took place at once")
+	require.Contains(t, again.err, "0 of 1 operation with a sale at PriceID 2 reversed.\nbankingapi: 1 is not reversed: see the reasons above\n")
+
+	var done reversed
+	b.read(t, &done, "sales", "reverse", "--price-id", "2", "--reason", "wrong price", "--as", "ayse")
+	require.Equal(t, now.ID.String(), done.Operation)
+	require.NotEmpty(t, done.Reversal)
+	require.Equal(t, "0 of 0 operations with a sale at PriceID 2 reversed.\n", b.run(t, "sales", "reverse", "--price-id", "2", "--reason", "again").err)
+	require.Regexp(t, `,ayse,.*,sales\.reverse,`+now.ID.String()+`,wrong price,1 sale`, b.must(t, "export", "audit"))
+	b.must(t, "verify")
+}
+
+// An operation that waits again has its leaf in the trail, and settles at the right price. Its
+// subscription reads that the first one was reversed, and how the other one ended.
+func TestWhatWaitsAgainIsProved(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	tomorrow := b.today.Plus(1)
+	first := b.sell(t, "later", 1002, 10, tomorrow)
+	const head = "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom"
+	b.load(t, "prices", head, "7,AFA,Demo Portfoy,1.31,TRY,"+tomorrow.String())
+	const day = 24 * time.Hour
+	b.serve(t, day, func(app *bootstrap.App) {
+		settled, err := app.Settle(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, settled.Completed)
+		office, err := app.Backoffice(t.Context())
+		require.NoError(t, err)
+		_, _, err = office.ReverseAgain(t.Context(), first.ID)
+		require.ErrorIs(t, err, fund.ErrPriceHolds)
+	})
+	b.load(t, "prices", head, "8,AFA,Demo Portfoy,1.13,TRY,"+tomorrow.String())
+	b.serve(t, day, func(app *bootstrap.App) {
+		office, err := app.Backoffice(t.Context())
+		require.NoError(t, err)
+		_, again, err := office.ReverseAgain(t.Context(), first.ID)
+		require.NoError(t, err)
+		settled, err := app.Settle(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, settled.Completed)
+		found, err := office.Operation(t.Context(), again)
+		require.NoError(t, err)
+		require.Equal(t, "11.30", found.Sales[0].Proceeds.String())
+		keeper, err := app.Trail()
+		require.NoError(t, err)
+		_, err = keeper.Checkpoint(t.Context())
+		require.NoError(t, err)
+		for _, id := range []operation.ID{first.ID, again} {
+			_, err = keeper.Prove(t.Context(), id)
+			require.NoError(t, err)
+		}
+		proof, err := office.Verify(t.Context(), nil, backoffice.Watch{Found: func(f backoffice.Finding) { t.Error(f) }})
+		require.NoError(t, err)
+		require.Zero(t, proof.Findings)
+		require.Empty(t, proof.Trail.Reason)
+		var ended []operation.ID
+		for e, err := range backoffice.EachOutcome(t.Context(), office.Outcomes, "shop", 0) {
+			require.NoError(t, err)
+			ended = append(ended, e.OperationID)
+		}
+		require.Equal(t, []operation.ID{first.ID, first.ID, again}, ended)
+	})
 }

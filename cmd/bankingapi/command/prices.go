@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
@@ -36,6 +37,9 @@ type listedPrice struct {
 	// Change is the difference from the price before in percent, like +1.25. It is empty if
 	// there is none.
 	Change string
+	// Imported and ImportedBy are when and by whom the price was imported, if that is known.
+	Imported   *time.Time
+	ImportedBy string
 	// Waiting are the due sales that wait for a price of their day.
 	Waiting []waitingDay
 }
@@ -72,7 +76,7 @@ func listedPrices(prices []backoffice.FundPrice, waits []buyfund.DueFund) []list
 		line := listedPrice{Fund: p.Fund.IMKBCode, Holder: p.Fund.HolderCorporationName, Waiting: []waitingDay{}}
 		if p.Price != nil {
 			line.PriceID, line.Price, line.CurrencyCode = p.Price.ID, p.Price.PerUnit.String(), p.Price.Currency.Code()
-			line.ValidFrom = p.Price.ValidFrom.String()
+			line.ValidFrom, line.Imported, line.ImportedBy = p.Price.ValidFrom.String(), instant(p.Imported), p.ImportedBy
 		}
 		if change, ok := p.Change(); ok {
 			line.Change = fmt.Sprintf("%+.2f", change)
