@@ -53,6 +53,8 @@ type rows[T any] struct {
 	// Next is the page after this one. Searched is set if rows older than the searched rows may
 	// also fit.
 	Next, Export string
+	// Many is the page that cancels or reverses what a list of sales shows. Action is its name.
+	Many, Action string
 	Searched     int
 	// Of is the person of the filter as the session may see it, Sealed the person encrypted for
 	// the form, and Everyone the list without it. They are empty if the form shows the person.
@@ -171,6 +173,9 @@ func (l list[T]) show(q *request) (any, error) {
 		return nil, err
 	}
 	path, list := l.address(q, "", values), rows[T]{Export: l.address(q, "/export", values)}
+	if action := map[operation.State]string{operation.Recorded: "Cancel", operation.Completed: "Reverse"}[f.State]; l.path == "sales" && q.Operator {
+		list.Many, list.Action = l.address(q, "/many", values), action
+	}
 	for _, field := range l.fields {
 		field.Value = values.Get(field.Name)
 		if field.mask != nil && field.Value != "" && !q.Revealed() {

@@ -34,6 +34,7 @@ func pages() []*page {
 	return []*page{
 		{path: "{$}", Title: "Today", Menu: "Today", Refresh: 5, memory: true, template: "today", show: showToday},
 		sales.page("Sales", "Sales"),
+		{path: "sales/many", Title: "Correct many", Menu: "Sales", personal: true, template: "many", show: showMany, post: once(correctMany)},
 		{path: "sale/{id}", Title: "Sale", Menu: "Sales", personal: true, template: "sale", show: showOperation, post: once(correctOperation)},
 		{path: "sale/{id}/proof", Title: "Sale", personal: true, show: downloadProof},
 		refusals.page("Refusals", "Sales"),

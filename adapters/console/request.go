@@ -173,24 +173,41 @@ func (q *request) answer(w http.ResponseWriter, answer any) error {
 	return nil
 }
 
+// nothingText begins the text of a form that changed nothing.
+const nothingText = "Nothing was changed. "
+
+// refusedText returns why the book or a subscription refuses a change, or an empty text.
+func refusedText(err error) string {
+	_, isShort := errors.AsType[*fund.BelowZeroError](err)
+	isKnown := isShort
+	for _, known := range []error{
+		subscriptions.ErrNameTaken, subscriptions.ErrNotFound, subscription.ErrExpired, subscription.ErrCancelled, fund.ErrNotRecorded,
+		fund.ErrNotCompleted, fund.ErrReversed, fund.ErrNoHolding, fund.ErrNoAccount, fund.ErrOutOfRange,
+	} {
+		isKnown = isKnown || errors.Is(err, known)
+	}
+	if !isKnown {
+		return ""
+	}
+	text := strings.ToUpper(err.Error()[:1]) + err.Error()[1:] + "."
+	if isShort {
+		text += " Get it back first, and try again. Otherwise give the units back with adjust holding, and claim the money outside the book."
+	}
+	return text
+}
+
 // explain returns the answer for an error. Status 400 explains why a form changed nothing.
 func (q *request) explain(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
-	const nothing = "Nothing was changed. "
-	for _, known := range []error{
-		subscriptions.ErrNameTaken, subscriptions.ErrNotFound, subscription.ErrExpired, subscription.ErrCancelled, fund.ErrNotRecorded,
-		fund.ErrNotCompleted, fund.ErrReversed, fund.ErrNoHolding, fund.ErrNoAccount, fund.ErrOutOfRange,
-	} {
-		if errors.Is(err, known) {
-			return &problem{http.StatusBadRequest, nothing + strings.ToUpper(err.Error()[:1]) + err.Error()[1:] + "."}
-		}
+	if text := refusedText(err); text != "" {
+		return &problem{http.StatusBadRequest, nothingText + text}
 	}
 	invalid, is := errors.AsType[*fault.Error](err)
 	switch {
 	case is && invalid.Kind == fault.Invalid:
-		texts := []string{nothing + invalid.Detail}
+		texts := []string{nothingText + invalid.Detail}
 		for _, f := range invalid.Faults {
 			texts = append(texts, strings.TrimPrefix(f.Pointer, "/")+": "+f.Detail)
 		}

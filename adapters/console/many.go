@@ -1,0 +1,156 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"bankingapi/application/backoffice"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
+	"bankingapi/domain/operation"
+)
+
+// manyPage cancels or reverses the operations that a list of sales shows.
+type manyPage struct {
+	Action  string // cancel or reverse
+	Path    string // of this page, with the filter
+	List    string // the list with the same filter
+	IDs     []operation.ID
+	Sales   int64
+	Sums    []manySum
+	Shown   string // identifies IDs: a form acts only on what its page counted
+	More    bool   // more operations fit than one form corrects
+	Report  *backoffice.Corrected
+	Reasons []refusedReason // of Report
+}
+
+// manySum sums the sales of a fund and a currency.
+type manySum struct {
+	IMKBCode string
+	Currency money.Currency
+	Sales    int64
+	Units    fund.Units
+	Proceeds backoffice.Sum
+}
+
+// refusedReason are the operations that were refused for one reason.
+type refusedReason struct {
+	Text string
+	IDs  []operation.ID
+}
+
+const (
+	// maxMany is how many operations one form corrects, in at most manyTime.
+	maxMany  = 500
+	manyTime = 20 * time.Second
+)
+
+var errMany = &problem{http.StatusBadRequest, "Filter the list by state 1 Recorded to cancel, or 2 Completed to reverse what it shows."}
+
+func showMany(q *request) (any, error) { return countMany(q) }
+
+// countMany finds what the filter in the URL shows, and counts it.
+func countMany(q *request) (*manyPage, error) {
+	values, f, err := sales.filter(q)
+	if err != nil {
+		return nil, err
+	}
+	p := &manyPage{Path: sales.address(q, "/many", values), List: sales.address(q, "", values)}
+	switch f.State {
+	case operation.Recorded:
+		p.Action = "cancel"
+	case operation.Completed:
+		p.Action = "reverse"
+	default:
+		return nil, errMany
+	}
+	f.After, f.ScanLimit = backoffice.Cursor{}, 0
+	hash := sha256.New()
+	for s, err := range q.Corrector.Reader.Sales(q.ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		if !s.ReversedAt.IsZero() {
+			continue
+		}
+		isNew := len(p.IDs) == 0 || p.IDs[len(p.IDs)-1] != s.ID
+		if isNew && len(p.IDs) == maxMany {
+			p.More = true
+			break
+		}
+		if isNew {
+			p.IDs = append(p.IDs, s.ID)
+			hash.Write(s.ID[:])
+		}
+		p.add(&s)
+	}
+	p.Shown = p.Action + hex.EncodeToString(hash.Sum(nil))
+	slices.SortFunc(p.Sums, func(a, b manySum) int {
+		return cmp.Or(cmp.Compare(a.IMKBCode, b.IMKBCode), cmp.Compare(a.Currency.Code(), b.Currency.Code()))
+	})
+	return p, nil
+}
+
+func (p *manyPage) add(s *fund.SaleEntry) {
+	p.Sales++
+	of := manySum{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency}
+	at := slices.IndexFunc(p.Sums, func(known manySum) bool { return known.IMKBCode == of.IMKBCode && known.Currency == of.Currency })
+	if at < 0 {
+		at = len(p.Sums)
+		p.Sums = append(p.Sums, of)
+	}
+	sum := &p.Sums[at]
+	sum.Sales++
+	sum.Units += s.Terms.Units
+	sum.Proceeds = sum.Proceeds.Plus(backoffice.SumOf(s.Proceeds.Minor()))
+}
+
+// correctMany corrects each operation that the page counted. Each is one act.
+func correctMany(q *request) (any, error) {
+	reason := strings.TrimSpace(q.field("reason"))
+	if reason == "" || q.field("confirm") != "yes" {
+		return nil, &problem{http.StatusBadRequest, "Nothing was changed: give a reason and tick the box."}
+	}
+	p, err := countMany(q)
+	if err != nil {
+		return nil, err
+	}
+	if q.field("shown") != p.Shown {
+		return nil, &problem{http.StatusBadRequest, "Nothing was changed: the list has other sales now. Look at the count again."}
+	}
+	if !q.console.long.TryLock() {
+		return nil, errLong
+	}
+	defer q.console.long.Unlock()
+	ctx, cancel := context.WithTimeout(q.by(q.r.Context(), reason), manyTime)
+	defer cancel()
+	var report backoffice.Corrected
+	if p.Action == "cancel" {
+		report = q.Corrector.CancelEach(ctx, p.IDs)
+	} else {
+		report = q.Corrector.ReverseEach(ctx, p.IDs)
+	}
+	if report.Err != nil {
+		q.Failed(q.Page.Title, report.Err)
+	}
+	p.Report = &report
+	for _, refused := range report.Refused {
+		p.refuse(strings.TrimPrefix(q.explain(refused.Err).Text, nothingText), refused.ID)
+	}
+	return p, nil
+}
+
+func (p *manyPage) refuse(text string, id operation.ID) {
+	at := slices.IndexFunc(p.Reasons, func(r refusedReason) bool { return r.Text == text })
+	if at < 0 {
+		at = len(p.Reasons)
+		p.Reasons = append(p.Reasons, refusedReason{Text: text})
+	}
+	p.Reasons[at].IDs = append(p.Reasons[at].IDs, id)
+}
