@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/fleet"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/day"
@@ -252,4 +253,43 @@ func TestWhatWaitsAgainIsProved(t *testing.T) {
 		}
 		require.Equal(t, []operation.ID{first.ID, first.ID, again}, ended)
 	})
+}
+
+// status says the same as the bar of the console. A script needs only its exit status.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	stopped := b.run(t, "status")
+	require.Equal(t, 1, stopped.status)
+	require.Contains(t, stopped.out, "not ready: No replica of the service reports.\n  callers: Callers get no answer.\n  next: Start the service.")
+	require.Contains(t, stopped.err, "bankingapi: 1 line needs an operator\n")
+
+	b.serve(t, 0, func(app *bootstrap.App) {
+		var shown serviceStatus
+		for len(shown.Replicas) == 0 { // the replica keeps its first row soon
+			got := b.run(t, "status", "--format", "json")
+			require.NoError(t, json.Unmarshal([]byte(got.out), &shown))
+		}
+		require.True(t, shown.Replicas[0].Reports)
+		require.NotContains(t, b.run(t, "status").out, "No replica")
+	})
+}
+
+// What can wait is no reason to wake somebody, and the exit status says so.
+func TestStatusOfTroubles(t *testing.T) {
+	t.Parallel()
+	replica := fleet.Replica{Name: "api1", Silence: time.Minute}
+	since := time.Date(2026, time.November, 20, 9, 30, 0, 0, time.UTC)
+	good := statusOf(fleet.Status{Replicas: []fleet.Replica{replica}, Troubles: []fleet.Trouble{{Kind: fleet.Keys, Text: "A key expires.", Quiet: true}}})
+	require.True(t, good.Good)
+	require.Equal(t, "later", good.Troubles[0].Level)
+	bad := statusOf(fleet.Status{Replicas: []fleet.Replica{replica}, Troubles: []fleet.Trouble{
+		{Text: "The clock is wrong.", Effect: "Callers get 503.", Next: "Set it.", Where: "on api1", Since: since}, {Text: "Errors.", Bad: true}, {Text: "Sales wait."},
+	}})
+	require.False(t, bad.Good)
+	require.Equal(t, trouble{"not ready", "The clock is wrong, on api1.", &since, "Callers get 503.", "Set it.", ""}, bad.Troubles[0])
+	require.Equal(t, "bad", bad.Troubles[1].Level)
+	require.Equal(t, "warning", bad.Troubles[2].Level)
+	replica.Age = time.Hour
+	require.False(t, statusOf(fleet.Status{Replicas: []fleet.Replica{replica}}).Good, "nobody reports")
 }

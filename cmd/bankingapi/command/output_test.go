@@ -116,7 +116,7 @@ func TestVerifyNamesItsActor(t *testing.T) {
 // screened has a value of each screen.
 var screened = map[string]any{
 	"help": new(cobra.Command), "version": build{}, "listening": listening{}, "config": []setting{}, "migrate status": []migration{},
-	"subscriptions": []listed{}, "subscription": shownSubscription{}, "waiting sales": waitingSales{}, "prices": []listedPrice{}, "reversed": reversed{}, "one reversed": reversed{}, "operation": shownOperation{}, "customer": shownCustomer{}, "settled": settled{}, "due sale": dueSale{},
+	"subscriptions": []listed{}, "subscription": shownSubscription{}, "waiting sales": waitingSales{}, "prices": []listedPrice{}, "status": serviceStatus{}, "reversed": reversed{}, "one reversed": reversed{}, "operation": shownOperation{}, "customer": shownCustomer{}, "settled": settled{}, "due sale": dueSale{},
 	"due sales": settled{}, "verified": backoffice.Proof{}, "copied": copied{},
 	// parts of others
 	"minute": (*time.Time)(nil), "micros": (*time.Time)(nil), "key": keyLife{}, "fund": awaited{},

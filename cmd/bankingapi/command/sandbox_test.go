@@ -53,10 +53,11 @@ func TestServeSandbox(t *testing.T) {
 	require.Contains(t, out, "$(cat sandbox/sandbox.key)")
 	require.NoFileExists(t, "data")
 
-	_, again, _ := serveUntil(t, "BuyFundFromCustomer", "--sandbox")
+	status, again, errOut := serveUntil(t, "BuyFundFromCustomer", "--sandbox")
+	require.Zero(t, status, errOut)
 	require.Contains(t, again, strings.TrimSpace(string(key)), "the key is the same after a restart")
 
-	status, _, errOut := serveUntil(t, "Listening", "--storage.dsn", "sandbox/bankingapi.db")
+	status, _, errOut = serveUntil(t, "Listening", "--storage.dsn", "sandbox/bankingapi.db")
 	require.Equal(t, 1, status)
 	require.Contains(t, errOut, "it is a sandbox: start with --sandbox, or choose another database")
 
