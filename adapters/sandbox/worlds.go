@@ -124,7 +124,7 @@ func (w *worlds) enter(ctx context.Context, name string) (*world, error) {
 		w.use(made)
 		w.mutex.Unlock()
 		if victim != nil {
-			w.shut(victim, nil)
+			_ = w.shut(victim, nil) // it keeps the error
 		}
 		// Other requests wait for this world too, so it does not end with this request.
 		made.service, made.err = w.open(context.WithoutCancel(ctx), name)
@@ -219,7 +219,7 @@ func (w *worlds) closeIdle(of *world) {
 	}
 	w.mutex.Unlock()
 	if closes {
-		w.shut(of, nil)
+		_ = w.shut(of, nil) // it keeps the error
 	}
 }
 

@@ -28,7 +28,7 @@ func bills(ctx context.Context, s source, out string, archives []string, log io.
 			return nil, err
 		}
 		file := filepath.Join(work, name)
-		if err := os.WriteFile(file, program, 0o700); err != nil { //nolint:gosec // go version reads programs only
+		if err := os.WriteFile(file, program, 0o700); err != nil {
 			return nil, err
 		}
 		text, err := run(ctx, work, []string{"GOFLAGS="}, "go", "run", cyclonedx, "bin", "-json", "-noserial", "-std", "-version", s.version, file)
@@ -39,7 +39,7 @@ func bills(ctx context.Context, s source, out string, archives []string, log io.
 		if err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(out, folder+".cdx.json"), bill, 0o644); err != nil { //nolint:gosec // it is published
+		if err := os.WriteFile(filepath.Join(out, folder+".cdx.json"), bill, 0o644); err != nil {
 			return nil, err
 		}
 		made = append(made, folder+".cdx.json")

@@ -38,7 +38,7 @@ func images(_ context.Context, s source, out string, archives []string, log io.W
 			return nil, err
 		}
 		file := folder + "_image.tar"
-		if err := os.WriteFile(filepath.Join(out, file), content, 0o644); err != nil { //nolint:gosec // it is published
+		if err := os.WriteFile(filepath.Join(out, file), content, 0o644); err != nil {
 			return nil, err
 		}
 		made = append(made, file)
