@@ -17,6 +17,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 	"bankingapi/domain/push"
@@ -264,6 +265,37 @@ func TestARepeatThatWaitsForAnErasureIsNotStored(t *testing.T) {
 	rows := notificationsOf(t, s)
 	require.Len(t, rows, 1)
 	require.NotNil(t, rows[0].Erasure)
+}
+
+// An operation that sent stored messages again names the operations that stored them.
+func TestARepeatNamesTheOperationThatStoredIt(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		s.Trail.Writer.Use(trailKeys, v7)
+		_, err := s.Trail.Origin.Adopt(t.Context())
+		require.NoError(t, err)
+		first, _ := tell(t, s, "c-1", "veli", time.Now())
+		again, _ := tell(t, s, "c-2", "veli", time.Now())
+		other, _ := tell(t, s, "", "zeynep", time.Now())
+		both := &push.Operation{
+			Envelope:      operation.Envelope{ID: v7(), Subscription: "shop", ReceivedAt: now},
+			Notifications: []push.Notification{other.Notifications[0], push.Restore(push.Values{UserID: "new"}), first.Notifications[0]},
+		}
+		require.NoError(t, s.Inboxes.Update(t.Context(), nil, func(b *push.Inbox) { b.Accept([]*push.Operation{both}) }))
+		for id, want := range map[operation.ID][]backoffice.Repeat{
+			first.ID: nil,
+			again.ID: {{StoredBy: first.ID}},
+			both.ID:  {{Index: 0, StoredBy: other.ID}, {Index: 2, StoredBy: first.ID}},
+		} {
+			o, err := s.Backoffice.Lookups.Operation(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, want, o.Repeated)
+		}
+		o, err := s.Backoffice.OperationOf(t.Context(), idempotency.Key{CallerID: "c-2", Subscription: "shop", Operation: operation.AddPushNotificationResponse})
+		require.NoError(t, err)
+		require.Equal(t, []backoffice.Repeat{{StoredBy: first.ID}}, o.Repeated)
+	})
 }
 
 // A push all of whose messages were stored before has a session too.

@@ -39,6 +39,17 @@ type Operation struct {
 	// Notifications are the messages that this operation stored first. Messages that were stored
 	// before belong to the operation that stored them.
 	Notifications []push.Entry
+	// Repeated are its messages that were stored before, in the order of the request. The trail
+	// names them: a storage that keeps none leaves them out.
+	Repeated []Repeat
+}
+
+// Repeat is a message of an operation that was stored before.
+type Repeat struct {
+	Index int // in the operation's Parameters, from 0
+	// StoredBy is the operation that stored it, at StoredIndex of its Parameters.
+	StoredBy    operation.ID
+	StoredIndex int
 }
 
 // Decision returns the decision about the operation. It returns false for an import or a

@@ -119,6 +119,14 @@ func (d Day) String() string {
 	return d.utc().Format(layout)
 }
 
+// Append appends what String returns.
+func (d Day) Append(b []byte) []byte {
+	if d.IsNone() {
+		return b
+	}
+	return d.utc().AppendFormat(b, layout)
+}
+
 func (d Day) utc() time.Time { return origin.AddDate(0, 0, int(d.number)) }
 
 // Clock is a local time of day in minutes, from 00:00 to 23:59. The zero value is no time.

@@ -86,9 +86,11 @@ func (f Fingerprint) sameVersion(other Fingerprint) bool { return f.stored[0] ==
 type Digest struct{ content []byte }
 
 // Text adds a text.
-func (d *Digest) Text(s string) {
-	d.content = binary.AppendUvarint(d.content, uint64(len(s)))
-	d.content = append(d.content, s...)
+func (d *Digest) Text(s string) { d.content = appendText(d.content, s) }
+
+func appendText(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
 }
 
 // Int adds a number.

@@ -28,12 +28,12 @@ func KeyOf(name operation.Name, of *operation.Envelope) (key Key, ok bool) {
 // Identity returns the number under which storage finds the operation: the first half of a
 // SHA-256. It never changes.
 func (k Key) Identity() (identity [16]byte) {
-	var d Digest
-	d.Text("bankingapi caller 1")
-	d.Text(k.Operation.String())
-	d.Text(k.Subscription)
-	d.Text(k.CallerID)
-	sum := sha256.Sum256(d.content)
+	var buffer [256]byte // most keys fit, and cost no allocation then
+	text := appendText(buffer[:0], "bankingapi caller 1")
+	text = appendText(text, k.Operation.String())
+	text = appendText(text, k.Subscription)
+	text = appendText(text, k.CallerID)
+	sum := sha256.Sum256(text)
 	copy(identity[:], sum[:])
 	return identity
 }
@@ -118,6 +118,20 @@ func (r *Register) Change(key Key, outcome operation.Outcome) {
 		k.Outcome = outcome
 		r.changed = append(r.changed, k)
 	}
+}
+
+// FingerprintOf returns the fingerprint of an operation that was added. It returns nil if the
+// operation has no CallerId.
+func (r *Register) FingerprintOf(name operation.Name, of *operation.Envelope) *Fingerprint {
+	key, hasKey := KeyOf(name, of)
+	if !hasKey {
+		return nil
+	}
+	k := r.known[key]
+	if k == nil || k.Outcome.ID != of.ID {
+		return nil
+	}
+	return &k.Fingerprint
 }
 
 // NewRecords returns the records to insert, in the order in which they were added.

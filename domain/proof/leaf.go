@@ -60,7 +60,7 @@ func newLeaf(buffer []byte, kind Kind, id operation.ID) Leaf {
 	l := Leaf{append(buffer[:0], 0)} // the prefix of a leaf in RFC 6962
 	l.write(Format)
 	l.write(kind.String())
-	l.write(id.String())
+	l.id(id)
 	return l
 }
 
@@ -82,7 +82,18 @@ func (l *Leaf) text(name, value string) {
 func (l *Leaf) number(name string, value int64) {
 	l.write(name)
 	var digits [20]byte
-	l.write(string(strconv.AppendInt(digits[:0], value, 10)))
+	l.writeBytes(strconv.AppendInt(digits[:0], value, 10))
+}
+
+// id writes an ID in the form of operation.ID.String, without making a text.
+func (l *Leaf) id(id operation.ID) {
+	l.length(36)
+	for i, part := range [...][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		if i > 0 {
+			l.content = append(l.content, '-')
+		}
+		l.content = hex.AppendEncode(l.content, part)
+	}
 }
 
 // optional adds a member with a number, unless the number is 0.
@@ -115,7 +126,7 @@ func (l *Leaf) time(name string, value time.Time) {
 	end := len(text) - 1
 	text = strconv.AppendInt(text[:end], int64(1_000_000+value.Nanosecond()/1000), 10)
 	text[end] = '.'
-	l.write(string(append(text, 'Z')))
+	l.writeBytes(append(text, 'Z'))
 }
 
 // Hash returns the hash of the leaf.
@@ -127,6 +138,11 @@ func (l *Leaf) Content() []byte { return l.content[1:] }
 func (l *Leaf) write(s string) {
 	l.length(len(s))
 	l.content = append(l.content, s...)
+}
+
+func (l *Leaf) writeBytes(b []byte) {
+	l.length(len(b))
+	l.content = append(l.content, b...)
 }
 
 // length appends a uvarint. Almost all lengths have one byte. This append stores no pointer.

@@ -56,9 +56,11 @@ func Of(keys *Keys, o *Stored) []Entry {
 // OfBook returns the entries of what a settled book decided. register has the fingerprints of
 // new operations. The sales of an operation are consecutive.
 func OfBook(c *fund.Changes, register *idempotency.Register) []Entry {
-	fingerprints := make(map[operation.ID]idempotency.Fingerprint)
-	for _, r := range register.NewRecords() {
-		fingerprints[r.Outcome.ID] = r.Fingerprint
+	fingerprintOf := func(of *operation.Envelope) (f idempotency.Fingerprint) {
+		if known := register.FingerprintOf(operation.BuyFundFromCustomer, of); known != nil {
+			f = *known
+		}
+		return f
 	}
 	entries := make([]Entry, 0, len(c.Sales)+len(c.Ended)+len(c.Refusals))
 	var buffer []byte
@@ -68,7 +70,7 @@ func OfBook(c *fund.Changes, register *idempotency.Register) []Entry {
 	}
 	for sales := c.Sales; len(sales) > 0; {
 		o := storedSales(&sales)
-		o.Fingerprint = fingerprints[o.ID]
+		o.Fingerprint = fingerprintOf(&o.Envelope)
 		if o.State == operation.Recorded {
 			o.DueOn = o.Sales[0].Terms.SelectedDay
 		}
@@ -81,7 +83,7 @@ func OfBook(c *fund.Changes, register *idempotency.Register) []Entry {
 		if len(refused) > 0 && refused[0].ID == d.ID {
 			o = storedSales(&refused)
 		}
-		o.State, o.Faults, o.Fingerprint = d.State, d.Faults, fingerprints[d.ID]
+		o.State, o.Faults, o.Fingerprint = d.State, d.Faults, fingerprintOf(&d.Envelope)
 		add(Sale, o.ID, saleLeaf(buffer, &o))
 	}
 	for settled := c.Settled; len(settled) > 0; {

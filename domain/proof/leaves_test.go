@@ -448,8 +448,9 @@ func TestALeafHasNoTextOfAMessage(t *testing.T) {
 func TestTheEntriesOfABookAreThoseOfWhatIsStored(t *testing.T) {
 	t.Parallel()
 	var register idempotency.Register
-	register.Add(idempotency.Record{Key: idempotency.Key{CallerID: "c-1"}, Fingerprint: fingerprintOf("content"), Outcome: operation.Outcome{ID: id}})
 	done, waits, no, back := completed(), recorded(), refused(), reversed()
+	key, _ := idempotency.KeyOf(operation.BuyFundFromCustomer, &done.Envelope)
+	register.Add(idempotency.Record{Key: key, Fingerprint: fingerprintOf("content"), Outcome: operation.Outcome{ID: id}})
 	require.Equal(t, proof.Of(keys, done), proof.OfBook(&fund.Changes{Sales: done.Sales}, &register))
 	require.Equal(t, proof.Of(keys, waits), proof.OfBook(&fund.Changes{Sales: waits.Sales}, &register))
 	decision := operation.Decision{Envelope: no.Envelope, Operation: no.Operation, State: no.State, Faults: no.Faults}

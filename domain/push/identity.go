@@ -18,6 +18,7 @@ type Identity [sha256.Size / 2]byte
 type Identifier struct {
 	mac    hash.Hash
 	digest idempotency.Digest
+	sum    [sha256.Size]byte
 }
 
 // NewIdentifier returns an Identifier with the key of the book.
@@ -34,8 +35,7 @@ func (i *Identifier) Of(subscription string, v *Values) Identity {
 	v.content(&i.digest)
 	i.mac.Reset()
 	i.mac.Write(i.digest.Take())
-	var sum [sha256.Size]byte
-	return Identity(i.mac.Sum(sum[:0])[:len(Identity{})])
+	return Identity(i.mac.Sum(i.sum[:0])[:len(Identity{})])
 }
 
 // Accepted is an operation that an Inbox has accepted as a new one.

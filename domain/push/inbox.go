@@ -67,6 +67,13 @@ func (b *Inbox) Accept(operations []*Operation) {
 	var digest idempotency.Digest
 	keyed := idempotency.Keyer(b.Key)
 	identifier := NewIdentifier(b.Key)
+	messages := 0
+	for _, o := range operations {
+		messages += len(o.Notifications)
+	}
+	identities := make([]Identity, 0, messages) // of all operations
+	b.stored = slices.Grow(b.stored, messages)
+	b.accepted = slices.Grow(b.accepted, len(operations))
 	for _, o := range operations {
 		o.outcome, o.err = operation.Outcome{ID: o.ID, State: operation.Completed}, nil
 		accepted := Accepted{Operation: o}
@@ -86,12 +93,14 @@ func (b *Inbox) Accept(operations []*Operation) {
 			o.outcome, o.err = operation.Outcome{}, o.Contradiction
 			continue
 		}
+		first := len(identities)
 		for i := range o.Notifications {
 			n := &o.Notifications[i]
 			identity := identifier.Of(o.Subscription, &n.values)
-			accepted.Identities = append(accepted.Identities, identity)
+			identities = append(identities, identity)
 			b.stored = append(b.stored, Stored{o, i, identity, n})
 		}
+		accepted.Identities = identities[first:len(identities):len(identities)]
 		b.accepted = append(b.accepted, accepted)
 	}
 }

@@ -268,7 +268,8 @@ func (r *Values) content(d *idempotency.Digest) {
 	d.Text(r.Content)
 	d.Text(r.DeepLinkURL)
 	d.Int(int64(r.SendStatus()))
-	d.Text(r.SendDate.String())
+	var buffer [len("2006-01-02")]byte
+	d.Text(string(r.SendDate.Append(buffer[:0])))
 	d.Int(int64(len(r.TranData)))
 	for _, item := range r.TranData {
 		d.Text(item.Code)

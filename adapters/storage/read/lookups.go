@@ -1,6 +1,7 @@
 package read
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +18,8 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/proof"
+	"bankingapi/domain/push"
 )
 
 // lookups implements backoffice.Lookups and outcomes.Source.
@@ -25,8 +28,10 @@ type lookups struct{ *tables.Database }
 func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.Operation, err error) {
 	exists := false
 	err = l.Snapshot(ctx, func(tx *gorm.DB) (err error) {
-		exists, err = l.load(tx, id, &o)
-		return err
+		if exists, err = l.load(tx, id, &o); err != nil {
+			return err
+		}
+		return l.repeated(tx, &o)
 	})
 	if err == nil && !exists {
 		err = backoffice.ErrNotFound
@@ -42,8 +47,10 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backof
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		_, err = l.load(tx, operation.ID(rows[0].OperationID), &o)
-		return err
+		if _, err := l.load(tx, operation.ID(rows[0].OperationID), &o); err != nil {
+			return err
+		}
+		return l.repeated(tx, &o)
 	})
 	if err == nil && o.Record == nil {
 		err = backoffice.ErrNotFound
@@ -58,6 +65,80 @@ func (l lookups) load(tx *gorm.DB, id operation.ID, o *backoffice.Operation) (ex
 		return stored.Operation(o)
 	})
 	return exists, err
+}
+
+// longestCommit bounds how long after its ID the entry of an operation came into the trail.
+const longestCommit = time.Minute
+
+// repeated sets the messages of a push that were stored before. Only its entry in the trail has
+// their identities.
+func (l lookups) repeated(tx *gorm.DB, o *backoffice.Operation) error {
+	if o.Answered == nil || o.Answered.Operation != operation.AddPushNotificationResponse {
+		return nil
+	}
+	identities, err := l.identities(tx, o.ID)
+	if err != nil || len(identities) <= len(o.Notifications) {
+		return err
+	}
+	own := make(map[int]bool)
+	for i := range o.Notifications {
+		own[o.Notifications[i].Index] = true
+	}
+	var ids []any
+	for i, identity := range identities {
+		if !own[i] {
+			ids = append(ids, l.Dialect.Bind(batch.UUID(identity)))
+		}
+	}
+	stored := make(map[push.Identity]backoffice.Repeat)
+	err = tables.Each(tx.Where("t.identity IN ?", ids), l.Database.Notifications.Table, func(row *tables.NotificationRow) error {
+		stored[push.Identity(row.Identity)] = backoffice.Repeat{StoredBy: operation.ID(row.OperationID), StoredIndex: int(row.Position)}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, identity := range identities {
+		repeat, isStored := stored[identity]
+		if !own[i] && isStored {
+			repeat.Index = i
+			o.Repeated = append(o.Repeated, repeat)
+		}
+	}
+	return nil
+}
+
+// identities returns the identities of all messages of a push, or nothing if the trail does not
+// have its entry. The IDs of batches grow with time.
+func (l lookups) identities(tx *gorm.DB, id operation.ID) ([]push.Identity, error) {
+	const page = 100
+	until := l.Dialect.Bind(batch.UUID(backoffice.FirstID(id.Time().Add(longestCommit))))
+	tx = tx.Session(&gorm.Session{}) // each page adds its own conditions
+	after := batch.UUID(id)
+	for {
+		rows, err := tables.RowsOf(tx.Where("t.batch_id > ? AND t.batch_id < ?", l.Dialect.Bind(after), until).Order("t.batch_id").Limit(page), l.TrailBatches)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			after = rows[i].BatchID
+			if !bytes.Contains(rows[i].Entries, id[:]) {
+				continue
+			}
+			b, err := rows[i].Batch()
+			if err != nil {
+				continue // verify reports it
+			}
+			for k := range b.Entries {
+				if e := &b.Entries[k]; e.Kind == proof.Push && e.ID == id {
+					return e.Identities, nil
+				}
+			}
+		}
+		if len(rows) < page {
+			return nil, nil
+		}
+	}
 }
 
 // DueDays reads only the index of waiting sales.

@@ -79,11 +79,7 @@ func newOperationRow(name operation.Name, of *operation.Envelope, state operatio
 // BookOperationRows returns the rows of the operations that a settled book decided at once or
 // recorded.
 func BookOperationRows(c *fund.Changes, register *idempotency.Register) []OperationRow {
-	fingerprints := make(map[operation.ID][]byte)
-	for _, r := range register.NewRecords() {
-		fingerprints[r.Outcome.ID] = r.Fingerprint.Bytes()
-	}
-	var rows []OperationRow
+	rows := make([]OperationRow, 0, len(c.Sales)+len(c.Refusals))
 	for i := range c.Sales {
 		s := &c.Sales[i]
 		if s.Index > 0 {
@@ -94,18 +90,24 @@ func BookOperationRows(c *fund.Changes, register *idempotency.Register) []Operat
 		if s.State == operation.Recorded {
 			row.DueOn = batch.Day(s.Terms.SelectedDay.String())
 		}
+		row.setFingerprint(register.FingerprintOf(operation.BuyFundFromCustomer, &s.Envelope))
 		rows = append(rows, row)
 	}
 	for i := range c.Refusals {
 		r := &c.Refusals[i]
 		row := newOperationRow(r.Operation, &r.Envelope, r.State)
 		row.Faults = FormatFaults(r.Faults)
+		row.setFingerprint(register.FingerprintOf(r.Operation, &r.Envelope))
 		rows = append(rows, row)
 	}
-	for i := range rows {
-		rows[i].Fingerprint = fingerprints[operation.ID(rows[i].OperationID)]
-	}
 	return inOrder(rows)
+}
+
+// setFingerprint sets the fingerprint, which may be nil.
+func (r *OperationRow) setFingerprint(f *idempotency.Fingerprint) {
+	if f != nil {
+		r.Fingerprint = f.Bytes()
+	}
 }
 
 // InboxOperationRows returns the rows of the operations that an inbox accepted.

@@ -161,6 +161,7 @@ type shownOperation struct {
 	Sales                             []shownSale
 	Postings                          []posting
 	Notifications                     []notification
+	Repeated                          []repeated
 }
 
 type reason struct{ Code, Pointer string }
@@ -181,6 +182,13 @@ type erased struct {
 type posting struct {
 	Posted             *time.Time
 	Kind, Position, By string
+}
+
+// repeated is a message that was stored before, by another operation or by an earlier record.
+type repeated struct {
+	Notification       int
+	StoredBy           string
+	StoredNotification int
 }
 
 type notification struct {
@@ -209,7 +217,7 @@ type shownSale struct {
 func shownOperationOf(o *backoffice.Operation) shownOperation {
 	of := shownOperation{
 		Operation: o.ID.String(), Name: "import or correction", Refused: o.Refusal != nil,
-		Reason: []reason{}, Erased: []erased{}, WaitsFor: []awaited{}, Sales: []shownSale{}, Postings: []posting{}, Notifications: []notification{},
+		Reason: []reason{}, Erased: []erased{}, WaitsFor: []awaited{}, Sales: []shownSale{}, Postings: []posting{}, Notifications: []notification{}, Repeated: []repeated{},
 	}
 	if was, ok := o.Decision(); ok {
 		of.Name, of.Received = was.Operation.String(), instant(was.ReceivedAt)
@@ -241,6 +249,9 @@ func shownOperationOf(o *backoffice.Operation) shownOperation {
 		if n.Erasure != nil {
 			of.Erased = append(of.Erased, erased{n.Index, instant(n.Erasure.At()), n.Erasure.Reason})
 		}
+	}
+	for _, r := range o.Repeated {
+		of.Repeated = append(of.Repeated, repeated{r.Index, r.StoredBy.String(), r.StoredIndex})
 	}
 	return of
 }
