@@ -37,6 +37,9 @@ func (r proofRun) Running() bool { return !r.Began.IsZero() && r.Ended.IsZero() 
 
 func (r proofRun) Done() bool { return !r.Ended.IsZero() && !r.Failed && !r.Stopped }
 
+// Groups returns the findings by rule, for people.
+func (r proofRun) Groups() []backoffice.FindingGroup { return backoffice.GroupFindings(r.Findings) }
+
 func (p *proof) now() proofRun {
 	p.mu.Lock()
 	defer p.mu.Unlock()

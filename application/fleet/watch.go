@@ -53,12 +53,15 @@ type Watch struct {
 type kept[T any] struct {
 	value T
 	began time.Time     // of the last run
+	took  time.Duration // how long it took
 	done  chan struct{} // closed when the run ends; nil if no run is active
 }
 
 const (
-	// checkAge, bookAge and replicaAge are the maximum ages of what was read.
-	checkAge, bookAge, replicaAge = time.Second, 15 * time.Second, time.Second
+	// checkAge, bookAge and replicaAge are the maximum ages of what was read. The book may be
+	// readShare times as old as its reading took, because millions of sales may wait.
+	checkAge, bookAge, replicaAge = time.Second, 2 * time.Second, time.Second
+	readShare                     = 20
 	// A reader waits checkWait for new results. A run longer than checkSilence is a trouble.
 	checkWait, checkSilence = 200 * time.Millisecond, time.Second
 	// silences times Every without its row, a replica counts as missing.
@@ -145,7 +148,7 @@ func (w *Watch) Status() Status {
 	own := w.own()
 	w.mu.Lock()
 	refresh(w, &w.replicas, replicaAge, w.o.Replicas.All)
-	refresh(w, &w.book, bookAge, w.o.State)
+	refresh(w, &w.book, max(bookAge, readShare*w.book.took), w.o.State)
 	rows, state := slices.Clone(w.replicas.value), w.book.value
 	w.mu.Unlock()
 	own.Seen = w.o.Machine()
@@ -183,12 +186,14 @@ func refresh[T any](w *Watch, k *kept[T], age time.Duration, read func(context.C
 	}
 	k.began, k.done = now(), make(chan struct{})
 	w.running.Go(func() {
+		began := time.Now() //nolint:forbidigo // measures a duration: the clock of the machine may be wrong
 		value, err := call(w, read)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err == nil {
 			k.value = value
 		}
+		k.took = time.Since(began)
 		close(k.done)
 		k.done = nil
 	})

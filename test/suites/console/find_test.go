@@ -154,7 +154,7 @@ func TestDueListsEveryDay(t *testing.T) {
 	require.NoError(t, err)
 	body := v.get("due")
 	require.Contains(t, body, "2 sales wait for their day")
-	require.Regexp(t, `(?s)day=2027-11-19#waiting">Fri 19 Nov 2027</a></th>\s*<td class="n">1</td>\s*<td class="n">1</td>\s*<td></td>`, body)
+	require.Regexp(t, `(?s)day=2027-11-19#forecast">Fri 19 Nov 2027</a></th>\s*<td data-name="Sales" class="n">1</td>\s*<td data-name="Requests" class="n">1</td>\s*<td data-name="Note"><span></span></td>`, body)
 	require.Regexp(t, `(?s)Fri 15 Jan 2027</a>.*?<span class="pill bad">closed</span> <span class="dim">Snow</span>`, body)
 	warning, err := office.ClosedWarning(t.Context())
 	require.NoError(t, err)
