@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,10 +71,90 @@ func expressions(t *testing.T) map[string]string {
 			require.Contains(t, []string{"critical", "warning"}, rule.Labels["severity"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["description"], rule.Alert)
+			page, heading, _ := strings.Cut(rule.Annotations["runbook"], "#")
+			require.Equal(t, "OPERATIONS.md", page, rule.Alert)
+			require.Contains(t, headings(t), heading, rule.Alert)
 		}
 	}
 	require.Greater(t, len(found), 40)
 	return found
+}
+
+// headings are those of OPERATIONS.md, as a link names them.
+func headings(t *testing.T) (all []string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "cmd", "bankingapi", "OPERATIONS.md"))
+	require.NoError(t, err)
+	for _, found := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(content), -1) {
+		name := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(found[1]), "")
+		all = append(all, strings.ReplaceAll(name, " ", "-"))
+	}
+	return all
+}
+
+// alertMatcher reads a matcher of Alertmanager for the name of an alert.
+var alertMatcher = regexp.MustCompile(`^alertname(=~|!=|=)"(.+)"$`)
+
+// matchesAlert reports whether an alert has the name that the matchers want.
+func matchesAlert(t *testing.T, matchers []string, alert string) bool {
+	t.Helper()
+	for _, m := range matchers {
+		part := alertMatcher.FindStringSubmatch(m)
+		require.NotNil(t, part, m)
+		matches := map[string]bool{
+			"=": alert == part[2], "!=": alert != part[2], "=~": regexp.MustCompile("^(?:" + part[2] + ")$").MatchString(alert),
+		}[part[1]]
+		if !matches {
+			return false
+		}
+	}
+	return true
+}
+
+// One outage makes many alerts fire. With alertmanager.yaml one of them calls somebody.
+func TestOneOutageIsOnePage(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(filepath.Join(monitoring, "alertmanager.yaml"))
+	require.NoError(t, err)
+	var manager struct {
+		Rules []struct {
+			Source []string `yaml:"source_matchers"`
+			Target []string `yaml:"target_matchers"`
+			Equal  []string
+		} `yaml:"inhibit_rules"`
+	}
+	require.NoError(t, yaml.Unmarshal(content, &manager))
+	require.NotEmpty(t, manager.Rules)
+	known := expressions(t)
+	for _, rule := range manager.Rules {
+		require.Equal(t, []string{"job"}, rule.Equal)
+		for _, name := range regexp.MustCompile(`BankingAPI\(([^)]*)\)`).FindAllStringSubmatch(strings.Join(rule.Target, " "), -1) {
+			for part := range strings.SplitSeq(name[1], "|") {
+				if !strings.HasPrefix(part, "Late") {
+					require.Contains(t, known, "alert BankingAPI"+part)
+				}
+			}
+		}
+	}
+	for outage, firing := range map[string][]string{
+		"BankingAPIDown":              {"BankingAPIDown", "BankingAPIInstanceDown", "BankingAPIErrors", "BankingAPISettlementLate", "BankingAPISettlementStopped", "BankingAPINotVerified"},
+		"BankingAPINotReady":          {"BankingAPIErrors", "BankingAPINotReady", "BankingAPISettlementLate", "BankingAPISettlementFailing", "BankingAPIOutcomeUnknown", "BankingAPIWarning"},
+		"BankingAPIErrors":            {"BankingAPISlow", "BankingAPIErrors", "BankingAPIShedding", "BankingAPIQueueFilling", "BankingAPISettlementLate"},
+		"BankingAPISettlementStopped": {"BankingAPISettlementLate", "BankingAPISettlementStopped"},
+	} {
+		var called []string
+		for _, alert := range firing {
+			isInhibited := false
+			for _, rule := range manager.Rules {
+				hasSource := slices.ContainsFunc(firing, func(other string) bool { return matchesAlert(t, rule.Source, other) })
+				isInhibited = isInhibited || hasSource && matchesAlert(t, rule.Target, alert)
+			}
+			if !isInhibited {
+				called = append(called, alert)
+			}
+		}
+		require.Equal(t, []string{outage}, called)
+	}
 }
 
 var (

@@ -23,6 +23,7 @@ var files = map[string]string{
 	"LICENSE":             "LICENSE",
 	"README.md":           "cmd/bankingapi/README.md",
 	"CHORES.md":           "cmd/bankingapi/CHORES.md",
+	"OPERATIONS.md":       "cmd/bankingapi/OPERATIONS.md",
 	"ONE_SERVER.md":       "cmd/bankingapi/ONE_SERVER.md",
 	"PAST_ONE_MACHINE.md": "cmd/bankingapi/PAST_ONE_MACHINE.md",
 	"CHANGELOG.md":        "CHANGELOG.md",
@@ -32,8 +33,11 @@ var files = map[string]string{
 	"bankingapi-backup.service": "cmd/bankingapi/package/bankingapi-backup.service",
 	"bankingapi-backup.timer":   "cmd/bankingapi/package/bankingapi-backup.timer",
 
-	"compose.yaml":   "compose.yaml",
-	"alerts.yaml":    "adapters/opsapi/monitoring/alerts.yaml",
+	"compose.yaml": "compose.yaml",
+	"alerts.yaml":  "adapters/opsapi/monitoring/alerts.yaml",
+
+	"alertmanager.yaml": "adapters/opsapi/monitoring/alertmanager.yaml",
+
 	"dashboard.json": "adapters/opsapi/monitoring/dashboard.json",
 }
 

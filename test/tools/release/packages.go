@@ -55,8 +55,8 @@ contents:
 
 // documents are the files of /usr/share/doc.
 var documents = []string{
-	"LICENSE", "README.md", "CHORES.md", "ONE_SERVER.md", "PAST_ONE_MACHINE.md", "CHANGELOG.md", "THIRD_PARTY_LICENSES.txt", "example.yaml", "compose.yaml", "alerts.yaml",
-	"dashboard.json",
+	"LICENSE", "README.md", "CHORES.md", "OPERATIONS.md", "ONE_SERVER.md", "PAST_ONE_MACHINE.md", "CHANGELOG.md", "THIRD_PARTY_LICENSES.txt", "example.yaml", "compose.yaml", "alerts.yaml",
+	"alertmanager.yaml", "dashboard.json",
 }
 
 // packages makes a deb and an rpm of each archive for Linux in out, and returns their names.
