@@ -47,7 +47,7 @@ CGO := $(if $(RACE),1,0)
 # see nothing but the tests. The longest comes first. BOTH run with and without it: with the
 # detector the simulation plays a few banks, and nothing counts allocations.
 BOTH := ./test/suites/simulation ./adapters/httpapi
-PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,docspage docs architecture) $(BOTH) ./test/tools/... \
+PLAIN := ./test/suites/prove ./test/suites/e2e $(addprefix ./test/suites/,docspage docs architecture compat) $(BOTH) ./test/tools/... \
   ./domain/... ./application/bookfile ./application/backoffice $(addprefix ./adapters/,settings guide httpapi/openapi httpapi/strictjson)
 
 # "make module PATH=..." would replace the PATH of every command. So the value

@@ -43,6 +43,9 @@ CGO_ENABLED=0 go build -trimpath -o next ./cmd/bankingapi`
 // changes, the next one takes over, and the way back is the backup of before.
 func TestUpgradeAndTheWayBack(t *testing.T) {
 	t.Parallel()
+	if exec.CommandContext(t.Context(), "git", "rev-parse").Run() != nil {
+		t.Skip("SKIPPED: not a git checkout, so which files belong to the next version is not known")
+	}
 	next, err := nextVersion()
 	require.NoError(t, err, next)
 	t.Cleanup(func() { _ = os.RemoveAll(filepath.Dir(next)) })
