@@ -78,8 +78,9 @@ func resultOf(f *fund.Forecast) string {
 		return completes
 	case operation.Failed:
 		return fails
+	default:
+		return waits
 	}
-	return waits
 }
 
 const (

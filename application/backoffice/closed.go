@@ -3,6 +3,7 @@ package backoffice
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"bankingapi/domain/fund"
 )
@@ -43,12 +44,9 @@ func (o *Office) ClosedWarning(ctx context.Context) (string, error) {
 	if err != nil || len(waits) == 0 {
 		return "", err
 	}
-	text := "Sales wait for days on which the bank is closed:"
-	for i, of := range waits {
-		if i > 0 {
-			text += ","
-		}
-		text += fmt.Sprintf(" %s (%d)", of.Day, of.Sales)
+	var closed []string
+	for _, of := range waits {
+		closed = append(closed, fmt.Sprintf("%s (%d)", of.Day, of.Sales))
 	}
-	return text + ". They settle on their day if its price is there. Otherwise cancel them, or import a price of that day.", nil
+	return "Sales wait for days on which the bank is closed: " + strings.Join(closed, ", ") + ". They settle on their day if its price is there. Otherwise cancel them, or import a price of that day.", nil
 }

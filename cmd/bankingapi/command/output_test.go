@@ -165,5 +165,6 @@ func fill(v reflect.Value, text string) {
 		for i := range v.NumField() {
 			fill(v.Field(i), text)
 		}
+	default: // no field of an output has another kind
 	}
 }
