@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/fx"
@@ -50,6 +51,7 @@ type apiParts struct {
 	Setup      *setup
 	Store      *store.Store
 	Operations []httpapi.Descriptor
+	Rules      *buyfund.Rules
 	Buyer      *buyfund.Buyer
 	Directory  *subscriptions.Directory
 	Metrics    *telemetry.Metrics
@@ -85,7 +87,7 @@ func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
 
 func newHandler(p apiParts) (http.Handler, error) {
 	w, h := p.Setup, p.Setup.settings.HTTP
-	documentation, err := documents(w, p.Operations)
+	documentation, err := documents(w, p.Operations, p.Rules)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +149,7 @@ func openAPIOptions(s Settings) (openapi.Options, error) {
 }
 
 // documents returns the pages that the API serves in addition to the operations, by path.
-func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handler, error) {
+func documents(w *setup, operations []httpapi.Descriptor, rules *buyfund.Rules) (map[string]http.Handler, error) {
 	settings := w.settings
 	if !settings.HTTP.Docs || w.callers != nil {
 		return nil, nil
@@ -157,7 +159,6 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 		return nil, err
 	}
 	described.Posts = make(map[string]string)
-	described.Day = day.Of(w.bank(), w.zone).Plus(180).String()
 	for _, o := range operations {
 		if name, _, text := o.Describe(); text != "" {
 			described.Posts[httpapi.Path(name)] = text
@@ -167,10 +168,64 @@ func documents(w *setup, operations []httpapi.Descriptor) (map[string]http.Handl
 	if pages == nil {
 		pages = func(g openapi.Guide) (map[string]http.Handler, error) { return g.OpenAPI.Pages() }
 	}
-	return pages(openapi.Guide{
-		OpenAPI: described, BodyLimit: int64(settings.HTTP.BodyLimit), ParametersLimit: settings.HTTP.ParametersLimit, TimeZone: settings.Bank.TimeZone,
-		Day: day.Of(w.bank(), w.zone).Plus(180).String(), Sandbox: w.isSandbox,
+	return inZone(rules.Zone, func(zone *time.Location) (map[string]http.Handler, error) {
+		later := day.Of(w.bank(), zone).Plus(180).String()
+		described.Day = later
+		return pages(openapi.Guide{
+			OpenAPI: described, BodyLimit: int64(settings.HTTP.BodyLimit), ParametersLimit: settings.HTTP.ParametersLimit, TimeZone: zone.String(),
+			Day: later, Sandbox: w.isSandbox,
+		})
 	})
+}
+
+// zonedPages are pages that name the time zone of the bank. The book has the zone, which is not
+// known when the pages are made, and may change before its first operation.
+type zonedPages struct {
+	zone  func() *time.Location
+	build func(*time.Location) (map[string]http.Handler, error)
+
+	mu    sync.Mutex // guards the fields below
+	built string     // the zone of pages
+	pages map[string]http.Handler
+}
+
+// inZone builds the pages, and builds them again when the zone is another one.
+func inZone(zone func() *time.Location, build func(*time.Location) (map[string]http.Handler, error)) (map[string]http.Handler, error) {
+	first := zone()
+	pages, err := build(first)
+	if err != nil {
+		return nil, err
+	}
+	z := &zonedPages{zone: zone, build: build, built: first.String(), pages: pages}
+	served := make(map[string]http.Handler, len(pages))
+	for path := range pages {
+		served[path] = zonedPage{z, path}
+	}
+	return served, nil
+}
+
+// page returns the page in the zone of now. If the pages cannot be built again, it returns the
+// page that exists.
+func (z *zonedPages) page(path string) http.Handler {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	zone := z.zone()
+	if zone.String() != z.built {
+		pages, err := z.build(zone)
+		if err == nil && pages[path] != nil {
+			z.built, z.pages = zone.String(), pages
+		}
+	}
+	return z.pages[path]
+}
+
+type zonedPage struct {
+	all  *zonedPages
+	path string
+}
+
+func (p zonedPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.all.page(p.path).ServeHTTP(w, r)
 }
 
 // OpenAPIDocument returns the API's contract in version 3.0 or 3.1 of OpenAPI, with the contact

@@ -27,6 +27,7 @@ import (
 	"bankingapi/application/requestlog"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/fund"
 )
 
 // App is the service. Its methods may be called from any goroutine.
@@ -53,6 +54,7 @@ type appParts struct {
 	Requests   *requestlog.Log
 	Metrics    *telemetry.Metrics
 	Made       *useCases
+	Rules      *buyfund.Rules
 	Adder      *addpush.Adder
 	Buyer      *buyfund.Buyer
 	Outcomes   *outcomes.Feed
@@ -114,6 +116,9 @@ func (a *App) Adder() *addpush.Adder { return a.parts.Adder }
 // Buyer returns the use case BuyFundFromCustomer.
 func (a *App) Buyer() *buyfund.Buyer { return a.parts.Buyer }
 
+// Rules returns the rules of the bank, as the service read them last from its book.
+func (a *App) Rules() fund.Rules { return a.parts.Rules.Known().Rules }
+
 // Within returns the use cases inside a transaction of the host on the service's database. tx
 // is a *sql.Tx, or a *gorm.DB that has begun a transaction. The host's commit or rollback also
 // applies to the effects of the use cases, so an answer is valid only after the host has
@@ -131,7 +136,7 @@ func (a *App) Within(tx any) (Transaction, error) {
 	if err != nil {
 		return Transaction{}, err
 	}
-	adder, buyer, err := a.parts.Made.on(s, a.parts.Made.buyOptions.Calendar.From(s.Backoffice.Reader))
+	adder, buyer, err := a.parts.Made.on(s, a.parts.Rules.From(s.Backoffice.RuleBook, s.Backoffice.Reader))
 	return Transaction{adder, buyer}, err
 }
 

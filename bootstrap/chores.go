@@ -50,6 +50,7 @@ func (a background) chores() []chore {
 	return []chore{
 		{len(a.guard.checks) > 0, guardEvery, false, zap.DebugLevel, "", a.guard.watch},
 		{true, 2 * time.Second, false, zap.WarnLevel, "the schema could not be migrated yet", migrate},
+		{true, 2 * time.Second, true, zap.WarnLevel, "the rules of the bank could not be read", func(ctx context.Context) error { return a.readRules(ctx, p.Store, p.Trail, p.Rules) }},
 		{true, subscriptions.RefreshEvery, true, zap.WarnLevel, "subscriptions could not be read", p.Directory.Refresh},
 		{true, time.Minute, true, zap.WarnLevel, usageFailed, func(ctx context.Context) error { return p.Directory.KeepUsage(ctx, p.Store.Usage) }},
 		{isService, time.Second, true, zap.WarnLevel, requestsFailed, p.Requests.Write},

@@ -72,7 +72,7 @@ func stateOf(w *setup, office *backoffice.Office, manager *subscriptions.Manager
 		due, failedDue := buyer.CountDue(ctx)
 		partners, failedPartners := manager.List(ctx)
 		checked, failedChecked := office.LastVerified(ctx)
-		return fleet.State{Due: due, Subscriptions: partners, Checked: checked, Now: w.now(), Bank: w.bank(), Zone: w.zone},
+		return fleet.State{Due: due, Subscriptions: partners, Checked: checked, Now: w.now(), Bank: w.bank(), Zone: office.Zone()},
 			errors.Join(failedDue, failedPartners, failedChecked)
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// The four settings of sales for a later day reach the rules: the days on which the bank is
-// closed, its last hour, the hour of settling, and the price that a sale waits for.
-func TestTheSettingsOfForwardDatedSales(t *testing.T) {
+// A host gives a new book its rules: the days on which the bank is closed, its last hour and
+// the hour of settling. A sale waits for the price of its day.
+func TestTheRulesOfForwardDatedSales(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[time.Time]
 	at := func(of string) {
@@ -31,8 +31,7 @@ func TestTheSettingsOfForwardDatedSales(t *testing.T) {
 	at("2026-11-20T15:00:00+03:00") // a Friday
 	m := newMemory(nil)
 	app := m.open(t, func(s *bootstrap.Settings) {
-		s.Bank.TimeZone, s.Bank.ClosedWeekdays, s.Bank.CutOff = "Europe/Istanbul", "Saturday", "17:30"
-		s.Settlement.NotBefore = "18:00"
+		s.Rules = fund.RulesFields{TimeZone: "Europe/Istanbul", ClosedWeekdays: "Saturday", CutOff: "17:30", SettleFrom: "18:00"}
 	}, bootstrap.WithClock(func() time.Time { return *now.Load() }), bootstrap.WithDataFolder(t.TempDir()))
 	_, err := app.LoadDemo(t.Context())
 	require.NoError(t, err)

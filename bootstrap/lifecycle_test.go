@@ -376,7 +376,7 @@ func TestAServiceWhoseClockIsWrongTakesNothing(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var skew atomic.Int64
 			app := newMemory(func(s *store.Store) {
-				s.Clock = func(context.Context, string) (now, newest time.Time, err error) {
+				s.Clock = func(context.Context) (now, newest time.Time, err error) {
 					return time.Now().Add(-time.Duration(skew.Load())), newest, nil
 				}
 			}).open(t, nil)
@@ -412,7 +412,7 @@ func TestAClockThatWasSetIsNoticedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var set atomic.Int64
 		app := newMemory(func(s *store.Store) {
-			s.Clock = func(context.Context, string) (now, newest time.Time, err error) { return time.Now(), newest, nil }
+			s.Clock = func(context.Context) (now, newest time.Time, err error) { return time.Now(), newest, nil }
 		}).open(t, nil, bootstrap.WithClock(func() time.Time { return time.Now().Add(time.Duration(set.Load())) }))
 		buy := func() error {
 			_, err := app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
@@ -434,7 +434,7 @@ func TestAServiceWhoseClockIsAheadForgetsNoRequests(t *testing.T) {
 		log := new(forgetful)
 		newMemory(func(s *store.Store) {
 			s.Requests = log
-			s.Clock = func(context.Context, string) (now, newest time.Time, err error) {
+			s.Clock = func(context.Context) (now, newest time.Time, err error) {
 				return time.Now().Add(-time.Duration(skew.Load())), newest, nil
 			}
 		}).open(t, nil)

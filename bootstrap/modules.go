@@ -53,7 +53,7 @@ func module(settings Settings, o *options) fx.Option {
 			}
 			return w, err
 		},
-		newStore, newMetrics, newOffice, newManager, newTrail, newDirectory, newRequestLog, newUseCases,
+		newStore, newRules, newMetrics, newOffice, newManager, newTrail, newDirectory, newRequestLog, newUseCases,
 		newOutcomes, newSandbox, newOperations, newReadiness, newActivity, newFleet, newConsole, newOpsServer, newAPI, newApp,
 	}
 	visible := fx.Options()
@@ -77,6 +77,7 @@ type coreParts struct {
 	Office  *backoffice.Office
 	Manager *subscriptions.Manager
 	Made    *useCases
+	Rules   *buyfund.Rules
 	Buyer   *buyfund.Buyer
 }
 
@@ -101,8 +102,9 @@ func (h hostParts) addTo(o *options) {
 	}
 }
 
-func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
-	office := backoffice.New(s.Backoffice, w.acts, w.zone)
+func newOffice(w *setup, s *store.Store, k *trail.Keeper, rules *buyfund.Rules) *backoffice.Office {
+	office := backoffice.New(s.Backoffice, w.acts, nil)
+	office.Zone = rules.Zone
 	office.CheckTrail, office.Unkept = k.Check, w.warn("it could not be recorded that the book was checked")
 	office.CheckClock = func(ctx context.Context) error {
 		_, err := w.checkClock(ctx, s)
@@ -119,9 +121,9 @@ func newOffice(w *setup, s *store.Store, k *trail.Keeper) *backoffice.Office {
 	return office
 }
 
-func newManager(w *setup, s *store.Store) *subscriptions.Manager {
+func newManager(w *setup, s *store.Store, rules *buyfund.Rules) *subscriptions.Manager {
 	m := subscriptions.NewManager(s.Subscriptions, rand.Reader)
-	m.Now, m.Acts, m.HostOperations, m.Zone = w.now, &w.acts, w.hostOperations(), w.zone
+	m.Now, m.Acts, m.HostOperations, m.Zone = w.now, &w.acts, w.hostOperations(), rules.Zone
 	return m
 }
 
@@ -154,19 +156,17 @@ type useCases struct {
 
 // newUseCases makes both use cases. The timeout of a batch allows for a few retries. When the
 // service stops, both finish their queues.
-func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.Metrics) (*useCases, *addpush.Adder, *buyfund.Buyer, error) {
+func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, rules *buyfund.Rules, metrics *telemetry.Metrics) (*useCases, *addpush.Adder, *buyfund.Buyer, error) {
 	records := w.settings.HTTP.ParametersLimit
 	limits := commit.Limits{Timeout: 2 * w.settings.Storage.StatementTimeout, Grace: s.Grace}
 	u := &useCases{addOptions: addpush.Options{
 		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID,
 		Observer: metrics.Observer(operation.AddPushNotificationResponse, w.tracing, w.now),
 	}, buyOptions: buyfund.Options{
-		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID, Zone: w.zone,
-		NotBefore: w.settings.Settlement.Begins(),
-		Calendar:  buyfund.NewCalendar(s.Backoffice.Reader, w.settings.Bank.Calendar(), w.now),
-		Observer:  metrics.Observer(operation.BuyFundFromCustomer, w.tracing, w.now),
+		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID, Rules: rules,
+		Observer: metrics.Observer(operation.BuyFundFromCustomer, w.tracing, w.now),
 	}}
-	add, buy, err := u.on(s, u.buyOptions.Calendar)
+	add, buy, err := u.on(s, rules)
 	if err == nil {
 		lc.Append(fx.StopHook(w.shutdown.bound(add.Close)))
 		lc.Append(fx.StopHook(w.shutdown.bound(buy.Close)))
@@ -174,9 +174,9 @@ func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, metrics *telemetry.M
 	return u, add, buy, err
 }
 
-func (u *useCases) on(s *store.Store, calendar *buyfund.Calendar) (*addpush.Adder, *buyfund.Buyer, error) {
+func (u *useCases) on(s *store.Store, rules *buyfund.Rules) (*addpush.Adder, *buyfund.Buyer, error) {
 	buy := u.buyOptions
-	buy.Calendar = calendar
+	buy.Rules = rules
 	adder, errAdd := addpush.New(s.Inboxes, u.addOptions)
 	buyer, errBuy := buyfund.New(s.Books, buy)
 	return adder, buyer, cmp.Or(errAdd, errBuy)

@@ -235,7 +235,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, watch *fleet.Watch, activity *flee
 	office.Evidence = from.Evidence
 	o := operator.Options{
 		Office: &office, Corrector: p.Office, Subscriptions: p.Manager,
-		Fleet: watch, Activity: activity, Zone: w.zone, Machine: w.now, Bank: w.bank,
+		Fleet: watch, Activity: activity, Zone: p.Rules.Zone, Machine: w.now, Bank: w.bank,
 		UserHeader: settings.UserHeader, TrustedProxies: proxies, Operators: settings.Operators.Items(),
 		Show: w.consoleLink, Sandbox: box,
 		Looked: func(user, page string) {

@@ -29,6 +29,7 @@ import (
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -99,10 +100,11 @@ func (o *options) hostOperations() (names []string) {
 type setup struct {
 	*options
 	settings Settings
-	zone     *time.Location
-	log      *zap.Logger
-	level    *zap.AtomicLevel // of the log; nil if the host gave a logger
-	dropped  *atomic.Int64    // number of dropped lines of the log
+	// newBook are the rules of a bank whose book has none yet.
+	newBook fund.Rules
+	log     *zap.Logger
+	level   *zap.AtomicLevel // of the log; nil if the host gave a logger
+	dropped *atomic.Int64    // number of dropped lines of the log
 	// bank is the clock of the bank. It decides the day of the bank and the times that the bank
 	// stores. Everything else, such as limits and certificates, uses now. Only a sandbox has
 	// two different clocks: the clock of the bank is ahead of now by ahead nanoseconds.
@@ -137,14 +139,14 @@ func newSetup(settings Settings, o *options) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	zone, err := settings.Bank.Location()
-	w := &setup{options: o, settings: settings, zone: zone, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), guard: &guard{now: o.now}, api: new(atomic.Pointer[httpapi.Server]), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: o.newID, Now: o.now}}
+	newBook, _ := fund.NewRules(fund.DefaultRules(), settings.Rules) // valid settings have valid rules
+	w := &setup{options: o, settings: settings, newBook: newBook, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), guard: &guard{now: o.now}, api: new(atomic.Pointer[httpapi.Server]), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: o.newID, Now: o.now}}
 	if o.isSandbox {
 		w.bank = func() time.Time { return o.now().Add(time.Duration(w.ahead.Load())).Truncate(time.Microsecond) }
 		w.acts = audit.Acts{NewID: clock.IDs(w.bank), Now: w.bank}
 	}
-	if err != nil || o.logger != nil {
-		return w, err
+	if o.logger != nil {
+		return w, nil
 	}
 	log, level, err := logging.New(logging.Options{
 		Level: settings.Log.Level, Format: settings.Log.Format, Now: o.now, Dropped: w.dropped,

@@ -71,7 +71,7 @@ func SandboxSettings(folder string) Settings {
 // Postgres, it uses ./sandbox or WithDataFolder. Only one program may open a sandbox.
 func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbox, error) {
 	settings.Storage.Migrate = true
-	settings.Bank.CutOff = cmp.Or(settings.Bank.CutOff, sandboxCutOff)
+	settings.Rules.CutOff = cmp.Or(settings.Rules.CutOff, sandboxCutOff)
 	asSandbox := func(o *options) {
 		o.isSandbox, o.storage.Mark = true, store.SandboxMark
 		o.storage.DataFolder = cmp.Or(o.storage.DataFolder, sandboxFolder)
@@ -141,9 +141,10 @@ func newSandbox(lc fx.Lifecycle, p coreParts, directory *subscriptions.Directory
 		return nil, errors.New("this program has no sandbox: pass bootstrap.WithSandbox(sandbox.Open)")
 	}
 	o := operator.SandboxOptions{
-		Zone: w.zone, Machine: w.now, Bank: w.bank, SetAhead: func(ahead time.Duration) { w.ahead.Store(int64(ahead)) },
-		Marker: p.Store.Marker, Office: p.Office, DueFunds: p.Store.Books.DueFunds, Begins: w.settings.Settlement.Begins(),
-		Settle: p.Buyer.SettleDue, CalendarChanged: p.Made.buyOptions.Calendar.Forget, ReceiptKey: p.Trail.VerifyingKey,
+		Rules: func() fund.Rules { return p.Rules.Known().Rules }, Machine: w.now, Bank: w.bank, SetAhead: func(ahead time.Duration) { w.ahead.Store(int64(ahead)) },
+		Marker: p.Store.Marker, Office: p.Office, DueFunds: p.Store.Books.DueFunds,
+		BeginRules: func(ctx context.Context) error { return w.readRules(ctx, p.Store, p.Trail, p.Rules) },
+		Settle:     p.Buyer.SettleDue, CalendarChanged: p.Rules.Forget, ReceiptKey: p.Trail.VerifyingKey,
 		Keys: p.Manager, Find: directory.Find, OpenWorld: w.world, DeleteWorld: w.deleteWorld,
 	}
 	if folder := p.Store.DataFolder; folder != "" {

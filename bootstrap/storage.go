@@ -14,8 +14,11 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/trail"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 )
 
 // openStore opens the storage of the settings, or binds the host's database.
@@ -72,7 +75,7 @@ func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []stri
 	}
 	ctx, stop := context.WithTimeout(ctx, w.settings.Storage.StatementTimeout)
 	defer stop()
-	return s.CheckClock(ctx, store.Clock{Now: w.now, Jump: w.jump}, w.zone, w.settings.Storage.AllowUnsafe)
+	return s.CheckClock(ctx, store.Clock{Now: w.now, Jump: w.jump}, w.settings.Storage.AllowUnsafe)
 }
 
 // makeTrail returns the keeper of the trail that the settings describe. It opens nothing.
@@ -111,7 +114,7 @@ func (w *setup) seals() bool { return !w.storage.MustExist && !w.isSandbox }
 
 // newTrail makes the keeper of the trail. At startup it loads the key, and logs why no trail is
 // kept. Then it migrates the schema, because the act of the migration needs its leaf.
-func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
+func newTrail(lc fx.Lifecycle, w *setup, s *store.Store, rules *buyfund.Rules) *trail.Keeper {
 	k := makeTrail(w, s)
 	lc.Append(fx.StartHook(func(ctx context.Context) error {
 		if err := k.Load(); err != nil {
@@ -129,9 +132,14 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store) *trail.Keeper {
 			if _, isOther := errors.AsType[store.MarkError](err); isOther || s.MigrateAtStart {
 				return fault.Explain(err)
 			}
+			_ = rules.Refresh(ctx) // the service is not ready, and says why
 			return nil
 		}
 		err := w.migrator.Start(w.acts.Begin(unguarded(ctx), migrateAct, "", ""))
+		if err == nil {
+			err = w.readRules(ctx, s, k, rules)
+			w.warnOfRules(rules.Known().Rules)
+		}
 		if err == nil && w.seals() {
 			k.Begin(ctx)
 		}
@@ -238,7 +246,13 @@ func changeSchema[T any](ctx context.Context, settings Settings, all []Option, a
 			}
 			return none, err
 		}
-		return change(s.Schema, w.acts.Begin(ctx, act, "", ""))
+		changed, err := change(s.Schema, w.acts.Begin(ctx, act, "", ""))
+		if err == nil && settings.Rules != (fund.RulesFields{}) { // otherwise the first start chooses them
+			rules, failed := backoffice.BeginRules(ctx, s.Backoffice.RuleBook, w.acts, w.newBook)
+			w.warnOfRules(rules)
+			err = failed
+		}
+		return changed, err
 	})
 }
 

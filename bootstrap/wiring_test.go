@@ -253,7 +253,7 @@ func TestSettlingIsTold(t *testing.T) {
 		m.data.PutHoldings(fund.Holding{Key: fund.HoldingKey{CustomerNo: 1001, Fund: of}, Units: 20_000_000})
 		m.data.PutAccounts(fund.Account{Key: account, Balance: money.New(0, try)})
 		app := m.open(t, func(s *bootstrap.Settings) {
-			s.Settlement.Enabled, s.Bank.TimeZone = true, "UTC"
+			s.Settlement.Enabled, s.Rules.TimeZone = true, "UTC"
 		}, bootstrap.WithLogger(zap.New(core)))
 		for _, units := range []int64{10, 11} { // there are 20
 			later := sale
@@ -424,11 +424,11 @@ func TestNoTrailIsTold(t *testing.T) {
 // database does not answer.
 func TestARoundWithAWrongClockIsTold(t *testing.T) {
 	t.Parallel()
-	for _, clock := range []func(context.Context, string) (now, newest time.Time, err error){
-		func(context.Context, string) (now, newest time.Time, err error) {
+	for _, clock := range []func(context.Context) (now, newest time.Time, err error){
+		func(context.Context) (now, newest time.Time, err error) {
 			return time.Now().Add(-48 * time.Hour), newest, nil
 		},
-		func(ctx context.Context, _ string) (now, newest time.Time, err error) {
+		func(ctx context.Context) (now, newest time.Time, err error) {
 			<-ctx.Done()
 			return now, newest, ctx.Err()
 		},

@@ -46,7 +46,7 @@ func customerAt(q *request) (customerNo int64, d day.Day, until time.Time, err e
 	case d.After(today):
 		err = &problem{http.StatusBadRequest, calendar(d) + " has not come: choose " + calendar(today) + ", which is today at the bank, or an earlier day."}
 	default:
-		until = d.Plus(1).Start(q.Zone)
+		until = d.Plus(1).Start(q.Zone())
 	}
 	return customerNo, d, until, err
 }

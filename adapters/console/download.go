@@ -35,7 +35,7 @@ var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 // download before the first row is sent, and the number of rows afterwards.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows iter.Seq2[T, error]) (any, error) {
 	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", limits: downloadLimits}
-	style, how := bookfile.Style{Format: bookfile.Spreadsheet, Zone: q.Zone, Mask: q.Mask, Rows: new(int64)}, "csv"
+	style, how := bookfile.Style{Format: bookfile.Spreadsheet, Zone: q.Zone(), Mask: q.Mask, Rows: new(int64)}, "csv"
 	switch q.query("format") {
 	case string(bookfile.NDJSON):
 		f.name, f.kind = name+".ndjson", "application/x-ndjson"

@@ -65,7 +65,7 @@ func operate(t *testing.T) *operated {
 		Office:        backoffice.New(store.Backoffice(strike, time.Now), audit.Acts{NewID: ids.Next, Now: time.Now}, time.UTC),
 		Subscriptions: subscriptions.NewManager(store.Subscriptions(nil), rand.Reader),
 		Fleet:         o.watch, Activity: fleet.NewActivity(time.Now()),
-		Zone: time.UTC, Machine: time.Now, Bank: time.Now,
+		Zone: utc, Machine: time.Now, Bank: time.Now,
 		Show: func(made string) { link = made }, Looked: func(string, string) {}, Failed: func(string, error) {},
 		DueUntil: func() day.Day { return day.Of(time.Now(), time.UTC) },
 		Due:      func(context.Context) (buyfund.Waits, error) { return *o.due.Load(), nil },
@@ -261,3 +261,6 @@ func quietWatch(store *fake.Store) *fleet.Watch {
 		State: func(context.Context) (fleet.State, error) { return fleet.State{}, nil },
 	})
 }
+
+// utc is the time zone of a bank.
+func utc() *time.Location { return time.UTC }

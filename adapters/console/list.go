@@ -131,9 +131,9 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 	case "day", "until":
 		var d day.Day
 		if d, err = parseDay(value); name == "day" {
-			f.Since = d.Start(q.Zone)
+			f.Since = d.Start(q.Zone())
 		}
-		f.Until = d.Plus(1).Start(q.Zone)
+		f.Until = d.Plus(1).Start(q.Zone())
 	case "state":
 		f.State = operation.State(n) //nolint:gosec // another number finds nothing
 	case "customer", "looked":

@@ -160,7 +160,7 @@ func openOffice(t *testing.T, strike fake.Strike) *office {
 	t.Helper()
 	store, o := fake.NewStore(), new(office)
 	o.Console = Open(Options{
-		Office: backoffice.New(store.Backoffice(strike, time.Now), audit.Acts{NewID: new(fake.IDs).Next, Now: time.Now}, time.UTC), Machine: time.Now, Bank: time.Now, Zone: time.UTC, Fleet: quietWatch(store), Activity: fleet.NewActivity(time.Now()),
+		Office: backoffice.New(store.Backoffice(strike, time.Now), audit.Acts{NewID: new(fake.IDs).Next, Now: time.Now}, time.UTC), Machine: time.Now, Bank: time.Now, Zone: utc, Fleet: quietWatch(store), Activity: fleet.NewActivity(time.Now()),
 		DueUntil: func() day.Day { return day.Of(time.Now(), time.UTC) }, Due: func(context.Context) (buyfund.Waits, error) { return buyfund.Waits{}, nil }, Failed: func(string, error) { o.failed++ }, Looked: func(string, string) {},
 		Subscriptions: subscriptions.NewManager(store.Subscriptions(strike), rand.Reader),
 	})

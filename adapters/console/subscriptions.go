@@ -153,7 +153,7 @@ func changeSubscription(q *request) (any, error) {
 
 // Terms returns a text that differs if the fields of a subscription differ.
 func (q *request) Terms(s *subscription.Subscription) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(subscriptions.Differences(nil, s, q.Zone), "\n"))))
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(subscriptions.Differences(nil, s, q.Zone()), "\n"))))
 }
 
 // revise applies the fields of a form to a subscription, unless it was changed meanwhile.
@@ -167,7 +167,7 @@ func revise(ctx context.Context, q *request, name string) (any, error) {
 		if err != nil {
 			return err
 		}
-		if changes = subscriptions.Differences(s, &fields, q.Zone); len(changes) == 0 {
+		if changes = subscriptions.Differences(s, &fields, q.Zone()); len(changes) == 0 {
 			return &problem{http.StatusBadRequest, "Nothing was changed: the form has the values that the subscription has."}
 		}
 		if expires := fields.PrimaryKey.Expires; q.LastDay(expires) != q.LastDay(s.PrimaryKey.Expires) {
@@ -186,7 +186,7 @@ func fieldsOf(q *request, before *subscription.Subscription) (fields subscriptio
 	fields.Operations = subscription.InOrder(names)
 	last, wrongDay := parseDay(q.field("expires"))
 	if !last.IsNone() {
-		expires := last.Plus(1).Start(q.Zone).UTC()
+		expires := last.Plus(1).Start(q.Zone()).UTC()
 		fields.PrimaryKey.Expires, fields.SecondaryKey.Expires = expires, expires
 	}
 	rate, wrongRate := strconv.Atoi(cmp.Or(strings.TrimSpace(q.field("rate")), "0"))

@@ -141,7 +141,7 @@ func (g *glance) read(q *request, p *todayPage) error {
 		return nil
 	}
 	_, err = g.close.countFor(q, p.Close)
-	p.Closing, p.Open = g.close.sum, g.close.until.Before(p.Close.Plus(1).Start(q.Zone))
+	p.Closing, p.Open = g.close.sum, g.close.until.Before(p.Close.Plus(1).Start(q.Zone()))
 	return err
 }
 
@@ -184,7 +184,7 @@ func (g *glance) readNow(q *request) (now glanced, err error) {
 		now.Counted = g.today.until
 		return now, nil
 	}
-	latest, err := q.Office.Lookups.CountReceived(q.ctx, g.today.until, q.Today().Plus(1).Start(q.Zone))
+	latest, err := q.Office.Lookups.CountReceived(q.ctx, g.today.until, q.Today().Plus(1).Start(q.Zone()))
 	if err != nil {
 		return now, err
 	}
@@ -239,7 +239,7 @@ func (t *tally) countFor(q *request, of day.Day) (isOpen bool, err error) {
 
 // end is until when a tally can count. It omits the last minutes: more may be stored.
 func (t *tally) end(q *request) time.Time {
-	return earliest(t.day.Plus(1).Start(q.Zone), q.bank.Add(-tallyOpen))
+	return earliest(t.day.Plus(1).Start(q.Zone()), q.bank.Add(-tallyOpen))
 }
 
 // count continues to count until ctx ends.
@@ -247,11 +247,11 @@ func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 	// A sandbox can be reset. Its book is small.
 	isOld := q.machine.Sub(t.started).Abs() > tallyAge || t.until.After(q.bank) // or the clock was set back
 	if t.day != of || q.Sandbox != nil || isOld {
-		*t = tally{started: q.machine, day: of, until: of.Start(q.Zone)}
+		*t = tally{started: q.machine, day: of, until: of.Start(q.Zone())}
 	}
 	closed := t.end(q)
 	for t.until.Before(closed) {
-		end := earliest(t.until.Add(time.Hour-t.until.Sub(of.Start(q.Zone))%time.Hour), closed)
+		end := earliest(t.until.Add(time.Hour-t.until.Sub(of.Start(q.Zone()))%time.Hour), closed)
 		part, err := q.Office.Lookups.CountReceived(ctx, t.until, end)
 		if err != nil {
 			return err

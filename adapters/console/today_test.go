@@ -34,7 +34,7 @@ func (s soldAt) CountReceived(_ context.Context, since, until time.Time) (r back
 func (o *office) today(t *testing.T, now time.Time) func() string {
 	o.Console.o.Fleet.Wait() // it uses the clock of the page before
 	clock, of := func() time.Time { return now }, &o.Console.o
-	of.Machine, of.Bank, of.Zone, of.Office.Acts.Now = clock, clock, now.Location(), clock
+	of.Machine, of.Bank, of.Zone, of.Office.Acts.Now = clock, clock, now.Location, clock
 	of.DueUntil = func() day.Day { return day.Of(now, now.Location()) }
 	return func() string {
 		r, w := httptest.NewRequest(http.MethodGet, "/console/", nil), httptest.NewRecorder()

@@ -104,7 +104,7 @@ func TestACheckThatWaitsCanBeStopped(t *testing.T) {
 func TestPagesLeaveTimeToTheAPI(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := Open(Options{Machine: time.Now, Bank: time.Now, Zone: time.UTC, Activity: fleet.NewActivity(time.Now())})
+		c := Open(Options{Machine: time.Now, Bank: time.Now, Zone: utc, Activity: fleet.NewActivity(time.Now())})
 		const takes = 20 * time.Millisecond
 		load := func(pages int, takes time.Duration) time.Duration {
 			begun := time.Now()

@@ -19,7 +19,7 @@ type viewer struct {
 }
 
 func (c *Console) viewer(s *session) *viewer {
-	return &viewer{s, c.o.Zone, c.o.Machine(), c.o.Bank()}
+	return &viewer{s, c.o.Zone(), c.o.Machine(), c.o.Bank()}
 }
 
 const hidden = "******"

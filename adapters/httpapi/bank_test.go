@@ -79,7 +79,7 @@ func newBank(first trouble) (*bank, http.Handler) {
 		panic(err)
 	}
 	buyer, err := buyfund.New(b.store.Books(b.strike), buyfund.Options{
-		ParametersLimit: limit, Commit: limits, Zone: time.FixedZone("bank", 3*60*60), Now: now, NewID: ids.Next,
+		ParametersLimit: limit, Commit: limits, Rules: buyfund.FixedRules(fund.Rules{Zone: time.FixedZone("bank", 3*60*60)}, nil, now), Now: now, NewID: ids.Next,
 	})
 	if err != nil {
 		panic(err)

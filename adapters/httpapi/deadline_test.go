@@ -34,7 +34,7 @@ func stalling(t *testing.T, writeTimeout time.Duration, now func() time.Time) (h
 	limits := commit.Limits{Batch: 10, Queue: 10, Timeout: time.Hour}
 	adder, err := addpush.New(store.Inboxes(stall), addpush.Options{ParametersLimit: limit, Commit: limits, Now: now, NewID: ids.Next})
 	require.NoError(t, err)
-	buyer, err := buyfund.New(store.Books(stall), buyfund.Options{ParametersLimit: limit, Commit: limits, Zone: time.UTC, Now: now, NewID: ids.Next})
+	buyer, err := buyfund.New(store.Books(stall), buyfund.Options{ParametersLimit: limit, Commit: limits, Now: now, NewID: ids.Next})
 	require.NoError(t, err)
 	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, callers{key: caller(nil)}, httpapi.Options{
 		BodyLimit: bodyLimit, ParametersLimit: limit, WriteTimeout: writeTimeout, ErrorPages: "/docs/errors/", Now: now,

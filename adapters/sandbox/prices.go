@@ -5,7 +5,6 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
-	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 )
 
@@ -25,7 +24,7 @@ const firstPriceID = 1_000_000
 // priceDue gives each fund with due sales a price of their day. The price has the value of the
 // newest price before the day. A fund without such a price gets none: its sales wait.
 func (b *Sandbox) priceDue(ctx context.Context) error {
-	due, err := b.o.DueFunds(ctx, day.Of(b.o.Bank(), b.o.Zone), false)
+	due, err := b.o.DueFunds(ctx, b.o.Rules().Today(b.o.Bank()), false)
 	if err != nil {
 		return err
 	}

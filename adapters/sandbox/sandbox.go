@@ -20,7 +20,6 @@ import (
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
-	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -66,7 +65,7 @@ func (b *Sandbox) Prepare(ctx context.Context) error {
 }
 
 // Now implements operator.Sandbox.
-func (b *Sandbox) Now() time.Time { return b.o.Bank().In(b.o.Zone) }
+func (b *Sandbox) Now() time.Time { return b.o.Bank().In(b.o.Rules().In()) }
 
 // maxMove limits how far the clock may be ahead of the real time.
 const maxMove = 10 * 366 * 24 * time.Hour
@@ -95,13 +94,13 @@ func (b *Sandbox) move(ctx context.Context, where func(now time.Time) time.Time)
 	if all.Failed, err = b.cancelSales(ctx); err != nil {
 		return all, err
 	}
-	due, err := b.o.DueFunds(ctx, day.Of(to, b.o.Zone), false)
+	due, err := b.o.DueFunds(ctx, b.o.Rules().Today(to), false)
 	if err != nil {
 		return all, err
 	}
 	var stops []time.Time
 	for _, of := range due {
-		if begins := of.Day.At(b.o.Begins, b.o.Zone); !begins.After(to) {
+		if begins := b.o.Rules().Begins(of.Day); !begins.After(to) {
 			stops = append(stops, begins)
 		}
 	}
@@ -125,7 +124,7 @@ func (b *Sandbox) move(ctx context.Context, where func(now time.Time) time.Time)
 
 // cancelSales cancels the recorded sales of the customer whose sales the bank cancels.
 func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
-	today := day.Of(b.o.Bank(), b.o.Zone)
+	today := b.o.Rules().Today(b.o.Bank())
 	waiting := map[operation.ID]bool{}
 	for sale, err := range b.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueUntil: today.Plus(fund.MaxDaysAhead)}) {
 		if err != nil {
@@ -159,7 +158,10 @@ func (b *Sandbox) Reset(ctx context.Context) error {
 		return err
 	}
 	b.o.SetAhead(0)
-	if err := load(ctx, b.o.Office, day.Of(b.o.Bank(), b.o.Zone)); err != nil {
+	if err := b.o.BeginRules(ctx); err != nil {
+		return err
+	}
+	if err := load(ctx, b.o.Office, b.o.Rules().Today(b.o.Bank())); err != nil {
 		return err
 	}
 	if err := b.o.Marker.SetNote(ctx, time.Duration(0).String()); err != nil {

@@ -87,7 +87,6 @@ sorage: {driver: sqlite}
 		Environment: []string{
 			"BANKINGAPI_HTTP__DOCS=perhaps",
 			"BANKINGAPI_LOG_LEVEL=debug",
-			"BANKINGAPI_BANK__TIME_ZONE=Mars/Olympus",
 		},
 		Flags: map[string]string{"shutdown.timeout": "20", "storage.driver": "oracle"},
 	})
@@ -103,7 +102,6 @@ sorage: {driver: sqlite}
 		{"tls.cert_file", "must name a file, because tls.mode is files", "default"},
 		{"tls.key_file", "must name a file, because tls.mode is files", "default"},
 		{"storage.driver", "must be sqlite or postgres", "flag --storage.driver"},
-		{"bank.time_zone", "must be a name of the IANA time zone database, like Europe/Istanbul", "environment BANKINGAPI_BANK__TIME_ZONE"},
 	}, problems))
 }
 

@@ -3,11 +3,9 @@
 package settings
 
 import (
-	"cmp"
 	"path/filepath"
 	"time"
 
-	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 )
 
@@ -26,9 +24,12 @@ type Settings struct {
 		PublicURL              string // may be empty
 		DocumentInfo           string // the file that ReadDocumentInfo reads, or empty
 	}
-	TLS        TLS
-	Storage    Storage
-	Bank       Bank
+	TLS     TLS
+	Storage Storage
+	// Rules are the rules of the bank in a new book: a book that has rules keeps them. They come
+	// from flags of their own or from a host, and from no file or variable. Empty fields are the
+	// defaults.
+	Rules      fund.RulesFields
 	Settlement Settlement
 	Retention  struct{ Notifications int }
 	Import     struct{ PriceChangeLimit int }
@@ -97,46 +98,7 @@ type Storage struct {
 	AllowUnsafe      bool          // for tests
 }
 
-// Bank has the settings that are specific to the bank.
-type Bank struct {
-	TimeZone       string
-	ClosedWeekdays List   // in English
-	CutOff         string // HH:MM, or empty
-}
-
-// Calendar returns the days for which the bank accepts sales.
-func (b Bank) Calendar() (c fund.Calendar) {
-	c.CutOff, _ = day.ParseClock(b.CutOff) // no cut-off if it is empty
-	for _, name := range b.ClosedWeekdays.Items() {
-		if of, ok := fund.ParseWeekday(name); ok {
-			c.Weekdays[of] = true
-		}
-	}
-	return c
-}
-
-// Location returns the time zone. Valid settings always have a time zone.
-func (b Bank) Location() (*time.Location, error) { return time.LoadLocation(b.TimeZone) }
-
-// Day reads a calendar day of the bank, YYYY-MM-DD. It returns the first instant of the day and
-// of the next day.
-func (b Bank) Day(text string) (start, end time.Time, err error) {
-	zone, err := b.Location()
-	d, invalid := day.Parse(text)
-	if err = cmp.Or(err, invalid); err != nil {
-		return start, end, err
-	}
-	return d.Start(zone), d.Plus(1).Start(zone), nil
-}
-
 // Settlement is the settling of forward-dated sales on their day.
 type Settlement struct {
-	Enabled   bool   // false leaves it to other replicas, or to the settle command
-	NotBefore string // HH:MM
-}
-
-// Begins returns NotBefore. Valid settings always have it.
-func (s Settlement) Begins() day.Clock {
-	c, _ := day.ParseClock(s.NotBefore)
-	return c
+	Enabled bool // false leaves it to other replicas, or to the settle command
 }

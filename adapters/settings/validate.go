@@ -11,7 +11,7 @@ import (
 	"time"
 	_ "time/tzdata" // the bank's time zone must be known on machines that have no time zone data
 
-	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 )
 
@@ -79,6 +79,15 @@ var (
 	addresses   = must("be IP addresses or networks separated by commas, like 10.0.0.7,10.1.0.0/16", func(l List) bool { _, err := l.Networks(); return err == nil })
 )
 
+// ruleFlags are the flags of the rules of the bank, by the pointers of fund.NewRules.
+var ruleFlags = map[string]string{"/TimeZone": "time-zone", "/ClosedWeekdays": "closed-weekdays", "/CutOff": "cut-off", "/SettleFrom": "settle-from"}
+
+// RuleProblem returns the problem of a rule of the bank, whose path is its flag.
+func RuleProblem(f fault.Fault) Problem {
+	rule := strings.TrimSuffix(f.Detail, ".")
+	return Problem{Path: ruleFlags[f.Pointer], Rule: strings.ToLower(rule[:1]) + rule[1:]}
+}
+
 // Drivers are the names that storage.driver may have. nil means that the host passed a storage:
 // then storage.driver and storage.dsn do not apply.
 type Drivers []string
@@ -102,6 +111,10 @@ func (s Settings) ValidateFor(drivers Drivers) error {
 	for i, row := range s.All() {
 		order[row.Path] = i
 		must(row.check.holds == nil || row.check.holds(row.field), row.Path, row.check.rule)
+	}
+	_, faults := fund.NewRules(fund.DefaultRules(), s.Rules)
+	for _, f := range faults {
+		problems = append(problems, RuleProblem(f))
 	}
 	must(s.HTTP.BodiesLimit < 1 || s.HTTP.BodyLimit <= s.HTTP.BodiesLimit/4, "http.bodies_limit",
 		"must be at least four times http.body_limit, because one subscription may use a quarter of it")
@@ -219,16 +232,6 @@ var (
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
-}
-
-func isWeekday(name string) bool { _, ok := fund.ParseWeekday(name); return ok }
-
-func isClock(text string) bool { _, err := day.ParseClock(text); return err == nil }
-
-// isZone rejects the empty name and Local, which mean a different zone on each machine.
-func isZone(name string) bool {
-	_, err := time.LoadLocation(name)
-	return err == nil && name != "" && name != "Local"
 }
 
 // isEmail accepts an address without a name before it.

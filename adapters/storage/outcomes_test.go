@@ -47,7 +47,7 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 	limits := commit.Limits{Batch: 7, Queue: 100, Timeout: time.Minute}
 	for _, s := range stores[:replicas] {
 		buyer, err := buyfund.New(s.Books, buyfund.Options{
-			ParametersLimit: 10, Commit: limits, Zone: time.UTC, NewID: nextID, Now: func() time.Time { return tomorrow.Start(time.UTC).Add(time.Hour) },
+			ParametersLimit: 10, Commit: limits, NewID: nextID, Now: func() time.Time { return tomorrow.Start(time.UTC).Add(time.Hour) },
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, buyer.Close(context.Background())) })

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"gorm.io/gorm/clause"
-
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
-	"bankingapi/domain/fault"
 )
 
 // service implements the ports about the database as a whole, and store.Marker.
@@ -77,27 +74,10 @@ func (d service) index(ctx context.Context) error {
 	return d.Translate(d.engine.Index(ctx, d.Prefix))
 }
 
-// zoneProperty is the time zone of the book. The first service that needs it sets it.
-const zoneProperty = "time_zone"
-
 // clock implements Clock of store.Store.
-func (d service) clock(ctx context.Context, zone string) (now, newest time.Time, err error) {
-	var row struct {
-		Zone        string
-		Now, Newest batch.Instant
-	}
-	err = d.Query(ctx).Raw(fmt.Sprintf("SELECT COALESCE((SELECT value FROM %s WHERE name = ?), '') AS zone, %s AS now,"+
-		" (SELECT received_at FROM %s ORDER BY operation_id DESC LIMIT 1) AS newest",
-		d.Properties.Name, d.engine.Now, d.Operations.Name), zoneProperty).Scan(&row).Error
-	if err == nil && row.Zone == "" {
-		if err = d.SetProperty(ctx, zoneProperty, zone, clause.OnConflict{DoNothing: true}); err == nil {
-			row.Zone, err = d.Property(ctx, zoneProperty) // another service may have been faster
-		}
-	}
-	if err == nil && row.Zone != zone {
-		err = fault.New(fault.Unavailable, fmt.Sprintf("bank.time_zone is %[2]s, but the days of this book are those of %[1]s. Set bank.time_zone to %[1]s."+
-			" To give the book another time zone, stop all services and run: UPDATE %[3]s SET value = '%[2]s' WHERE name = '%[4]s'",
-			row.Zone, zone, d.Properties.Name, zoneProperty))
-	}
+func (d service) clock(ctx context.Context) (now, newest time.Time, err error) {
+	var row struct{ Now, Newest batch.Instant }
+	err = d.Query(ctx).Raw(fmt.Sprintf("SELECT %s AS now, (SELECT received_at FROM %s ORDER BY operation_id DESC LIMIT 1) AS newest",
+		d.engine.Now, d.Operations.Name)).Scan(&row).Error
 	return row.Now.Time, row.Newest.Time, d.Translate(err)
 }

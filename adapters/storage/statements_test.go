@@ -299,7 +299,7 @@ func everything(t *testing.T, store *store.Store) {
 	adder, err := addpush.New(store.Inboxes, addpush.Options{ParametersLimit: 10, Commit: limits, Now: clock.Now, NewID: ids.Next})
 	require.NoError(t, err)
 	message := push.Fields{ExternalApplicationCode: "a", UserID: "müşteri €", PushID: "p", Platform: decimal.Int(65), SendStatus: decimal.Int(1)}
-	buyer, err := buyfund.New(store.Books, buyfund.Options{ParametersLimit: 10, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next})
+	buyer, err := buyfund.New(store.Books, buyfund.Options{ParametersLimit: 10, Commit: limits, Now: clock.Now, NewID: ids.Next})
 	require.NoError(t, err)
 	now := saleFields("")
 	later := saleFields(today.Plus(1).String())

@@ -56,9 +56,9 @@ type Office struct {
 	CheckClock func(ctx context.Context) error
 	// Unkept receives the reason why Verify could not keep its act. It may be nil.
 	Unkept func(error)
-	// Acts makes the acts of people, with the time of the bank. Zone is its time zone.
+	// Acts makes the acts of people, with the time of the bank. Zone returns its time zone.
 	Acts audit.Acts
-	Zone *time.Location
+	Zone func() *time.Location
 	// About returns the first part of each Report of Verify: the book, its schema and the
 	// program. New leaves it nil. Then a Report does not have this part.
 	About func(ctx context.Context) (Report, error)
@@ -67,11 +67,11 @@ type Office struct {
 // New returns the use cases on the ports. acts makes the IDs of imports and corrections, and
 // has the time of the bank. zone is the time zone of the bank.
 func New(ports Ports, acts audit.Acts, zone *time.Location) *Office {
-	return &Office{Ports: ports, Acts: acts, Zone: zone, CheckClock: func(context.Context) error { return nil }}
+	return &Office{Ports: ports, Acts: acts, Zone: func() *time.Location { return zone }, CheckClock: func(context.Context) error { return nil }}
 }
 
 // Today returns the bank's current day.
-func (o *Office) Today() day.Day { return day.Of(o.Acts.Now(), o.Zone) }
+func (o *Office) Today() day.Day { return day.Of(o.Acts.Now(), o.Zone()) }
 
 // BeginSettling keeps the act of a person who settles due sales. The sales share transactions
 // with new requests, so the act has its own transaction before them.

@@ -40,7 +40,7 @@ func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
 		cancelled.Sales = append(cancelled.Sales, fund.RestoreSale(found.Sales[i].Terms))
 	}
 	act := o.Acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", Plural(len(cancelled.Sales), "sale"), first.Terms.SelectedDay))
-	today := day.Of(act.At, o.Zone)
+	today := day.Of(act.At, o.Zone())
 	err = o.correct(ctx, act, fund.NewLockSet([]*fund.Operation{cancelled}, today), func(b *fund.Book) error {
 		return b.Cancel(cancelled, act.At)
 	})
@@ -70,7 +70,7 @@ func (e *EndedError) Is(target error) bool { return target == fund.ErrNotRecorde
 // ended returns an *EndedError unless the operation waits for its day.
 func (o *Office) ended(found *Operation) error {
 	const nothing = "there is nothing to cancel"
-	at := func(t time.Time) string { return " at " + t.In(o.Zone).Format("2006-01-02 15:04:05 MST") }
+	at := func(t time.Time) string { return " at " + t.In(o.Zone()).Format("2006-01-02 15:04:05 MST") }
 	switch {
 	case found.Refusal != nil:
 		return &EndedError{"was refused" + at(found.Refusal.ReceivedAt) + " and changed nothing", nothing}
@@ -130,7 +130,7 @@ func (o *Office) ReverseAgain(ctx context.Context, id operation.ID) (reversal, a
 		if err != nil {
 			return err
 		}
-		return b.RecordAgain(found.Sales, another, o.Zone)
+		return b.RecordAgain(found.Sales, another, o.Zone())
 	})
 }
 
@@ -148,7 +148,7 @@ func (o *Office) TryReverse(ctx context.Context, id operation.ID, again bool) er
 	err = o.Books.Update(ctx, fund.NewRepeatLocks(found.Sales), func(b *fund.Book) {
 		refused = b.Reverse(found.Sales, id, o.Acts.Now())
 		if refused == nil && again {
-			refused = b.RecordAgain(found.Sales, found.Sales[0].Envelope, o.Zone)
+			refused = b.RecordAgain(found.Sales, found.Sales[0].Envelope, o.Zone())
 		}
 		b.Discard()
 	})
@@ -217,7 +217,7 @@ const withdrawBefore = time.Minute
 // be used again. It returns the errors of Withdrawing.
 func (o *Office) WithdrawPrice(ctx context.Context, id int64) error {
 	ctx = o.Acts.Begin(ctx, "prices.withdraw", strconv.FormatInt(id, 10), "")
-	return o.Withdrawing.WithdrawPrice(ctx, id, day.Of(o.Acts.Now().Add(withdrawBefore), o.Zone))
+	return o.Withdrawing.WithdrawPrice(ctx, id, day.Of(o.Acts.Now().Add(withdrawBefore), o.Zone()))
 }
 
 // Plural returns a text like "1 error" or "2 errors".

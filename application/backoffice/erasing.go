@@ -64,7 +64,7 @@ func (o *Office) EraseBefore(ctx context.Context, before day.Day, progress func(
 	if done.After(o.Today()) { // by a clock that was ahead: messages of these days may have come since
 		done = day.Day{}
 	}
-	q := Query{Until: before.Start(o.Zone), From: FirstID(done.Start(o.Zone).Add(-overlap))} // no day is before all IDs
+	q := Query{Until: before.Start(o.Zone()), From: FirstID(done.Start(o.Zone()).Add(-overlap))} // no day is before all IDs
 	erased, err := o.erase(ctx, q, "before "+before.String(), progress)
 	if err != nil {
 		return erased, err

@@ -118,8 +118,8 @@ func Export(ctx context.Context, source *backoffice.Office, kind, format string,
 	if progress == nil {
 		progress = func(int64) {}
 	}
-	filter, office, style := q.Query, *source, Style{Format: f, Zone: source.Zone, Rows: q.Rows}
-	filter.Zone = source.Zone
+	filter, office, style := q.Query, *source, Style{Format: f, Zone: source.Zone(), Rows: q.Rows}
+	filter.Zone = source.Zone()
 	if q.Follow {
 		if kind != "sales" && kind != "notifications" && kind != "outcomes" {
 			return fmt.Errorf("%s cannot be followed: sales, notifications and outcomes can", kind)

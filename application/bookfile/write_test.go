@@ -369,7 +369,7 @@ func TestExcelHasTheTimesOfTheBank(t *testing.T) {
 	istanbul, err := time.LoadLocation("Europe/Istanbul")
 	require.NoError(t, err)
 	o := office(nil)
-	o.Zone = istanbul
+	o.Zone = func() *time.Location { return istanbul }
 	_, err = imports(t, o, "accounts", accountHeader+"1,1,1,TRY,5\n")
 	require.NoError(t, err)
 	require.Contains(t, exports(t, o, "postings", "excel"), ";PostedAt (Europe/Istanbul)\n")

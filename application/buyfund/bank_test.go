@@ -84,7 +84,7 @@ func (b *bank) replica(w with) *buyfund.Buyer {
 	options := buyfund.Options{
 		ParametersLimit: 3,
 		Commit:          commit.Limits{Batch: 100, Queue: 100, Timeout: 10 * time.Second},
-		Zone:            istanbul,
+		Rules:           buyfund.FixedRules(fund.Rules{Zone: istanbul}, nil, b.clock.Now),
 		Now:             b.clock.Now,
 		NewID:           b.ids.Next,
 	}

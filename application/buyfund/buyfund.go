@@ -85,11 +85,9 @@ type Options struct {
 	ParametersLimit int           // the maximum number of records in a request; 0 means 1000
 	Commit          commit.Limits // the limits of the queue; 0 means the default
 	Observer        commit.Observer
-	Calendar        *Calendar // the days for which the bank accepts sales; nil means every day
-	// NotBefore is the local time of the bank from which the sales of a day are settled. If it
-	// is not set, it is 00:00.
-	NotBefore day.Clock
-	Zone      *time.Location // the time zone of the bank's calendar day; nil means UTC
+	// Rules are the rules of the bank. nil means the zero value of fund.Rules: the days are those
+	// of UTC, the bank is open on every day, and settles from 00:00.
+	Rules *Rules
 	// Now returns the current time in UTC, truncated to microseconds, as clock.Now does.
 	Now func() time.Time
 	// NewID returns the ID of a new operation, as clock.NewID does. Later IDs sort after
@@ -130,7 +128,10 @@ func New(books Books, o Options) (*Buyer, error) {
 	if books == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("buyfund.New needs the port books, and Now and NewID of its options")
 	}
-	o.ParametersLimit, o.Commit, o.Zone = cmp.Or(o.ParametersLimit, 1000), o.Commit.OrDefault(), cmp.Or(o.Zone, time.UTC)
+	o.ParametersLimit, o.Commit = cmp.Or(o.ParametersLimit, 1000), o.Commit.OrDefault()
+	if o.Rules == nil {
+		o.Rules = FixedRules(fund.Rules{}, nil, o.Now)
+	}
 	b := &Buyer{options: o, books: books}
 	b.queue = commit.New(o.Commit, group.weight, group.owner, b.settle, o.Observer)
 	return b, nil
@@ -141,7 +142,7 @@ func New(books Books, o Options) (*Buyer, error) {
 func (b *Buyer) settle(ctx context.Context, batch []group) error {
 	operations := slices.Concat(batch...)
 	now := b.options.Now()
-	today := day.Of(now, b.options.Zone)
+	today := b.options.Rules.Known().Today(now)
 	return b.books.Update(ctx, fund.NewLockSet(operations, today), func(book *fund.Book) {
 		book.Settle(operations, now, today)
 	})
@@ -167,8 +168,24 @@ func (b *Buyer) settle(ctx context.Context, batch []group) error {
 // waits for the outcome. If the deadline of ctx comes first, the error is fault.Indeterminate.
 // If ctx is cancelled, Buy continues to wait and ignores the deadline.
 func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (operation.Outcome, error) {
-	now := b.options.Now()
-	request := fund.NewRequest(parameters, b.options.ParametersLimit, day.Of(now, b.options.Zone))
+	for attempt := 1; ; attempt++ {
+		o, err := b.prepare(ctx, caller, header, parameters)
+		if err != nil {
+			return operation.Outcome{}, err
+		}
+		if err := b.queue.Do(ctx, group{o}); err != nil {
+			return operation.Outcome{}, err
+		}
+		if attempt == rulesAttempts || !b.options.Rules.haveChanged(o) {
+			return o.Outcome()
+		}
+	}
+}
+
+// prepare checks a request by the rules of the bank, and returns its operation.
+func (b *Buyer) prepare(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (*fund.Operation, error) {
+	rules, now := b.options.Rules.Known(), b.options.Now()
+	request := fund.NewRequest(parameters, b.options.ParametersLimit, rules.Today(now))
 	faults := slices.Concat(header.Faults(), caller.Missing(header), request.Faults)
 	recorded, checked, err := caller.Check(header)
 	// A repeat gets its answer although its day has passed, and only the book knows if a
@@ -179,30 +196,27 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 	}
 	switch {
 	case len(faults) > 0:
-		return operation.Outcome{}, fault.New(fault.Invalid, "The request breaks a rule.", faults...)
+		return nil, fault.New(fault.Invalid, "The request breaks a rule.", faults...)
 	case err != nil:
-		return operation.Outcome{}, err
+		return nil, err
 	}
 	o := &fund.Operation{
 		Envelope: operation.Envelope{ID: b.options.NewID(), Subscription: caller.Name, Header: recorded, ReceivedAt: now},
 		Checked:  checked,
-		Sales:    request.Sales, Today: request.Today, DayFaults: request.DayFaults, Zone: b.options.Zone,
+		Sales:    request.Sales, Today: request.Today, DayFaults: request.DayFaults, Zone: rules.In(),
 	}
-	// At midnight Buy starts again: a repeat is recognized by the day of the ID.
-	if day.Of(b.options.Now(), b.options.Zone) != request.Today {
-		return b.Buy(ctx, caller, header, parameters)
+	current, err := b.options.Rules.Current(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if b.options.Calendar != nil {
-		calendar, err := b.options.Calendar.Current(ctx)
-		if err != nil {
-			return operation.Outcome{}, err
-		}
-		o.Closed = calendar.Refusal(request.Day(), request.Today, day.ClockOf(now, b.options.Zone))
+	// At midnight prepare starts again: a repeat is recognized by the day of the ID. It also
+	// starts again if the bank is in another time zone than before.
+	if current.Today(now) != request.Today || current.Today(b.options.Now()) != request.Today {
+		return b.prepare(ctx, caller, header, parameters)
 	}
-	if err := b.queue.Do(ctx, group{o}); err != nil {
-		return operation.Outcome{}, err
-	}
-	return o.Outcome()
+	o.Rules, o.Zone = current.text, current.In()
+	o.Closed = current.Calendar.Refusal(request.Day(), request.Today, current.ClockAt(now))
+	return o, nil
 }
 
 // Sell does the same as Buy for a Go program that has typed values. It checks the same rules
@@ -218,7 +232,7 @@ func (b *Buyer) Sell(ctx context.Context, caller *subscription.Subscription, hea
 // Faults returns the rules that a request breaks, as Buy would report them. It sells nothing.
 // HTTP uses it to report these faults together with its own faults.
 func (b *Buyer) Faults(header operation.Header, parameters []fund.SaleFields) []fault.Fault {
-	r := fund.NewRequest(parameters, b.options.ParametersLimit, day.Of(b.options.Now(), b.options.Zone))
+	r := fund.NewRequest(parameters, b.options.ParametersLimit, b.options.Rules.Known().Today(b.options.Now()))
 	return slices.Concat(header.Faults(), r.Faults, r.DayFaults)
 }
 

@@ -30,7 +30,6 @@ func ExampleNew() {
 	buyer, _ := buyfund.New(store.Books(nil), buyfund.Options{
 		ParametersLimit: 1000,
 		Commit:          commit.Limits{Batch: 2048, Queue: 4096, Timeout: 10 * time.Second},
-		Zone:            time.UTC,
 		Now:             clock.Now,
 		NewID:           ids.Next,
 	})
@@ -68,7 +67,6 @@ func ExampleBuyer_Sell() {
 	buyer, _ := buyfund.New(store.Books(nil), buyfund.Options{
 		ParametersLimit: 1000,
 		Commit:          commit.Limits{Batch: 2048, Queue: 4096, Timeout: 10 * time.Second},
-		Zone:            time.UTC,
 		Now:             clock.Now,
 		NewID:           ids.Next,
 	})

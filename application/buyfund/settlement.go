@@ -24,15 +24,8 @@ const page = 512
 type Settlement struct{ Completed, Failed int }
 
 // DueUntil returns the last day whose sales are settled now: the bank's current day,
-// or the day before if it is too early (Options.NotBefore).
-func (b *Buyer) DueUntil() day.Day {
-	now := b.options.Now()
-	today := day.Of(now, b.options.Zone)
-	if day.ClockOf(now, b.options.Zone).Before(b.options.NotBefore) {
-		return today.Plus(-1)
-	}
-	return today
-}
+// or the day before if it is too early, by the rules that were read last.
+func (b *Buyer) DueUntil() day.Day { return b.options.Rules.Known().DueUntil(b.options.Now()) }
 
 // Waits counts the due sales by the reason why they are not settled yet.
 type Waits struct {
@@ -52,9 +45,13 @@ func (w *Waits) Lag(now time.Time) time.Duration {
 	return now.Sub(w.Since)
 }
 
-// CountDue counts the sales that are due. It returns the error of Books.DueFunds.
+// CountDue counts the sales that are due. It returns the error of Books.DueFunds or of Rules.
 func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
-	funds, err := b.books.DueFunds(ctx, b.DueUntil(), true)
+	rules, err := b.options.Rules.Current(ctx)
+	if err != nil {
+		return w, err
+	}
+	funds, err := b.books.DueFunds(ctx, rules.DueUntil(b.options.Now()), true)
 	for _, dueFund := range funds {
 		if !dueFund.Priced {
 			w.ForPrice = append(w.ForPrice, dueFund)
@@ -62,7 +59,7 @@ func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 			continue
 		}
 		if w.ForSettling == 0 {
-			w.Since = dueFund.Day.At(b.options.NotBefore, b.options.Zone)
+			w.Since = rules.Begins(dueFund.Day)
 		}
 		w.ForSettling += dueFund.Sales
 	}
@@ -71,8 +68,7 @@ func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 
 // due lists what SettleDue settles: the funds and days that have a price of the day. So
 // SettleDue does not read sales that wait for a price again and again.
-func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
-	until := b.DueUntil()
+func (b *Buyer) due(ctx context.Context, until day.Day) (all []Due, err error) {
 	ctx, stop := context.WithTimeout(ctx, b.options.Commit.Timeout)
 	defer stop()
 	funds, err := b.books.DueFunds(ctx, until, false)
@@ -95,18 +91,37 @@ func (b *Buyer) due(ctx context.Context) (all []Due, err error) {
 // operations within the timeout of a batch. The result counts the operations that are on disk.
 func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	var r round
-	all, err := b.due(ctx)
+	for attempt := 1; ; attempt++ {
+		err := b.settleRound(ctx, &r)
+		if !r.rulesChanged || attempt == rulesAttempts {
+			return r.Settlement, errors.Join(append(r.failures, err)...)
+		}
+		r.rulesChanged = false
+	}
+}
+
+// settleRound settles what is due by the current rules of the bank. If they change meanwhile,
+// the rest stays due, and the round says so.
+func (b *Buyer) settleRound(ctx context.Context, r *round) error {
+	rules, err := b.options.Rules.Current(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := b.due(ctx, rules.DueUntil(b.options.Now()))
 	for i := 0; i < len(all) && (err == nil || fault.KindOf(err) == fault.Internal); i++ {
 		for due, wrong := range b.pages(ctx, all[i]) {
 			err = cmp.Or(wrong, err)
 			for len(due) > 0 {
 				next := b.firstBatch(due)
-				b.settleTogether(ctx, next, &r)
+				for _, o := range next {
+					o.Rules = rules.text
+				}
+				b.settleTogether(ctx, next, r)
 				due = due[len(next):]
 			}
 		}
 	}
-	return r.Settlement, errors.Join(append(r.failures, err)...)
+	return err
 }
 
 // pages yields the due operations that Books.Due lists, page by page, each with the error of
@@ -133,6 +148,8 @@ func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
 type round struct {
 	Settlement
 	failures []error
+	// rulesChanged: sales stay due, because the rules of the bank were changed in the round.
+	rulesChanged bool
 }
 
 // maxFailures limits the number of failures that a round keeps. Without it, a round would keep
@@ -163,6 +180,7 @@ func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
 			case operation.Failed:
 				r.Failed++
 			default: // another replica settles it, or has settled it
+				r.rulesChanged = b.options.Rules.haveChanged(o) || r.rulesChanged
 			}
 		}
 	case len(g) > 1 && fault.KindOf(err) == fault.Internal:

@@ -149,7 +149,9 @@ func TestDaysBeginInTheBanksZone(t *testing.T) {
 			t.Parallel()
 			begins, err := time.Parse(time.RFC3339, c.begins)
 			require.NoError(t, err)
-			b := openBank(t, with{options: func(o *buyfund.Options) { o.Zone = value.Zone(c.zone) }})
+			b := openBank(t, with{options: func(o *buyfund.Options) {
+				o.Rules = buyfund.FixedRules(fund.Rules{Zone: value.Zone(c.zone)}, nil, o.Now)
+			}})
 			of, err := day.Parse(c.day)
 			require.NoError(t, err)
 			b.store.PutPrices(fund.Price{ID: 1, Fund: gold, PerUnit: 125_000_000, Currency: lira, ValidFrom: of})
@@ -689,7 +691,9 @@ func TestSalesAreSettledFromTheHourOfTheBank(t *testing.T) {
 	t.Parallel()
 	half, err := day.ParseClock("18:30")
 	require.NoError(t, err)
-	b := openBank(t, with{unpriced: true, options: func(o *buyfund.Options) { o.NotBefore = half }})
+	b := openBank(t, with{unpriced: true, options: func(o *buyfund.Options) {
+		o.Rules = buyfund.FixedRules(fund.Rules{Zone: istanbul, SettleFrom: half}, nil, o.Now)
+	}})
 	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	b.clock.Set(midnight(1).Add(18*time.Hour + 29*time.Minute + 59*time.Second))
 	require.Equal(t, today(0), b.DueUntil())

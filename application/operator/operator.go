@@ -51,9 +51,9 @@ type Options struct {
 	// that this replica answered.
 	Fleet    *fleet.Watch
 	Activity *fleet.Activity
-	// Zone is the bank's time zone. Machine is the real time, and Bank the time of the
+	// Zone returns the bank's time zone. Machine is the real time, and Bank the time of the
 	// bank. The two clocks differ in a sandbox only.
-	Zone          *time.Location
+	Zone          func() *time.Location
 	Machine, Bank func() time.Time
 
 	// UserHeader is the header in which an identity proxy names the user. If it

@@ -11,6 +11,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
@@ -103,9 +104,10 @@ type SandboxPart interface {
 // SandboxOptions are what a sandbox needs of the service. All are required that may not
 // be empty.
 type SandboxOptions struct {
-	// Zone is the time zone of the bank. Machine is the real time, Bank the time of the
+	// Rules returns the rules of the bank. BeginRules gives an empty book its rules. Machine is the real time, Bank the time of the
 	// bank, and SetAhead sets how far that is ahead.
-	Zone          *time.Location
+	Rules         func() fund.Rules
+	BeginRules    func(ctx context.Context) error
 	Machine, Bank func() time.Time
 	SetAhead      func(time.Duration)
 	// Marker keeps how far the clock is ahead, and empties the book.
@@ -114,8 +116,6 @@ type SandboxOptions struct {
 	Office *backoffice.Office
 	// DueFunds lists the funds and days of recorded sales (buyfund.Books).
 	DueFunds func(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error)
-	// Begins is the local time from which the sales of a day are settled.
-	Begins day.Clock
 	// Settle settles what is due now.
 	Settle func(ctx context.Context) (buyfund.Settlement, error)
 	// CalendarChanged is called after the calendar of the bank may have changed.

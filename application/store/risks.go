@@ -43,11 +43,11 @@ type Clock struct {
 // that the service must not change the book, because its day may be another one than that of the
 // bank. The clock differs from that of the storage by more than a minute, or it is a minute
 // behind the newest operation. If the storage has no clock, the clock must not jump by more than
-// a minute either. An error also says that the book has another time zone. With allowUnsafe, a
+// a minute either. With allowUnsafe, a
 // wrong clock is only a warning.
-func (s *Store) CheckClock(ctx context.Context, clock Clock, zone *time.Location, allowUnsafe bool) (warnings []string, err error) {
+func (s *Store) CheckClock(ctx context.Context, clock Clock, allowUnsafe bool) (warnings []string, err error) {
 	before := clock.Now()
-	theirs, newest, err := s.Clock(ctx, zone.String())
+	theirs, newest, err := s.Clock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -87,10 +87,9 @@ type Store struct {
 	// Risks lists what may lose data although the storage responds: settings of the server, or
 	// the connection to it.
 	Risks func(ctx context.Context) ([]Risk, error)
-	// Clock returns the time of the storage's own clock, and when the newest sale was received.
-	// Each is zero if it does not exist. Clock returns an error if the book has another time
-	// zone. The first call sets the zone of a book.
-	Clock func(ctx context.Context, zone string) (now, newest time.Time, err error)
+	// Clock returns the time of the storage's own clock, and when the newest operation was
+	// received. Each is zero if it does not exist.
+	Clock func(ctx context.Context) (now, newest time.Time, err error)
 	// Within returns the Store inside a transaction of the host. The adapter defines which
 	// types tx may have, and returns an error for other types. It does not retry a transaction
 	// that lost a race: the error is fault.Unavailable, and the host rolls back.

@@ -91,7 +91,7 @@ func Unsupported() *Store {
 		Marker: lacking{},
 		Ping:   func(context.Context) error { return nil },
 		Risks:  func(context.Context) ([]Risk, error) { return nil, nil },
-		Clock:  func(context.Context, string) (now, newest time.Time, err error) { return now, newest, nil },
+		Clock:  func(context.Context) (now, newest time.Time, err error) { return now, newest, nil },
 		Within: func(any) (*Store, error) { return nil, cannot("work inside a transaction of the host") },
 		Index:  func(context.Context) error { return nil },
 		Alone:  func(context.Context) error { return nil }, // the storage cannot detect other processes

@@ -60,9 +60,9 @@ type Manager struct {
 	// Acts makes the act of each change, unless its context already carries an act. If Acts is
 	// nil, changes have no acts.
 	Acts           *audit.Acts
-	Zone           *time.Location // the time zone of the bank, for the last day of keys; NewManager sets UTC
-	HostOperations []string       // the names of the operations of the host program
-	KeyMade        func()         // called after a new key was stored; NewManager sets a function that does nothing
+	Zone           func() *time.Location // the time zone of the bank, for the last day of keys; NewManager sets UTC
+	HostOperations []string              // the names of the operations of the host program
+	KeyMade        func()                // called after a new key was stored; NewManager sets a function that does nothing
 }
 
 // Operations returns the names of the operations that a subscription may be granted.
@@ -89,7 +89,7 @@ func (m *Manager) begin(ctx context.Context, action, name, details string) conte
 // NewManager returns a Manager that makes keys from random, which must be a
 // cryptographic source.
 func NewManager(repository Repository, random io.Reader) *Manager {
-	return &Manager{repository: repository, random: random, Now: func() (never time.Time) { return never }, Zone: time.UTC, KeyMade: func() {}}
+	return &Manager{repository: repository, random: random, Now: func() (never time.Time) { return never }, Zone: func() *time.Location { return time.UTC }, KeyMade: func() {}}
 }
 
 // Create makes an active subscription and returns its two keys. If fields have no operations,
@@ -109,7 +109,7 @@ func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) 
 		return primary, secondary, err
 	}
 	s.Created = m.Now()
-	details := strings.Join(Differences(nil, s, m.Zone), "; ")
+	details := strings.Join(Differences(nil, s, m.Zone()), "; ")
 	return primary, secondary, m.keyMade(m.repository.Create(m.begin(ctx, "subscription.create", s.Name, details), s))
 }
 
@@ -137,7 +137,7 @@ func (m *Manager) Change(ctx context.Context, name string, change func(*subscrip
 				return subscription.ErrExpired
 			}
 		}
-		audit.Describe(ctx, strings.Join(Differences(&before, s, m.Zone), "; "))
+		audit.Describe(ctx, strings.Join(Differences(&before, s, m.Zone()), "; "))
 		return nil
 	})
 }

@@ -131,3 +131,17 @@ func TestOperationsFollowTheRulesOfTheBook(t *testing.T) {
 	require.ErrorIs(t, err, fund.ErrRulesChanged)
 	require.Empty(t, book.Changes().Settled)
 }
+
+func TestTheInstantsOfADay(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ zone, text, start, end string }{
+		{"Europe/Istanbul", "2026-11-20", "2026-11-19T21:00:00Z", "2026-11-20T21:00:00Z"},
+		{"UTC", "2028-02-28", "2028-02-28T00:00:00Z", "2028-02-29T00:00:00Z"},
+		{"Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"}, // 23 hours
+		{"Asia/Beirut", "2022-03-27", "2022-03-26T22:00:00Z", "2022-03-27T21:00:00Z"},   // begins at 01:00
+	} {
+		zone := rulesOf(t, fund.RulesFields{TimeZone: test.zone}).In()
+		require.Equal(t, test.start, on(test.text).Start(zone).UTC().Format(time.RFC3339), test)
+		require.Equal(t, test.end, on(test.text).Plus(1).Start(zone).UTC().Format(time.RFC3339), test)
+	}
+}

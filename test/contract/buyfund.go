@@ -76,7 +76,7 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 
 	run("text that cannot be kept never reaches the storage", func(t *testing.T, b books) {
 		buyer, err := buyfund.New(b, buyfund.Options{
-			ParametersLimit: 1, Commit: commit.Limits{Batch: 1, Timeout: time.Minute}, Zone: time.UTC,
+			ParametersLimit: 1, Commit: commit.Limits{Batch: 1, Timeout: time.Minute},
 			Now: func() time.Time { return at(0) }, NewID: func() operation.ID { return id(1) },
 		})
 		require.NoError(t, err)

@@ -183,9 +183,9 @@ func examples() map[string]example {
 			e.sandbox = []string{`"CustomerNo": 1001, "TransactionType"`, `"CustomerNo": 9104, "TransactionType"`}
 		}),
 		fault.DayClosed: sale(`"FundAmount": 12.5,`, `"FundAmount": 12.5, "SelectedTransactionDate": "2026-11-29",`).with(func(e *example) {
-			e.setup = func(s *demo.Setup) { s.Calendar = &fund.Calendar{Weekdays: [7]bool{time.Sunday: true}} }
+			e.setup = func(s *demo.Setup) { s.Rules = &fund.Rules{Weekdays: [7]bool{time.Sunday: true}} }
 		}),
-		fault.AfterCutOff: setup(func(s *demo.Setup) { s.Calendar = &fund.Calendar{CutOff: day.ClockOf(demo.Today, time.UTC)} }),
+		fault.AfterCutOff: setup(func(s *demo.Setup) { s.Rules = &fund.Rules{CutOff: day.ClockOf(demo.Today, time.UTC)} }),
 
 		fault.KeyMissing: sale(`12.5`, `12.5`).with(func(e *example) { e.noKey = true }),
 		fault.KeyInvalid: sale(`12.5`, `12.5`).with(func(e *example) {

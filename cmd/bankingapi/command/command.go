@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,6 +17,7 @@ import (
 	"bankingapi/application/subscriptions"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
 )
 
 // call is one run of a command: its arguments and streams, the settings, and the
@@ -92,6 +94,14 @@ func (c *call) openBook() (err error) {
 		c.manager, err = c.app.Manager(c.Context())
 	}
 	return err
+}
+
+// zone returns the time zone of the bank. Before the book is open it is that of a new book.
+func (c *call) zone() *time.Location {
+	if c.app == nil {
+		return fund.DefaultRules().In()
+	}
+	return c.app.Rules().In()
 }
 
 // close closes the book if it is open. It also closes in order after a signal. The settings

@@ -39,7 +39,7 @@ func (o *importCommand) flags(f *flags) {
 	f.complete("format", "csv", "excel")
 }
 
-func (o *importCommand) check(c *call) (err error) {
+func (o *importCommand) check(c *call) error {
 	if o.force && c.args[0] != "prices" && c.args[0] != "holdings" {
 		return wrongUsef("--force is for prices and holdings")
 	}
@@ -50,6 +50,10 @@ func (o *importCommand) check(c *call) (err error) {
 		o.options.PriceChangeLimit = c.settings.Import.PriceChangeLimit
 	}
 	o.options.DryRun = c.dryRun
+	return nil
+}
+
+func (o *importCommand) dates(c *call) (err error) {
 	o.options.AsOf, _, err = c.moment("as-of", o.asOf)
 	return err
 }
@@ -223,16 +227,21 @@ func (o *exportCommand) check(c *call) (err error) {
 	case !isKnown:
 		return wrongUsef("--state must be recorded, completed or failed")
 	}
-	var errs [7]error
+	if o.operationID != "" {
+		q.OperationID, err = parseID(o.operationID)
+	}
+	return err
+}
+
+func (o *exportCommand) dates(c *call) error {
+	q := &o.query
+	var errs [6]error
 	q.Since, _, errs[0] = c.moment("since", o.since)
 	_, q.Until, errs[1] = c.moment("until", o.until)
 	q.SettledSince, _, errs[2] = c.moment("settled-since", o.settledSince)
 	_, q.SettledUntil, errs[3] = c.moment("settled-until", o.settledUntil)
 	q.DueSince, errs[4] = parseDay("due-since", o.dueSince, "2026-11-20")
 	q.DueUntil, errs[5] = parseDay("due-until", o.due, "2026-11-20")
-	if o.operationID != "" {
-		q.OperationID, errs[6] = parseID(o.operationID)
-	}
 	return cmp.Or(errs[:]...)
 }
 
@@ -359,8 +368,8 @@ func (c *call) moment(flag, text string) (start, end time.Time, err error) {
 	if text == "" {
 		return start, end, nil
 	}
-	if start, end, err = c.settings.Bank.Day(text); err == nil {
-		return start, end, nil
+	if of, err := day.Parse(text); err == nil {
+		return of.Start(c.zone()), of.Plus(1).Start(c.zone()), nil
 	}
 	if start, err = time.Parse(time.RFC3339, text); err == nil {
 		return start, start, nil

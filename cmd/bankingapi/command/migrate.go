@@ -4,14 +4,19 @@ import (
 	"time"
 
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fund"
 )
 
 // migrateCommand is migrate up.
-type migrateCommand struct{}
+type migrateCommand struct{ rules fund.RulesFields }
 
-func (*migrateCommand) flags(f *flags) { f.as() }
+func (o *migrateCommand) flags(f *flags) {
+	f.as()
+	f.newRules(&o.rules)
+}
 
-func (*migrateCommand) run(c *call) error {
+func (o *migrateCommand) run(c *call) error {
+	c.settings.Rules = o.rules
 	applied, err := bootstrap.MigrateUp(c.Context(), c.settings, c.options)
 	for _, m := range applied {
 		c.PrintErrf("applied %d %s\n", m.Version, m.Name)

@@ -30,7 +30,7 @@ func (c *call) write(screen string, value any) error {
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(value)
 	}
-	zone, _ := c.settings.Bank.Location() // valid settings have a valid time zone
+	zone := c.zone()
 	inZone := template.Must(screens.Clone()).Funcs(template.FuncMap{"at": func(layout string, when any) string {
 		if when, ok := when.(*time.Time); ok && when != nil {
 			return when.In(zone).Format(layout)

@@ -101,7 +101,7 @@ func TestVerifyTellsWhatItCompared(t *testing.T) {
 		require.Zero(t, bankingapi(t, environment, args...).status)
 	}
 	require.Contains(t, bankingapi(t, environment, "verify", "--format", "json").out,
-		`"Compared":{"Messages":0,"Refusals":0,"Prices":0,"Subscriptions":1,"Acts":1}`)
+		`"Compared":{"Messages":0,"Refusals":0,"Prices":0,"Subscriptions":1,"Acts":2}`)
 }
 
 // The flag --as says who verified.
@@ -117,7 +117,7 @@ func TestVerifyNamesItsActor(t *testing.T) {
 var screened = map[string]any{
 	"help": new(cobra.Command), "version": build{}, "listening": listening{}, "config": []setting{}, "migrate status": []migration{},
 	"subscriptions": []listed{}, "subscription": shownSubscription{}, "waiting sales": waitingSales{}, "prices": []listedPrice{}, "status": serviceStatus{}, "reversed": reversed{}, "one reversed": reversed{}, "operation": shownOperation{}, "customer": shownCustomer{}, "settled": settled{}, "due sale": dueSale{},
-	"due sales": settled{}, "verified": backoffice.Proof{}, "copied": copied{},
+	"due sales": settled{}, "verified": backoffice.Proof{}, "copied": copied{}, "rules": shownRules{},
 	// parts of others
 	"minute": (*time.Time)(nil), "micros": (*time.Time)(nil), "key": keyLife{}, "fund": awaited{},
 }

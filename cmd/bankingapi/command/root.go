@@ -52,6 +52,10 @@ type command interface {
 // A checker reads and checks its flags and arguments before the book is opened.
 type checker interface{ check(*call) error }
 
+// A dater reads its flags with days and times. It is called before the book is opened, so that a
+// wrong flag is refused first, and again with the time zone of the book.
+type dater interface{ dates(*call) error }
+
 // does is a command without options.
 type does func(*call) error
 
@@ -96,6 +100,8 @@ func rows() []row {
 		{"prices list", book, new(listPricesCommand)},
 		{"prices withdraw", book, new(withdrawCommand)},
 		{"notifications erase", book, new(eraseCommand)},
+		{"rules", book, printing(showRules)},
+		{"rules change", book, new(changeRulesCommand)},
 		{"reconcile", book, new(reconcileCommand)},
 		{"restore", allSettings, new(restoreCommand)},
 		{"settle", book, new(settleCommand)},
@@ -193,8 +199,15 @@ func (c *call) carryOut(r row) (err error) {
 	if checked, ok := r.does.(checker); ok && err == nil {
 		err = checked.check(c)
 	}
+	dated, hasDates := r.does.(dater)
+	if hasDates && err == nil {
+		err = dated.dates(c)
+	}
 	if err == nil && r.uses >= book {
 		err = c.openBook()
+		if hasDates && err == nil {
+			err = dated.dates(c)
+		}
 	}
 	if err == nil && r.uses == keptTrail {
 		err = c.keeper.Missing()

@@ -12,17 +12,23 @@ import (
 
 	"bankingapi/adapters/settings"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fund"
 )
 
-type serveCommand struct{ demo, sandbox bool }
+type serveCommand struct {
+	demo, sandbox bool
+	rules         fund.RulesFields // of a new book
+}
 
 func (o *serveCommand) flags(f *flags) {
 	f.BoolVar(&o.demo, "demo", false, "load the demo book into an empty store, create a key, print curl commands to try")
 	f.BoolVar(&o.sandbox, "sandbox", false, "run a sandbox for partners, with its own book, clock and faults")
+	f.newRules(&o.rules)
 }
 
 func (o *serveCommand) run(c *call) error {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // the reader of the log may exit. Before listen the service has nothing to reload
+	c.settings.Rules = o.rules
 	switch {
 	case o.demo && o.sandbox:
 		return wrongUsef("use --demo or --sandbox, not both")

@@ -301,11 +301,15 @@ func (o *showCustomerCommand) check(c *call) (err error) {
 	if q.Limit < 0 {
 		return wrongUsef("--limit must be 1 or more, or 0 for no limit")
 	}
-	_, q.Until, err = c.moment("at", o.at)
+	return nil
+}
+
+func (o *showCustomerCommand) dates(c *call) (err error) {
+	_, o.query.Until, err = c.moment("at", o.at)
 	if err != nil {
 		return err
 	}
-	q.Since, _, err = c.moment("since", o.since)
+	o.query.Since, _, err = c.moment("since", o.since)
 	return err
 }
 

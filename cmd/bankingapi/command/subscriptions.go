@@ -14,6 +14,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/subscriptions"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
@@ -63,13 +64,18 @@ func (o *termFlags) check(c *call) error {
 	if o.rate.value < 0 {
 		return wrongUsef("--rate must be 1 or more, or 0 for no limit")
 	}
-	if o.expiration != "" && o.expiration != "never" {
-		_, until, err := c.settings.Bank.Day(o.expiration)
-		if err != nil {
-			return wrongUsef("--expires must be a day like 2027-11-20, or never")
-		}
-		o.expires = until.UTC()
+	return nil
+}
+
+func (o *termFlags) dates(c *call) error {
+	if o.expiration == "" || o.expiration == "never" {
+		return nil
 	}
+	last, err := day.Parse(o.expiration)
+	if err != nil {
+		return wrongUsef("--expires must be a day like 2027-11-20, or never")
+	}
+	o.expires = last.Plus(1).Start(c.zone()).UTC()
 	return nil
 }
 

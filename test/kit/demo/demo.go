@@ -54,8 +54,8 @@ type Setup struct {
 	Subscription subscription.Subscription
 	// Strike injects faults into the storage of sales. It may be nil.
 	Strike fake.Strike
-	// Calendar is the bank's. It may be nil.
-	Calendar *fund.Calendar
+	// Rules are the bank's. They may be nil.
+	Rules *fund.Rules
 	// Stopping makes the service behave as during shutdown.
 	Stopping bool
 	// RequestID, unless it is empty, is the X-Request-Id of every request.
@@ -102,9 +102,9 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	limits := commit.Limits{Batch: 100, Queue: 100, Timeout: time.Minute}
 	adder, err := addpush.New(store.Inboxes(nil), addpush.Options{ParametersLimit: 1000, Commit: limits, Now: clock.Now, NewID: ids.Next})
 	require.NoError(t, err)
-	sale := buyfund.Options{ParametersLimit: 1000, Commit: limits, Zone: time.UTC, Now: clock.Now, NewID: ids.Next}
-	if setup.Calendar != nil {
-		sale.Calendar = buyfund.NewCalendar(store.Backoffice(nil, clock.Now).Reader, *setup.Calendar, clock.Now)
+	sale := buyfund.Options{ParametersLimit: 1000, Commit: limits, Now: clock.Now, NewID: ids.Next}
+	if setup.Rules != nil {
+		sale.Rules = buyfund.FixedRules(*setup.Rules, store.Backoffice(nil, clock.Now).Reader, clock.Now)
 	}
 	buyer, err := buyfund.New(store.Books(setup.Strike), sale)
 	require.NoError(t, err)

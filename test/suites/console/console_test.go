@@ -57,7 +57,7 @@ func start(t *testing.T, change func(*bootstrap.Settings), options ...bootstrap.
 	settings.Storage.DSN, settings.HTTP.Docs = bootstrap.Secret(file), false // the guide takes longer than most tests
 	settings.TLS.Mode, settings.HTTP.Address, settings.Ops.Address = bootstrap.TLSOff, "127.0.0.1:0", "127.0.0.1:0"
 	settings.Console.Enabled = true
-	settings.Bank.TimeZone = zone.String()
+	settings.Rules.TimeZone = zone.String()
 	if change != nil {
 		change(&settings)
 	}

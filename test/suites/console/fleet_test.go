@@ -45,7 +45,7 @@ func TestEveryReplicaSpeaksForAll(t *testing.T) {
 	settings := bootstrap.DefaultSettings()
 	onPostgres(&settings)
 	settings.TLS.Mode, settings.HTTP.Address, settings.Ops.Address = bootstrap.TLSOff, "127.0.0.1:"+port, ""
-	settings.Bank.TimeZone, settings.HTTP.Docs = zone.String(), false
+	settings.Rules.TimeZone, settings.HTTP.Docs = zone.String(), false
 	ahead := func() time.Time { return time.Now().UTC().Add(5 * time.Minute).Truncate(time.Microsecond) }
 	wrong, err := bootstrap.Open(t.Context(), settings, parts.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(ahead))
 	require.NoError(t, err)

@@ -70,7 +70,7 @@ func TestThePagesOfASandbox(t *testing.T) {
 // A sale whose day has come is not late before the hour from which the bank settles.
 func TestASaleIsNotLateBeforeItsHour(t *testing.T) {
 	t.Parallel()
-	s, box := startSandbox(t, func(settings *bootstrap.Settings) { settings.Settlement.NotBefore = "18:30" })
+	s, box := startSandbox(t, func(settings *bootstrap.Settings) { settings.Rules.SettleFrom = "18:30" })
 	v := s.entered(t)
 	id := s.call(t, "BuyFundFromCustomer", sale("evening", "1", "2026-11-21"))
 	_, err := box.AdvanceClock(t.Context(), 24*time.Hour)

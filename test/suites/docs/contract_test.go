@@ -22,6 +22,7 @@ import (
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/golden"
 )
@@ -231,7 +232,7 @@ func TestLimitsOfTheContractAreTheDefaults(t *testing.T) {
 	require.Equal(t, 1000, settings.HTTP.ParametersLimit)
 	require.Contains(t, page, "within the byte limit, by default 4 MiB")
 	require.EqualValues(t, 4<<20, settings.HTTP.BodyLimit)
-	require.Contains(t, page, "by default "+settings.Bank.TimeZone)
+	require.Contains(t, page, "by default "+fund.DefaultRules().Fields().TimeZone)
 	modes := rows(page, "| mode | meaning |")
 	require.Len(t, modes, 1)
 	var named []string

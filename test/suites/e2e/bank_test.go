@@ -49,12 +49,24 @@ func (b bank) with(path, value string) bank {
 // replica returns a bank on the same store with its own settings and folder.
 func (b bank) replica(t testing.TB) bank { return bank{b.Replica(t)} }
 
-// moved returns the bank in another time zone, in which it may be another day. The
-// book keeps its zone, so it moves too.
+// moved puts the bank into another time zone, in which it may be another day, and returns a
+// replica. No command does this once there are operations, and verify would report it: move the
+// bank back first.
 func (b bank) moved(t testing.TB, zone string) bank {
 	t.Helper()
-	b.execute(t, "UPDATE properties SET value = '"+zone+"' WHERE name = 'time_zone'")
-	return b.replica(t).with("bank.time_zone", zone)
+	place := "instr"
+	if b.Engine == testdb.EnginePostgres {
+		place = "strpos"
+	}
+	b.execute(t, "UPDATE properties SET value = 'time-zone="+zone+"' || substr(value, "+place+"(value, ' ')) WHERE name = 'rules'")
+	return b.replica(t)
+}
+
+// rule changes rules of the bank, as an operator does. flags are those of rules change.
+func (b bank) rule(t testing.TB, flags ...string) {
+	t.Helper()
+	b.Migrate(t)
+	b.Must(t, append([]string{"rules", "change", "--reason", "test"}, flags...)...)
 }
 
 // column returns one column of rows.

@@ -75,7 +75,7 @@ func newHouse(t *testing.T, b bank) *house {
 	h := &house{bank: b, keys: map[string]string{}}
 	name, zone := noon(clock.Now())
 	h.zone = zone
-	b.Set("bank.time_zone", name)
+	b.rule(t, "--time-zone", name)
 	book, err := filepath.Abs("testdata/book")
 	require.NoError(t, err)
 	b.Must(t, "import", "prices", book+"/prices.csv", "--force") // two holders have a fund AFA

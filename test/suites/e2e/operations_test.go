@@ -275,7 +275,8 @@ func TestForwardDatedSales(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, b bank) {
 		name, zone := farWest(clock.Now())
 		tomorrow := clock.Now().In(zone).AddDate(0, 0, 1).Format(time.DateOnly)
-		b.Set("bank.time_zone", name)
+		b.rule(t, "--time-zone", name)
+		b.Set("settlement.enabled", "false")
 		s := b.serve(t, "--demo")
 		good, bad := sale("good", 1001, "10", tomorrow), sale("bad", 1002, "5000", tomorrow)
 		for _, body := range []string{good, bad} {
@@ -307,7 +308,7 @@ func TestForwardDatedSales(t *testing.T) {
 			}
 		}
 		require.Equal(t, "990", b.holding(t, 1001))
-		b.moved(t, name) // the service refuses everything while its days are not those of the book
+		b.moved(t, name)
 		require.Equal(t, completed, s.post(t, buyFund, s.key, good).body, "the CallerId answers what became of it")
 		refused := s.post(t, buyFund, s.key, bad)
 		require.Equal(t, http.StatusOK, refused.status)
@@ -318,13 +319,14 @@ func TestForwardDatedSales(t *testing.T) {
 		for n := range many {
 			require.Equal(t, recorded, s.post(t, buyFund, s.key, sale("many-"+number(n), 1001, "1", tomorrow)).body)
 		}
-		other := b.moved(t, "Etc/GMT-14")
-		first := later.serve(t)
+		other := b.moved(t, "Etc/GMT-14").with("settlement.enabled", "true")
+		first := later.with("settlement.enabled", "true").serve(t)
 		other.serve(t)
 		eventually(t, patience, "all are settled", func() bool { return len(b.Export(t, "sales", "--state", "recorded")) == 0 })
 		require.Len(t, b.Export(t, "sales", "--state", "completed"), many+1)
 		require.Equal(t, "930", b.holding(t, 1001))
 		require.Equal(t, completed, first.post(t, buyFund, s.key, sale("many-1", 1001, "1", tomorrow)).body, "also where the day has passed")
+		b.moved(t, name)
 		b.Verify(t)
 	})
 }

@@ -79,7 +79,8 @@ func TestNothingPrivateIsTold(t *testing.T) {
 		}
 		name, zone := farWest(clock.Now())
 		tomorrow := clock.Now().In(zone).AddDate(0, 0, 1).Format("2006-01-02")
-		b.Set("bank.time_zone", name).Set("log.level", "debug").Set("telemetry.otlp_endpoint", traces.URL)
+		b.rule(t, "--time-zone", name)
+		b.Set("log.level", "debug").Set("telemetry.otlp_endpoint", traces.URL)
 		b.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", "1,AFA,"+secretWord+" Portfoy,1.25,TRY,2024-01-01",
 			"2,AFA,"+secretWord+" Portfoy,1.25,TRY,"+tomorrow)
 		b.Load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", secretCustomer+",AFA,"+secretWord+" Portfoy,1000")
@@ -173,6 +174,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 		_, more := later.Get(t, "/metrics")
 		later.Stop(t)
 		s.Stop(t) // which sends the last traces
+		b.moved(t, name)
 		b.Verify(t)
 
 		told := map[string]string{

@@ -28,8 +28,8 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 		name, zone := farWest(clock.Now())
 		day := func(later int) string { return clock.Now().In(zone).AddDate(0, 0, later).Format(time.DateOnly) }
 		tomorrow, closed, open := day(1), day(2), day(3)
-		b.Set("bank.time_zone", name).Set("settlement.enabled", "false")
-		b.Set("bank.closed_weekdays", clock.Now().In(zone).AddDate(0, 0, 2).Weekday().String())
+		b.rule(t, "--time-zone", name, "--closed-weekdays", clock.Now().In(zone).AddDate(0, 0, 2).Weekday().String())
+		b.Set("settlement.enabled", "false")
 		s := b.serve(t, "--demo")
 		sell := func(callerID, on string) answer { return s.post(t, buyFund, s.key, sale(callerID, 1001, "10", on)) }
 		for callerID, on := range map[string]string{"now": "", "today": day(0)} {
@@ -41,8 +41,10 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 		require.Contains(t, refused, `"code":"day-closed"`)
 		require.Contains(t, refused, open, "the next open day")
 
-		late := b.replica(t).with("bank.cut_off", "00:00").serve(t)
+		b.rule(t, "--cut-off", "00:00")
+		late := b.replica(t).serve(t)
 		for _, on := range []string{"", day(0)} {
+			require.Contains(t, sell("", on).body, `"code":"after-cut-off"`, "the service that runs follows at once")
 			refused = late.post(t, buyFund, s.key, sale("", 1001, "10", on)).body
 			require.Contains(t, refused, `"code":"after-cut-off"`)
 			require.Contains(t, refused, tomorrow, "the next open day")
@@ -53,7 +55,7 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 
 		next := b.moved(t, "Etc/GMT-14")
 		key := s.key
-		s.Stop(t) // it would not be ready: its days are not those of the book
+		s.Stop(t)
 		s = next.serve(t)
 		s.key = key
 		require.Equal(t, "0 completed, 0 failed\n2 wait for a price of AFA (Demo Portfoy), "+tomorrow+"\n", next.Must(t, "settle"))
@@ -97,6 +99,6 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 		members := func(of map[string]any) []string { return slices.Sorted(maps.Keys(of)) }
 		require.Equal(t, members(all.Outcomes[1]), members(example.Outcomes[0]), "the page shows what is answered")
 		require.Equal(t, page{[]map[string]any{}, all.Next}, read(all.Next))
-		next.Verify(t)
+		next.moved(t, name).Verify(t)
 	})
 }

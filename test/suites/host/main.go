@@ -47,7 +47,6 @@ func useCase() error {
 	buyer, err := buyfund.New(fake.NewStore().Books(nil), buyfund.Options{
 		ParametersLimit: 100,
 		Commit:          commit.Limits{Batch: 100, Queue: 1000, Timeout: 5 * time.Second},
-		Zone:            time.UTC,
 		Now:             func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) },
 		NewID:           func() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) },
 	})

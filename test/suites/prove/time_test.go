@@ -47,7 +47,8 @@ type timed struct {
 // are the price file of its book.
 func openTimed(t *testing.T, engine, zone string, at time.Time, prices ...string) *timed {
 	t.Helper()
-	b := service.NewBank(t, engine).Migrate(t).Set("bank.time_zone", zone)
+	b := service.NewBank(t, engine).Migrate(t)
+	b.Must(t, "rules", "change", "--time-zone", zone, "--reason", "test")
 	s := openAnother(t, &timed{watch: new(watch), bank: b})
 	s.set(at)
 	s.load(t, "prices", append([]string{"PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom"}, prices...)...)

@@ -220,7 +220,7 @@ var mistakes = map[string]func() *Mutant{
 		}
 	}),
 
-	"the calendar is not asked": options(func(o *buyfund.Options) { o.Calendar = nil }),
+	"the calendar is not asked": options(func(o *buyfund.Options) { o.Rules = buyfund.FixedRules(fund.Rules{Zone: o.Rules.Zone()}, nil, o.Now) }),
 	"a recorded sale is refused on a closed day": inBooks(func(next buyfund.Books) *changed {
 		return &changed{next: next, touch: func(t *fund.LockSet) {
 			for _, o := range t.Due {
@@ -231,7 +231,9 @@ var mistakes = map[string]func() *Mutant{
 		}}
 	}),
 
-	"midnight is in another zone": options(func(o *buyfund.Options) { o.Zone = time.FixedZone("", 7*60*60) }),
+	"midnight is in another zone": options(func(o *buyfund.Options) {
+		o.Rules = buyfund.FixedRules(fund.Rules{Zone: time.FixedZone("", 7*60*60)}, nil, o.Now)
+	}),
 	"two operations get the same ID": options(func(o *buyfund.Options) {
 		n, next := 0, o.NewID
 		var last operation.ID

@@ -82,16 +82,16 @@ func (w *world) holiday() {
 	w.pass(5 * time.Second) // a change reaches every replica
 }
 
-// calendar returns the calendar of a new replica.
-func (w *world) calendar() *buyfund.Calendar {
-	always := fund.Calendar{Weekdays: [7]bool{time.Saturday: w.weekend, time.Sunday: w.weekend}}
+// calendar returns the rules of the bank, with its calendar, of a new replica.
+func (w *world) calendar() *buyfund.Rules {
+	always := fund.Rules{Zone: w.zone, Weekdays: [7]bool{time.Saturday: w.weekend, time.Sunday: w.weekend}}
 	if w.cutOff != "" {
 		var err error
 		if always.CutOff, err = day.ParseClock(w.cutOff); err != nil {
 			panic(err)
 		}
 	}
-	return buyfund.NewCalendar(w, always, w.now)
+	return buyfund.FixedRules(always, w, w.now)
 }
 
 // ClosedDays implements buyfund.ClosedDays.

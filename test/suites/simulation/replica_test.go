@@ -105,8 +105,7 @@ func (w *world) open(name string) *replica {
 		ParametersLimit: w.records,
 		Commit:          w.limits,
 		Observer:        r.sales.observer(),
-		Calendar:        w.calendar(),
-		Zone:            w.zone,
+		Rules:           w.calendar(),
 		Now:             r.now,
 		NewID:           w.newID,
 	}

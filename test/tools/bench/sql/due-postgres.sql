@@ -4,7 +4,7 @@ INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code,
     account_customer_no, branch_code, account_suffix, currency_code, selected_date, state, received_at)
 SELECT customer_no, format('01%s-0000-7000-8000-%s', lpad(to_hex(round), 6, '0'), lpad(to_hex(customer_no), 12, '0'))::uuid, 0, 'bench',
     imkb_code, holder_corporation_name, 101 + customer_no % 20, 1000000,
-    customer_no, 101, 351, 'TRY', '2026-01-05', 1, '2026-01-02 03:04:05Z'
+    customer_no, 101, 351, 'TRY', '2020-01-02', 1, '2026-01-02 03:04:05Z'
 FROM size, LATERAL (SELECT * FROM holdings ORDER BY customer_no LIMIT sales) h;
 
 INSERT INTO operations (received_at, due_on, operation, state, identity, operation_id, subscription)

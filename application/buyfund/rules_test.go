@@ -46,7 +46,7 @@ func openCalendar(t *testing.T, days *closings) *bank {
 	var b *bank
 	now := func() time.Time { return b.clock.Now() }
 	b = openBank(t, with{options: func(o *buyfund.Options) {
-		o.Calendar = buyfund.NewCalendar(days, fund.Calendar{CutOff: cutOff}, func() time.Time {
+		o.Rules = buyfund.FixedRules(fund.Rules{Zone: istanbul, CutOff: cutOff}, days, func() time.Time {
 			if b == nil {
 				return noon
 			}
@@ -136,7 +136,7 @@ func (silence) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] 
 func TestNoRequestWaitsLongForTheCalendar(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		calendar, began := buyfund.NewCalendar(silence{}, fund.Calendar{}, time.Now), time.Now()
+		calendar, began := buyfund.FixedRules(fund.Rules{}, silence{}, time.Now), time.Now()
 		const requests = 5
 		errs := make(chan error, requests)
 		for range requests {

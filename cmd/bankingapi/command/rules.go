@@ -1,0 +1,63 @@
+package command
+
+import (
+	"bankingapi/adapters/settings"
+	"bankingapi/domain/fund"
+)
+
+// newRules declares the rules of a new book. A book that has rules keeps them.
+func (f *flags) newRules(rules *fund.RulesFields) { f.rulesOf(rules, " of a new book") }
+
+// rulesOf declares the four rules of the bank.
+func (f *flags) rulesOf(rules *fund.RulesFields, of string) {
+	f.StringVar(&rules.TimeZone, "time-zone", "", "time `zone` of the bank"+of+", like Europe/Istanbul: an IANA name")
+	f.StringVar(&rules.ClosedWeekdays, "closed-weekdays", "", "`days` of the week on which the bank is closed"+of+", like Saturday,Sunday, or none")
+	f.StringVar(&rules.CutOff, "cut-off", "", "local time (`HH:MM`) from which sales for today are refused"+of+", or none")
+	f.StringVar(&rules.SettleFrom, "settle-from", "", "local time (`HH:MM`) from which the sales of a day are settled"+of)
+}
+
+// shownRules are the rules as rules prints them.
+type shownRules struct{ TimeZone, ClosedWeekdays, CutOff, SettleFrom string }
+
+func showRules(c *call) error {
+	rules, err := c.office.RuleBook.Rules(c.Context())
+	if err != nil {
+		return err
+	}
+	return c.write("rules", shownRules(rules.Fields()))
+}
+
+// changeRulesCommand changes the rules whose flags are given.
+type changeRulesCommand struct{ fields fund.RulesFields }
+
+func (o *changeRulesCommand) flags(f *flags) {
+	f.neededReason()
+	f.rulesOf(&o.fields, "")
+}
+
+func (o *changeRulesCommand) check(*call) error {
+	if o.fields == (fund.RulesFields{}) {
+		return wrongUsef("name a rule to change: --time-zone, --closed-weekdays, --cut-off or --settle-from")
+	}
+	_, faults := fund.NewRules(fund.DefaultRules(), o.fields)
+	if len(faults) > 0 {
+		problem := settings.RuleProblem(faults[0])
+		return wrongUsef("--%s %s", problem.Path, problem.Rule)
+	}
+	return nil
+}
+
+func (o *changeRulesCommand) run(c *call) error {
+	before, after, err := c.office.ChangeRules(c.Context(), o.fields)
+	if err != nil {
+		return err
+	}
+	changes := after.Differences(before)
+	if len(changes) == 0 {
+		c.PrintErrf("Nothing changed: these are the rules of the book.\n")
+	}
+	for _, change := range changes {
+		c.PrintErrf("changed %s\n", change)
+	}
+	return nil
+}
