@@ -228,7 +228,11 @@ func answering[Record peerRecord](pool *pgxpool.Pool, send func(context.Context,
 	}
 }
 
-type peerHeader struct{ AppKey, Channel, TellerName, CallerID string }
+type peerHeader struct {
+	AppKey, Channel, TellerName, CallerID string
+
+	id uuid.UUID // of the operation, once its row is among the steps
+}
 
 type peerSale struct {
 	CustomerNo         int64
@@ -259,17 +263,22 @@ func (s *peerSale) steps(h *peerHeader, body []byte, price priceOf) ([]step, err
 	perUnit, of, err := price(f.PriceID)
 	proceeds := "($2::bigint * (" + perUnit + " / 10000) + 50000000) / 100000000"
 	return []step{
-		{"INSERT INTO operations VALUES ($1, 'bench', 2, $2, $3, 2)", []any{h.CallerID, id, fingerprint[:]}},
+		{"INSERT INTO operations VALUES (now(), now(), 2, 2, $1, $2, $3, 'bench', $4, $5, $6, $7)",
+			[]any{identityOf([]byte(h.CallerID)), id, fingerprint[:], h.AppKey, h.Channel, h.TellerName, h.CallerID}},
 		{"UPDATE holdings SET units = units - $1 WHERE customer_no = $2 AND imkb_code = $3 AND holder_corporation_name = $4",
 			[]any{units, s.CustomerNo, f.IMKBCode, f.HolderCorporationName}},
 		{"UPDATE accounts SET balance = balance + " + proceeds + " WHERE customer_no = $3 AND branch_code = $4 AND account_suffix = $5 AND currency_code = $6",
 			[]any{of, units, a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode}},
-		{"INSERT INTO sales VALUES ($3, $4, 0, 'bench', $5, $6, $7, $8, now(), $2, $9, $10, $11, $12, $13, $14, $15, " + proceeds + ", 2)",
-			[]any{of, units, s.CustomerNo, id, h.AppKey, h.Channel, h.TellerName, h.CallerID, f.IMKBCode, f.HolderCorporationName, f.PriceID,
-				a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode}},
-		{"INSERT INTO transfers VALUES ($3, 0, $4, - $2::bigint, $5, $6, $7, " + proceeds + ", now(), $8, $9, $10)",
-			[]any{of, units, id, s.CustomerNo, a.CustomerNo, a.BranchCode, a.AccountSuffix, f.IMKBCode, f.HolderCorporationName, a.CurrencyCode}},
+		{"INSERT INTO sales VALUES ($3, $7, $2, $8, $9, $10, $7, " + perUnit + ", " + proceeds + ", 0, 2, $4, $11, $5, $6)",
+			[]any{of, units, s.CustomerNo, id, f.IMKBCode, f.HolderCorporationName, f.PriceID, a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode}},
 	}, err
+}
+
+// identityOf is the first half of a SHA-256.
+func identityOf(content []byte) (identity uuid.UUID) {
+	sum := sha256.Sum256(content)
+	copy(identity[:], sum[:])
+	return identity
 }
 
 type peerPush struct {
@@ -281,10 +290,19 @@ type peerPush struct {
 
 // steps are those of sql/push.sql.
 func (p *peerPush) steps(h *peerHeader, body []byte, _ priceOf) ([]step, error) {
-	digest := sha256.Sum256(append([]byte(p.PushID), body...))
-	return []step{{
-		"INSERT INTO notifications VALUES ($1, $2, 'bench', $3, now(), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING",
-		[]any{p.UserID, digest[:], h.Channel, p.ExternalApplicationCode, p.ExternalTranCode, p.PushID, p.PushInteractionID, p.Platform,
-			p.Subject, p.Content, p.DeepLinkURL, p.SendStatus, p.SendDate, string(p.TranData)},
-	}}, nil
+	var steps []step
+	if h.id == (uuid.UUID{}) { // of the first record
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, err
+		}
+		h.id = id
+		steps = append(steps, step{"INSERT INTO operations VALUES (now(), NULL, 1, 2, $1, $1, '', 'bench', $2, $3, $4, $5)",
+			[]any{id, h.AppKey, h.Channel, h.TellerName, h.CallerID}})
+	}
+	return append(steps, step{
+		"INSERT INTO notifications VALUES ($1, $2, 0, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING",
+		[]any{p.PushInteractionID, p.SendDate, p.Platform, p.SendStatus, h.id, identityOf(append([]byte(p.PushID), body...)), p.UserID,
+			p.ExternalApplicationCode, p.PushID, p.ExternalTranCode, p.Subject, p.Content, p.DeepLinkURL, string(p.TranData)},
+	}), nil
 }

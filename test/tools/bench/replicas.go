@@ -71,7 +71,7 @@ func (o *store) counts(ctx context.Context) (c counts, err error) {
 		WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`); err != nil {
 		return c, err
 	}
-	err = conn.QueryRow(ctx, `SELECT deadlocks, (SELECT count(settled_at) FROM sales WHERE selected_date IS NOT NULL)
+	err = conn.QueryRow(ctx, `SELECT deadlocks, (SELECT count(ended_at) FROM operations WHERE due_on IS NOT NULL)
 		FROM pg_stat_database WHERE datname = current_database()`).Scan(&c.deadlocks, &c.settled)
 	return c, err
 }

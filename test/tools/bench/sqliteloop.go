@@ -50,7 +50,7 @@ func (l *sqliteLoop) prepare(ctx context.Context) error {
 	if _, err := l.conn.ExecContext(ctx, string(schema)); err != nil {
 		return err
 	}
-	for _, text := range []string{begin, insertOperation, selectPrice, takeUnits, creditAccount, insertSale, insertTransfer, insertPush, commit} {
+	for _, text := range []string{begin, insertOperation, selectPrice, takeUnits, creditAccount, insertSale, insertPush, insertMessage, commit} {
 		if l.statements[text], err = l.conn.PrepareContext(ctx, text); err != nil {
 			return fmt.Errorf("%s: %w", text, err)
 		}
@@ -90,10 +90,8 @@ func (l *sqliteLoop) transaction(ctx context.Context, w work) error {
 			return err
 		}
 	} else {
-		for range w.records {
-			if err := l.push(ctx); err != nil {
-				return err
-			}
+		if err := l.push(ctx, w.records); err != nil {
+			return err
 		}
 	}
 	return l.exec(ctx, commit)
@@ -118,8 +116,10 @@ func (l *sqliteLoop) sale(ctx context.Context, w work) error {
 	callerID := string(l.id[:])
 	operationID := sha256.Sum256(l.id[:])
 	id := operationID[:16]
+	identity := sha256.Sum256([]byte(callerID))
 
-	if err := l.exec(ctx, insertOperation, callerID, id, operationID[:]); err != nil {
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	if err := l.exec(ctx, insertOperation, now, now, identity[:16], id, operationID[:], callerID); err != nil {
 		return err
 	}
 	var price int
@@ -128,31 +128,41 @@ func (l *sqliteLoop) sale(ctx context.Context, w work) error {
 		return err
 	}
 	proceeds := (units*price + 500_000_000_000) / 1_000_000_000_000
-	now := time.Now().UTC().Format(time.RFC3339Nano)
+	priceID := firstPrice + customer%funds
 	return errors.Join(
 		l.exec(ctx, takeUnits, units, customer, fund, holder),
 		l.exec(ctx, creditAccount, proceeds, account, currency),
-		l.exec(ctx, insertSale, customer, id, callerID, now, units, fund, holder, firstPrice+customer%funds, account, currency, proceeds),
-		l.exec(ctx, insertTransfer, id, customer, -units, account, proceeds, now, fund, holder, currency),
+		l.exec(ctx, insertSale, customer, priceID, units, account, priceID, price, proceeds, id, currency, fund, holder),
 	)
 }
 
-func (l *sqliteLoop) push(ctx context.Context) error {
+func (l *sqliteLoop) push(ctx context.Context, records int) error {
 	l.ids.next(l.id[:])
-	digest := sha256.Sum256(l.id[:])
-	user := fmt.Sprintf("user-%d", customerNo(l.random.IntN(customers)))
-	return l.exec(ctx, insertPush, user, digest[:], time.Now().UTC().Format(time.RFC3339Nano), string(l.id[:]))
+	of := sha256.Sum256(l.id[:])
+	operationID := of[:16]
+	if err := l.exec(ctx, insertPush, time.Now().UTC().Format(time.RFC3339Nano), operationID); err != nil {
+		return err
+	}
+	for range records {
+		l.ids.next(l.id[:])
+		identity := sha256.Sum256(l.id[:])
+		user := fmt.Sprintf("user-%d", customerNo(l.random.IntN(customers)))
+		if err := l.exec(ctx, insertMessage, operationID, identity[:16], user, string(l.id[:])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // The statements of one sale, in order, and of one push.
 const (
 	begin           = `BEGIN IMMEDIATE`
-	insertOperation = `INSERT INTO operations (caller_id, subscription, operation, operation_id, fingerprint, state) VALUES (?, 'bench', 2, ?, ?, 2)`
+	insertOperation = `INSERT INTO operations (received_at, ended_at, operation, state, identity, operation_id, fingerprint, subscription, app_key, channel, teller_name, caller_id) VALUES (?, ?, 2, 2, ?, ?, ?, 'bench', '', 'MOBILE', '', ?)`
 	selectPrice     = `SELECT price, imkb_code, holder_corporation_name, currency_code FROM prices WHERE price_id = ?`
 	takeUnits       = `UPDATE holdings SET units = units - ?1 WHERE customer_no = ? AND imkb_code = ? AND holder_corporation_name = ? AND units >= ?1`
 	creditAccount   = `UPDATE accounts SET balance = balance + ? WHERE customer_no = ? AND branch_code = 101 AND account_suffix = 351 AND currency_code = ?`
-	insertSale      = `INSERT INTO sales (customer_no, operation_id, position, subscription, app_key, channel, teller_name, caller_id, received_at, units, imkb_code, holder_corporation_name, price_id, account_customer_no, branch_code, account_suffix, currency_code, proceeds, state) VALUES (?, ?, 0, 'bench', '', 'MOBILE', '', ?, ?, ?, ?, ?, ?, ?, 101, 351, ?, ?, 2)`
-	insertTransfer  = `INSERT INTO transfers (operation_id, position, customer_no, unit_quantity, account_customer_no, branch_code, account_suffix, money_quantity, posted_at, imkb_code, holder_corporation_name, currency_code) VALUES (?, 0, ?, ?, ?, 101, 351, ?, ?, ?, ?, ?)`
-	insertPush      = `INSERT INTO notifications (user_id, digest, subscription, channel, received_at, external_application_code, external_tran_code, push_id, push_interaction_id, platform, subject, content, deep_link_url, send_status, send_date, tran_data) VALUES (?, ?, 'bench', 'PUSH', ?, 'MOBILBANK', 'FUNDSALE', ?, 42, 73, 'Fon satış talimatınız gerçekleşti', 'Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.', 'examplebank://funds/sales/latest', 1, '2026-11-20', '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]')`
+	insertSale      = `INSERT INTO sales (customer_no, price_id, units, account_customer_no, branch_code, account_suffix, settled_price_id, settled_price, proceeds, position, state, operation_id, currency_code, imkb_code, holder_corporation_name) VALUES (?, ?, ?, ?, 101, 351, ?, ?, ?, 0, 2, ?, ?, ?, ?)`
+	insertPush      = `INSERT INTO operations (received_at, operation, state, identity, operation_id, fingerprint, subscription, app_key, channel, teller_name, caller_id) VALUES (?, 1, 2, ?2, ?2, x'', 'bench', '', 'PUSH', '', '')`
+	insertMessage   = `INSERT INTO notifications (push_interaction_id, send_date, position, platform, send_status, operation_id, identity, user_id, external_application_code, push_id, external_tran_code, subject, content, deep_link_url, tran_data) VALUES (42, '2026-11-20', 0, 73, 1, ?, ?, ?, 'MOBILBANK', ?, 'FUNDSALE', 'Fon satış talimatınız gerçekleşti', 'Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.', 'examplebank://funds/sales/latest', '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]')`
 	commit          = `COMMIT`
 )

@@ -1,5 +1,5 @@
 -- A book with history, written straight into the service's tables, because ten
--- million requests would take hours: past sales with their transfers and
+-- million requests would take hours: past sales with their
 -- CallerIds, and past pushes. They are spread over the last 100 days, in the order
 -- of time. The holdings and accounts came by import; they are set to what these
 -- sales left. The table size says how much: customers in each gap between the
@@ -16,20 +16,13 @@ FROM (SELECT *, 10000::bigint * per_gap AS customers FROM size) size,
      LATERAL (SELECT date_trunc('milliseconds', now() - interval '100 days' + n * (interval '100 days' / (customers * per_customer)::float)) AS received_at) received,
      LATERAL (SELECT lpad(to_hex((extract(epoch FROM received_at) * 1000)::bigint), 12, '0') AS time) time;
 
-INSERT INTO operations (caller_id, subscription, operation, operation_id, fingerprint, state, faults)
-SELECT id, 'bench', 2, id::uuid, md5(id)::uuid, 2, '' FROM past;
+INSERT INTO operations (received_at, ended_at, operation, state, identity, operation_id, fingerprint, subscription, channel, caller_id, request_id)
+SELECT received_at, received_at, 2, 2, md5('caller ' || id)::uuid, id::uuid, decode(md5(id) || md5(id), 'hex'), 'bench', 'MOBILE', id, request_id FROM past;
 
-INSERT INTO sales (customer_no, operation_id, position, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
-    imkb_code, holder_corporation_name, price_id, units, account_customer_no, branch_code, account_suffix, currency_code, control_total, selected_date,
-    state, settled_price_id, settled_price, proceeds, refusal, received_at, settled_at, request_id)
-SELECT customer_no, id::uuid, 0, 'bench', '', 'MOBILE', '', id, '', '',
-    fund, 'EXAMPLE PORTFOY YONETIMI A.S.', price_id, 1000000, customer_no, 101, 351, 'TRY', 0, NULL,
-    2, price_id, price, proceeds, '', received_at, received_at, request_id
-FROM past;
-
-INSERT INTO transfers (operation_id, position, customer_no, unit_quantity, account_customer_no, branch_code, account_suffix, money_quantity, posted_at,
-    imkb_code, holder_corporation_name, currency_code)
-SELECT id::uuid, 0, customer_no, -1000000, customer_no, 101, 351, proceeds, received_at, fund, 'EXAMPLE PORTFOY YONETIMI A.S.', 'TRY'
+INSERT INTO sales (customer_no, price_id, units, account_customer_no, branch_code, account_suffix, settled_price_id, settled_price, proceeds,
+    position, state, operation_id, currency_code, imkb_code, holder_corporation_name)
+SELECT customer_no, price_id, 1000000, customer_no, 101, 351, price_id, price, proceeds,
+    0, 2, id::uuid, 'TRY', fund, 'EXAMPLE PORTFOY YONETIMI A.S.'
 FROM past;
 
 UPDATE holdings SET units = units - 1000000 * per_customer FROM size;
@@ -37,12 +30,16 @@ UPDATE holdings SET units = units - 1000000 * per_customer FROM size;
 UPDATE accounts SET balance = balance + per_customer * ((1000000 * (1234567891 + (customer_no % 20) * 1000003) + 500000000000) / 1000000000000)
 FROM size;
 
-INSERT INTO notifications (user_id, identity, operation_id, position, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
-    external_application_code, external_tran_code, push_id, push_interaction_id, platform, subject, content, deep_link_url, send_status, send_date, tran_data, received_at, request_id)
-SELECT 'user-' || customer_no, md5(id)::uuid, replace(id, '-8000-', '-8001-')::uuid, 0, 'bench', '', 'PUSH', '', '', '', '',
-    'MOBILBANK', 'FUNDSALE', id, 42, 73, 'Fon satış talimatınız gerçekleşti',
+INSERT INTO operations (received_at, operation, state, identity, operation_id, subscription, channel, request_id)
+SELECT received_at, 1, 2, push_id, push_id, 'bench', 'PUSH', 'push-' || request_id
+FROM past, LATERAL (SELECT replace(id, '-8000-', '-8001-')::uuid AS push_id) push;
+
+INSERT INTO notifications (push_interaction_id, send_date, position, platform, send_status, operation_id, identity, user_id,
+    external_application_code, push_id, external_tran_code, subject, content, deep_link_url, tran_data)
+SELECT 42, received_at::date, 0, 73, 1, replace(id, '-8000-', '-8001-')::uuid, md5(id)::uuid, 'user-' || customer_no,
+    'MOBILBANK', id, 'FUNDSALE', 'Fon satış talimatınız gerçekleşti',
     'Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.',
-    'examplebank://funds/sales/latest', 1, received_at::date, '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]', received_at, 'push-' || request_id
+    'examplebank://funds/sales/latest', '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]'
 FROM past;
 
 -- For so many sales: 1 % more operations that were refused at once, 0.1 % more
@@ -54,15 +51,34 @@ FROM (SELECT 100 * per_gap * per_customer AS rows FROM size) size, LATERAL gener
      LATERAL (SELECT date_trunc('milliseconds', now() - interval '100 days' + n * (interval '100 days' / rows::float)) AS received_at) received,
      LATERAL (SELECT lpad(to_hex((extract(epoch FROM received_at) * 1000)::bigint), 12, '0') AS time) time;
 
-INSERT INTO refusals (operation_id, operation, subscription, state, faults, received_at)
-SELECT id, 2, 'bench', 8, 'holding-insufficient /FundAmount', received_at FROM spread;
+INSERT INTO operations (received_at, operation, state, identity, operation_id, subscription, faults)
+SELECT received_at, 2, 8, id, id, 'bench', 'holding-insufficient /Parameters/0/FundAmount' FROM spread;
 
-INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
-    account_customer_no, branch_code, account_suffix, currency_code, selected_date, state, refusal, received_at, settled_at)
-SELECT 10000001 + 101 * (n % 10000), id, 0, 'bench', 'F01', 'EXAMPLE PORTFOY YONETIMI A.S.', 102, 1000000,
-    10000001 + 101 * (n % 10000), 101, 351, 'TRY',
-    CASE WHEN fails THEN received_at::date + 1 ELSE current_date + 2 + (n / 10 % 30)::integer END,
-    CASE WHEN fails THEN 8 ELSE 1 END, CASE WHEN fails THEN 'holding-insufficient' ELSE '' END,
-    received_at, CASE WHEN fails THEN received_at + interval '1 day' END
+INSERT INTO sales (customer_no, price_id, units, account_customer_no, branch_code, account_suffix, position, state, operation_id,
+    currency_code, imkb_code, holder_corporation_name, refusal)
+SELECT 10000001 + 101 * (n % 10000), 102, 1000000, 10000001 + 101 * (n % 10000), 101, 351, 0, 8, id,
+    'TRY', 'F01', 'EXAMPLE PORTFOY YONETIMI A.S.', 'holding-insufficient'
+FROM spread;
+
+CREATE TEMP VIEW later AS
+SELECT n, fails, received_at, replace(id::text, '-9000-', '-a000-')::uuid AS id,
+    CASE WHEN fails THEN received_at::date + 1 ELSE current_date + 2 + (n / 10 % 30)::integer END AS due_on,
+    CASE WHEN fails THEN 8 ELSE 1 END AS state
 FROM spread, LATERAL (SELECT n % 10 = 0 AS fails) fails
 WHERE n % 5 = 0;
+
+INSERT INTO operations (received_at, ended_at, due_on, operation, state, identity, operation_id, subscription, faults)
+SELECT received_at, CASE WHEN fails THEN received_at + interval '1 day' END, due_on, 2, state, id, id, 'bench',
+    CASE WHEN fails THEN 'holding-insufficient /Parameters/0/FundAmount' ELSE '' END
+FROM later;
+
+INSERT INTO sales (customer_no, price_id, units, account_customer_no, branch_code, account_suffix, selected_date, position, state, operation_id,
+    currency_code, imkb_code, holder_corporation_name, refusal)
+SELECT 10000001 + 101 * (n % 10000), 102, 1000000, 10000001 + 101 * (n % 10000), 101, 351, due_on, 0, state, id,
+    'TRY', 'F01', 'EXAMPLE PORTFOY YONETIMI A.S.', CASE WHEN fails THEN 'holding-insufficient' ELSE '' END
+FROM later;
+
+INSERT INTO outcomes (number, operation_id, subscription)
+SELECT row_number() OVER (ORDER BY id), id, 'bench' FROM later WHERE state = 8;
+
+UPDATE properties SET value = CAST((SELECT count(*) FROM outcomes) AS text) WHERE name = 'outcomes';

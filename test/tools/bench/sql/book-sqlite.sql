@@ -17,20 +17,13 @@ SELECT c AS customer_no, printf('F%02d', c % 20) AS fund, 101 + c % 20 AS price_
        'request-' || n AS request_id
 FROM named;
 
-INSERT INTO operations (caller_id, subscription, operation, operation_id, fingerprint, state, faults)
-SELECT id, 'bench', 2, unhex(id, '-'), unhex(id, '-'), 2, '' FROM past;
+INSERT INTO operations (received_at, ended_at, operation, state, identity, operation_id, fingerprint, subscription, channel, caller_id, request_id)
+SELECT received_at, received_at, 2, 2, unhex(replace(id, '-8000-', '-8002-'), '-'), unhex(id, '-'), unhex(id || id, '-'), 'bench', 'MOBILE', id, request_id FROM past;
 
-INSERT INTO sales (customer_no, operation_id, position, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
-    imkb_code, holder_corporation_name, price_id, units, account_customer_no, branch_code, account_suffix, currency_code, control_total, selected_date,
-    state, settled_price_id, settled_price, proceeds, refusal, received_at, settled_at, request_id)
-SELECT customer_no, unhex(id, '-'), 0, 'bench', '', 'MOBILE', '', id, '', '',
-    fund, 'EXAMPLE PORTFOY YONETIMI A.S.', price_id, 1000000, customer_no, 101, 351, 'TRY', 0, NULL,
-    2, price_id, price, proceeds, '', received_at, received_at, request_id
-FROM past;
-
-INSERT INTO transfers (operation_id, position, customer_no, unit_quantity, account_customer_no, branch_code, account_suffix, money_quantity, posted_at,
-    imkb_code, holder_corporation_name, currency_code)
-SELECT unhex(id, '-'), 0, customer_no, -1000000, customer_no, 101, 351, proceeds, received_at, fund, 'EXAMPLE PORTFOY YONETIMI A.S.', 'TRY'
+INSERT INTO sales (customer_no, price_id, units, account_customer_no, branch_code, account_suffix, settled_price_id, settled_price, proceeds,
+    position, state, operation_id, currency_code, imkb_code, holder_corporation_name)
+SELECT customer_no, price_id, 1000000, customer_no, 101, 351, price_id, price, proceeds,
+    0, 2, unhex(id, '-'), 'TRY', fund, 'EXAMPLE PORTFOY YONETIMI A.S.'
 FROM past;
 
 UPDATE holdings SET units = units - 1000000 * per_customer FROM size;
@@ -38,12 +31,16 @@ UPDATE holdings SET units = units - 1000000 * per_customer FROM size;
 UPDATE accounts SET balance = balance + per_customer * ((1000000 * (1234567891 + (customer_no % 20) * 1000003) + 500000000000) / 1000000000000)
 FROM size;
 
-INSERT INTO notifications (user_id, identity, operation_id, position, subscription, app_key, channel, teller_name, caller_id, channel_session_id, channel_request_id,
-    external_application_code, external_tran_code, push_id, push_interaction_id, platform, subject, content, deep_link_url, send_status, send_date, tran_data, received_at, request_id)
-SELECT 'user-' || customer_no, unhex(id, '-'), unhex(replace(id, '-8000-', '-8001-'), '-'), 0, 'bench', '', 'PUSH', '', '', '', '',
-    'MOBILBANK', 'FUNDSALE', id, 42, 73, 'Fon satış talimatınız gerçekleşti',
+INSERT INTO operations (received_at, operation, state, identity, operation_id, subscription, channel, request_id)
+SELECT received_at, 1, 2, unhex(replace(id, '-8000-', '-8001-'), '-'), unhex(replace(id, '-8000-', '-8001-'), '-'), 'bench', 'PUSH', 'push-' || request_id
+FROM past;
+
+INSERT INTO notifications (push_interaction_id, send_date, position, platform, send_status, operation_id, identity, user_id,
+    external_application_code, push_id, external_tran_code, subject, content, deep_link_url, tran_data)
+SELECT 42, substr(received_at, 1, 10), 0, 73, 1, unhex(replace(id, '-8000-', '-8001-'), '-'), unhex(id, '-'), 'user-' || customer_no,
+    'MOBILBANK', id, 'FUNDSALE', 'Fon satış talimatınız gerçekleşti',
     'Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.',
-    'examplebank://funds/sales/latest', 1, substr(received_at, 1, 10), '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]', received_at, 'push-' || request_id
+    'examplebank://funds/sales/latest', '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]'
 FROM past;
 
 CREATE TEMP VIEW spread AS
@@ -55,18 +52,36 @@ WITH RECURSIVE bounds AS (SELECT 100 * per_gap * per_customer AS rows, start FRO
     )
 SELECT n, n % 10 = 0 AS fails, milliseconds / 1000 AS second,
     strftime('%Y-%m-%dT%H:%M:%S', milliseconds / 1000, 'unixepoch') || printf('.%03d000Z', milliseconds % 1000) AS received_at,
-    unhex(printf('%012x70009000%012x', milliseconds, n)) AS id
+    unhex(printf('%012x70009000%012x', milliseconds, n)) AS id, unhex(printf('%012x7000a000%012x', milliseconds, n)) AS later_id
 FROM timed;
 
-INSERT INTO refusals (operation_id, operation, subscription, state, faults, received_at)
-SELECT id, 2, 'bench', 8, 'holding-insufficient /FundAmount', received_at FROM spread;
+INSERT INTO operations (received_at, operation, state, identity, operation_id, subscription, faults)
+SELECT received_at, 2, 8, id, id, 'bench', 'holding-insufficient /Parameters/0/FundAmount' FROM spread;
 
-INSERT INTO sales (customer_no, operation_id, position, subscription, imkb_code, holder_corporation_name, price_id, units,
-    account_customer_no, branch_code, account_suffix, currency_code, selected_date, state, refusal, received_at, settled_at)
-SELECT 10000001 + 101 * (n % 10000), id, 0, 'bench', 'F01', 'EXAMPLE PORTFOY YONETIMI A.S.', 102, 1000000,
-    10000001 + 101 * (n % 10000), 101, 351, 'TRY',
-    iif(fails, date(second, 'unixepoch', '+1 day'), date('now', printf('+%d days', 2 + n / 10 % 30))),
-    iif(fails, 8, 1), iif(fails, 'holding-insufficient', ''),
-    received_at, iif(fails, strftime('%Y-%m-%dT%H:%M:%S.000000Z', second, 'unixepoch', '+1 day'), NULL)
+INSERT INTO sales (customer_no, price_id, units, account_customer_no, branch_code, account_suffix, position, state, operation_id,
+    currency_code, imkb_code, holder_corporation_name, refusal)
+SELECT 10000001 + 101 * (n % 10000), 102, 1000000, 10000001 + 101 * (n % 10000), 101, 351, 0, 8, id,
+    'TRY', 'F01', 'EXAMPLE PORTFOY YONETIMI A.S.', 'holding-insufficient'
+FROM spread;
+
+CREATE TEMP VIEW later AS
+SELECT n, fails, second, received_at, later_id AS id, iif(fails, 8, 1) AS state,
+    iif(fails, date(second, 'unixepoch', '+1 day'), date('now', printf('+%d days', 2 + n / 10 % 30))) AS due_on
 FROM spread
 WHERE n % 5 = 0;
+
+INSERT INTO operations (received_at, ended_at, due_on, operation, state, identity, operation_id, subscription, faults)
+SELECT received_at, iif(fails, strftime('%Y-%m-%dT%H:%M:%S.000000Z', second, 'unixepoch', '+1 day'), NULL), due_on, 2, state, id, id, 'bench',
+    iif(fails, 'holding-insufficient /Parameters/0/FundAmount', '')
+FROM later;
+
+INSERT INTO sales (customer_no, price_id, units, account_customer_no, branch_code, account_suffix, selected_date, position, state, operation_id,
+    currency_code, imkb_code, holder_corporation_name, refusal)
+SELECT 10000001 + 101 * (n % 10000), 102, 1000000, 10000001 + 101 * (n % 10000), 101, 351, due_on, 0, state, id,
+    'TRY', 'F01', 'EXAMPLE PORTFOY YONETIMI A.S.', iif(fails, 'holding-insufficient', '')
+FROM later;
+
+INSERT INTO outcomes (number, operation_id, subscription)
+SELECT row_number() OVER (ORDER BY id), id, 'bench' FROM later WHERE state = 8;
+
+UPDATE properties SET value = CAST((SELECT count(*) FROM outcomes) AS text) WHERE name = 'outcomes';

@@ -28,73 +28,57 @@ CREATE TABLE accounts (
 );
 
 CREATE TABLE operations (
-    caller_id    text     NOT NULL,
-    subscription text     NOT NULL,
+    received_at  timestamptz NOT NULL,
+    ended_at     timestamptz,
     operation    smallint NOT NULL,
-    operation_id uuid     NOT NULL,
-    fingerprint  bytea    NOT NULL,
     state        smallint NOT NULL,
-    PRIMARY KEY (caller_id, subscription, operation)
+    identity     uuid NOT NULL UNIQUE,
+    operation_id uuid NOT NULL PRIMARY KEY,
+    fingerprint  bytea NOT NULL,
+    subscription text NOT NULL,
+    app_key      text NOT NULL,
+    channel      text NOT NULL,
+    teller_name  text NOT NULL,
+    caller_id    text NOT NULL
 );
 
 CREATE TABLE sales (
-    customer_no             bigint      NOT NULL,
-    operation_id            uuid        NOT NULL,
-    position                integer     NOT NULL,
-    subscription            text        NOT NULL,
-    app_key                 text        NOT NULL,
-    channel                 text        NOT NULL,
-    teller_name             text        NOT NULL,
-    caller_id               text        NOT NULL,
-    received_at             timestamptz NOT NULL,
-    units                   bigint      NOT NULL,
-    imkb_code               text        NOT NULL,
-    holder_corporation_name text        NOT NULL,
-    price_id                bigint      NOT NULL,
-    account_customer_no     bigint      NOT NULL,
-    branch_code             bigint      NOT NULL,
-    account_suffix          bigint      NOT NULL,
-    currency_code           text        NOT NULL,
-    proceeds                bigint      NOT NULL,
-    state                   smallint    NOT NULL,
-    PRIMARY KEY (operation_id, position, customer_no)
-);
-
-CREATE TABLE transfers (
-    operation_id            uuid        NOT NULL,
-    position                integer     NOT NULL,
-    customer_no             bigint      NOT NULL,
-    unit_quantity           bigint      NOT NULL,
-    account_customer_no     bigint      NOT NULL,
-    branch_code             bigint      NOT NULL,
-    account_suffix          bigint      NOT NULL,
-    money_quantity          bigint      NOT NULL,
-    posted_at               timestamptz NOT NULL,
-    imkb_code               text        NOT NULL,
-    holder_corporation_name text        NOT NULL,
-    currency_code           text        NOT NULL,
+    customer_no             bigint NOT NULL,
+    price_id                bigint NOT NULL,
+    units                   bigint NOT NULL,
+    account_customer_no     bigint NOT NULL,
+    branch_code             bigint NOT NULL,
+    account_suffix          bigint NOT NULL,
+    settled_price_id        bigint NOT NULL,
+    settled_price           bigint NOT NULL,
+    proceeds                bigint NOT NULL,
+    position                integer NOT NULL,
+    state                   smallint NOT NULL,
+    operation_id            uuid NOT NULL,
+    currency_code           text NOT NULL,
+    imkb_code               text NOT NULL,
+    holder_corporation_name text NOT NULL,
     PRIMARY KEY (operation_id, position)
 );
 
 CREATE TABLE notifications (
-    user_id                   text        NOT NULL,
-    digest                    bytea       NOT NULL,
-    subscription              text        NOT NULL,
-    channel                   text        NOT NULL,
-    received_at               timestamptz NOT NULL,
-    external_application_code text        NOT NULL,
-    external_tran_code        text        NOT NULL,
-    push_id                   text        NOT NULL,
-    push_interaction_id       bigint,
-    platform                  smallint    NOT NULL,
-    subject                   text        NOT NULL,
-    content                   text        NOT NULL,
-    deep_link_url             text        NOT NULL,
-    send_status               smallint    NOT NULL,
-    send_date                 date,
-    tran_data                 text        NOT NULL,
-    PRIMARY KEY (user_id, digest)
+    push_interaction_id       bigint NOT NULL,
+    send_date                 date NOT NULL,
+    position                  integer NOT NULL,
+    platform                  smallint NOT NULL,
+    send_status               smallint NOT NULL,
+    operation_id              uuid NOT NULL,
+    identity                  uuid NOT NULL PRIMARY KEY,
+    user_id                   text NOT NULL,
+    external_application_code text NOT NULL,
+    push_id                   text NOT NULL,
+    external_tran_code        text NOT NULL,
+    subject                   text NOT NULL,
+    content                   text NOT NULL,
+    deep_link_url             text NOT NULL,
+    tran_data                 text NOT NULL
 );
+CREATE INDEX notifications_operation ON notifications (operation_id);
 
 -- The same book as the CSV files that the service imports.
 INSERT INTO prices

@@ -1,6 +1,10 @@
--- A hundred push records, a hundred rows, one statement, one transaction.
+-- A hundred push records: one operation, a hundred messages in one statement, one transaction.
 \set n :n + 1
 \set customer 10000001 + 101 * random(0, 9999)
-INSERT INTO notifications (user_id, digest, subscription, channel, received_at, external_application_code, external_tran_code, push_id, push_interaction_id, platform, subject, content, deep_link_url, send_status, send_date, tran_data)
-SELECT 'user-' || 10000001 + 101 * ((:customer + i * 97) % 10000), sha256((:run || '-' || :n || '-' || :client_id || '-' || i)::bytea), 'bench', 'PUSH', now(), 'MOBILBANK', 'FUNDSALE', lpad(to_hex(:run::bigint), 8, '0') || '-' || lpad(to_hex(:n * 100 + i), 13, '0') || '-' || lpad(to_hex(:client_id::bigint), 13, '0'), 42, 73, 'Fon satış talimatınız gerçekleşti', 'Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.', 'examplebank://funds/sales/latest', 1, '2026-11-20', '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]'
+BEGIN;
+INSERT INTO operations (received_at, operation, state, identity, operation_id, fingerprint, subscription, app_key, channel, teller_name, caller_id)
+VALUES (now(), 1, 2, (lpad(to_hex(:run::bigint), 8, '0') || lpad(to_hex(:n::bigint), 12, '0') || lpad(to_hex(:client_id::bigint), 12, '0'))::uuid, (lpad(to_hex(:run::bigint), 8, '0') || lpad(to_hex(:n::bigint), 12, '0') || lpad(to_hex(:client_id::bigint), 12, '0'))::uuid, '', 'bench', '', 'PUSH', '', '');
+INSERT INTO notifications (push_interaction_id, send_date, position, platform, send_status, operation_id, identity, user_id, external_application_code, push_id, external_tran_code, subject, content, deep_link_url, tran_data)
+SELECT 42, '2026-11-20', i, 73, 1, (lpad(to_hex(:run::bigint), 8, '0') || lpad(to_hex(:n::bigint), 12, '0') || lpad(to_hex(:client_id::bigint), 12, '0'))::uuid, md5(:run || '-' || :n || '-' || :client_id || '-' || i)::uuid, 'user-' || 10000001 + 101 * ((:customer + i * 97) % 10000), 'MOBILBANK', lpad(to_hex(:run::bigint), 8, '0') || '-' || lpad(to_hex(:n * 100 + i), 13, '0') || '-' || lpad(to_hex(:client_id::bigint), 13, '0'), 'FUNDSALE', 'Fon satış talimatınız gerçekleşti', 'Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.', 'examplebank://funds/sales/latest', '[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]'
 FROM generate_series(1, 100) i;
+COMMIT;

@@ -26,73 +26,57 @@ CREATE TABLE accounts (
 ) WITHOUT ROWID;
 
 CREATE TABLE operations (
-    caller_id    text     NOT NULL,
-    subscription text     NOT NULL,
-    operation    integer  NOT NULL,
-    operation_id blob     NOT NULL,
-    fingerprint  blob     NOT NULL,
-    state        integer  NOT NULL,
-    PRIMARY KEY (caller_id, subscription, operation)
+    received_at  text NOT NULL,
+    ended_at     text,
+    operation    integer NOT NULL,
+    state        integer NOT NULL,
+    identity     blob NOT NULL UNIQUE,
+    operation_id blob NOT NULL PRIMARY KEY,
+    fingerprint  blob NOT NULL,
+    subscription text NOT NULL,
+    app_key      text NOT NULL,
+    channel      text NOT NULL,
+    teller_name  text NOT NULL,
+    caller_id    text NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE sales (
-    customer_no             integer     NOT NULL,
-    operation_id            blob        NOT NULL,
-    position                integer     NOT NULL,
-    subscription            text        NOT NULL,
-    app_key                 text        NOT NULL,
-    channel                 text        NOT NULL,
-    teller_name             text        NOT NULL,
-    caller_id               text        NOT NULL,
-    received_at             text        NOT NULL,
-    units                   integer     NOT NULL,
-    imkb_code               text        NOT NULL,
-    holder_corporation_name text        NOT NULL,
-    price_id                integer     NOT NULL,
-    account_customer_no     integer     NOT NULL,
-    branch_code             integer     NOT NULL,
-    account_suffix          integer     NOT NULL,
-    currency_code           text        NOT NULL,
-    proceeds                integer     NOT NULL,
-    state                   integer     NOT NULL,
-    PRIMARY KEY (operation_id, position, customer_no)
-) WITHOUT ROWID;
-
-CREATE TABLE transfers (
-    operation_id            blob    NOT NULL,
-    position                integer NOT NULL,
     customer_no             integer NOT NULL,
-    unit_quantity           integer NOT NULL,
+    price_id                integer NOT NULL,
+    units                   integer NOT NULL,
     account_customer_no     integer NOT NULL,
     branch_code             integer NOT NULL,
     account_suffix          integer NOT NULL,
-    money_quantity          integer NOT NULL,
-    posted_at               text    NOT NULL,
-    imkb_code               text    NOT NULL,
-    holder_corporation_name text    NOT NULL,
-    currency_code           text    NOT NULL,
+    settled_price_id        integer NOT NULL,
+    settled_price           integer NOT NULL,
+    proceeds                integer NOT NULL,
+    position                integer NOT NULL,
+    state                   integer NOT NULL,
+    operation_id            blob NOT NULL,
+    currency_code           text NOT NULL,
+    imkb_code               text NOT NULL,
+    holder_corporation_name text NOT NULL,
     PRIMARY KEY (operation_id, position)
 ) WITHOUT ROWID;
 
 CREATE TABLE notifications (
-    user_id                   text        NOT NULL,
-    digest                    blob        NOT NULL,
-    subscription              text        NOT NULL,
-    channel                   text        NOT NULL,
-    received_at               text        NOT NULL,
-    external_application_code text        NOT NULL,
-    external_tran_code        text        NOT NULL,
-    push_id                   text        NOT NULL,
-    push_interaction_id       integer,
-    platform                  integer     NOT NULL,
-    subject                   text        NOT NULL,
-    content                   text        NOT NULL,
-    deep_link_url             text        NOT NULL,
-    send_status               integer     NOT NULL,
-    send_date                 text,
-    tran_data                 text        NOT NULL,
-    PRIMARY KEY (user_id, digest)
+    push_interaction_id       integer NOT NULL,
+    send_date                 text NOT NULL,
+    position                  integer NOT NULL,
+    platform                  integer NOT NULL,
+    send_status               integer NOT NULL,
+    operation_id              blob NOT NULL,
+    identity                  blob NOT NULL PRIMARY KEY,
+    user_id                   text NOT NULL,
+    external_application_code text NOT NULL,
+    push_id                   text NOT NULL,
+    external_tran_code        text NOT NULL,
+    subject                   text NOT NULL,
+    content                   text NOT NULL,
+    deep_link_url             text NOT NULL,
+    tran_data                 text NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX notifications_operation ON notifications (operation_id);
 
 -- The same book as the CSV files that the service imports.
 WITH RECURSIVE fund (f) AS (SELECT 0 UNION ALL SELECT f + 1 FROM fund WHERE f < 19)
