@@ -2,6 +2,8 @@ package bootstrap
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -9,7 +11,9 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/proof"
 	"bankingapi/domain/subscription"
 )
 
@@ -61,6 +65,34 @@ func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error
 
 // Trail returns the keeper of the trail. If no trail is kept, the error gives the reason.
 func (a *App) Trail() (*trail.Keeper, error) { return a.parts.Trail, a.parts.Trail.Missing() }
+
+// mostNamed bounds how many leaves the details of an act name.
+const mostNamed = 50
+
+// TakeIn takes rows into the log of the trail that a wrong start left outside it: with another
+// key, without its key, or with trail.enabled false. It is an act that names them. It returns what
+// it took, like "sale 019b1c2d-...". Rows that were changed are not taken: verify goes on to report
+// them.
+func (a *App) TakeIn(ctx context.Context) (names []string, err error) {
+	err = a.parts.Store.Schema.Require(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = a.parts.Trail.TakeIn(ctx, func(taken []proof.Entry) audit.Act {
+		for i := range taken {
+			names = append(names, taken[i].Kind.String()+" "+taken[i].ID.String())
+		}
+		details := strings.Join(names[:min(len(names), mostNamed)], ", ")
+		if more := len(names) - mostNamed; more > 0 {
+			details += fmt.Sprintf(", and %d more", more)
+		}
+		return a.acts.New(ctx, "trail.adopt", backoffice.Plural(len(names), "row"), details)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return names, nil
+}
 
 // Rekey begins a new log of the trail (see trail.Keeper). name is the origin of the new log.
 // Stop all other replicas first: call CheckAlone before Open to find a running replica. Rekey

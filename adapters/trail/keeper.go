@@ -16,8 +16,10 @@ import (
 
 	"bankingapi/application/backoffice"
 	application "bankingapi/application/trail"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/proof"
 )
 
 // Options configure a Keeper.
@@ -459,6 +461,24 @@ func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context
 		}
 		return header
 	}
+}
+
+// TakeIn writes leaves of the rows that a wrong start left outside the log, as the act that act
+// returns for them (see application.Origin), and seals them. It returns the leaves.
+func (k *Keeper) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) ([]proof.Entry, error) {
+	err := k.Missing()
+	if err != nil {
+		return nil, err
+	}
+	err = k.o.Ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := k.o.Ports.Origin.TakeIn(ctx, act)
+	if err != nil || len(taken) == 0 {
+		return nil, err
+	}
+	return taken, k.seal(ctx, false)
 }
 
 // Rekey begins another log, which adopts all existing rows. It uses the key in trail.key_file.

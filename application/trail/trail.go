@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 )
@@ -36,6 +37,11 @@ type Origin interface {
 	// Adopt writes leaves of everything that is older than the trail, once in the life of a
 	// log, and returns how many. An attempt that was interrupted may be repeated.
 	Adopt(ctx context.Context) (leaves int64, err error)
+	// TakeIn writes leaves of the rows that have none although the log has begun: a service with
+	// a wrong key, or without one, wrote them. It keeps the act that act returns for these leaves
+	// in the same transaction, and returns the leaves. Rows that were changed have a leaf already:
+	// it does not write another one. Without such rows it keeps no act.
+	TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) ([]proof.Entry, error)
 	// Clear removes the log with all its batches and checkpoints, so that another one can begin.
 	Clear(ctx context.Context) error
 }

@@ -364,6 +364,12 @@ func testAdopt(t *testing.T, k trails) {
 	require.Empty(t, k.seal(10))
 	require.EqualValues(t, sealed, k.state().Size)
 	k.leaf(id(11), proof.Sale)
+	taken, err := k.trail.Origin.TakeIn(t.Context(), func([]proof.Entry) audit.Act {
+		t.Error("an act of nothing")
+		return audit.Act{}
+	})
+	require.NoError(t, err)
+	require.Empty(t, taken, "everything is in the log")
 }
 
 func testClear(t *testing.T, k trails) {

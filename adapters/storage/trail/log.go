@@ -16,6 +16,7 @@ import (
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/backoffice"
 	application "bankingapi/application/trail"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 )
@@ -251,6 +252,57 @@ func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 		return err
 	})
 	return adopted, err
+}
+
+// TakeIn reads all rows and the whole log.
+func (t trailLog) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (taken []proof.Entry, err error) {
+	maker := t.maker.Load()
+	head, err := t.LogState(t.Reads.WithContext(ctx))
+	if err != nil || maker == nil || !head.HasBegun {
+		return nil, t.Translate(err)
+	}
+	err = t.Snapshot(ctx, func(tx *gorm.DB) (err error) {
+		taken, err = t.outside(tx, maker.keys)
+		return err
+	})
+	if err != nil || len(taken) == 0 {
+		return nil, err
+	}
+	ordered := act(taken)
+	l := proof.OfAct(ordered.ID, &ordered, nil, nil)
+	requests := []batch.Request{t.Audits.Add.Request([]tables.AuditRow{tables.NewAuditRow(&ordered)})}
+	for part := range slices.Chunk(append([]proof.Entry{l.Entry()}, taken...), tables.Chunk) {
+		row := t.row(maker, part, proof.Provenance{IsAdopted: true, ByAct: true})
+		requests = append(requests, t.addBatch.Request([]tables.TrailBatchRow{row}))
+	}
+	err = t.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, requests...) })
+	return taken, err
+}
+
+// outside returns the entries of rows that have no entry. A row whose entry has another leaf was
+// changed: verify reports it. Only an end and a subscription may have several leaves, because they
+// change more than once.
+func (t trailLog) outside(tx *gorm.DB, keys *proof.Keys) ([]proof.Entry, error) {
+	type row struct {
+		kind proof.Kind
+		id   operation.ID
+	}
+	hasLeaf := make(map[row]bool)
+	err := tables.Each(tx, t.TrailBatches, func(r *tables.TrailBatchRow) error {
+		b, err := r.Batch()
+		for i := range b.Entries {
+			hasLeaf[row{b.Entries[i].Kind, b.Entries[i].ID}] = true
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	entries, err := t.adopt(tx, keys)
+	entries = slices.DeleteFunc(entries, func(e proof.Entry) bool {
+		return e.Kind != proof.End && e.Kind != proof.Subscription && hasLeaf[row{e.Kind, e.ID}]
+	})
+	return entries, err
 }
 
 // adopt returns the entries of everything that has no entry yet.

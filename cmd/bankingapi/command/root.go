@@ -112,6 +112,7 @@ func rows() []row {
 		{"trail checkpoint", keptTrail, does(printCheckpoint)},
 		{"trail prove", keptTrail, new(proveCommand)},
 		{"trail check", nothing, new(checkCommand)},
+		{"trail adopt", keptTrail, new(adoptCommand)},
 		{"trail rekey", allSettings, new(rekeyCommand)},
 		{"config", allSettings, new(configCommand)},
 		{"openapi", allSettings, new(openAPICommand)},

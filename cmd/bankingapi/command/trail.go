@@ -56,6 +56,29 @@ func printCheckpoint(c *call) error {
 	return c.print("%s", checkpoint)
 }
 
+// adoptCommand is trail adopt.
+type adoptCommand struct{}
+
+func (*adoptCommand) flags(f *flags) { f.neededReason() }
+
+func (*adoptCommand) run(c *call) error {
+	taken, err := c.app.TakeIn(c.Context())
+	if err != nil {
+		return err
+	}
+	for _, name := range taken {
+		if err := c.print("%s\n", name); err != nil {
+			return err
+		}
+	}
+	if len(taken) == 0 {
+		c.PrintErrf("Every row is in the log already: nothing was changed.\n")
+		return nil
+	}
+	c.PrintErrf("Took %s into the log. Run verify: what it still reports was changed, and not only left out.\n", backoffice.Plural(len(taken), "row"))
+	return nil
+}
+
 type rekeyCommand struct{}
 
 func (*rekeyCommand) flags(f *flags) { f.reason() }

@@ -1,13 +1,16 @@
 package command
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/operation"
 )
 
 // A signing key is never replaced: a second keygen fails, or keeps the file.
@@ -77,4 +80,40 @@ func TestRekeyKeepsItsReason(t *testing.T) {
 	got := bankingapi(t, nil, "trail", "rekey", "--as", "ayse", "--reason", "the key was seen", book)
 	require.Zero(t, got.status, got.err)
 	require.Regexp(t, `,ayse,.*trail\.rekey,.*,the key was seen,`, bankingapi(t, nil, "export", "audit", book).out)
+}
+
+// A service without its key sold beside the log. An act takes its rows into the log, and names
+// them. A row that was changed is not taken.
+func TestAdopt(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	b.sell(t, "before", 1001, 1, b.today)
+	b.must(t, "trail", "checkpoint")
+	nothing := b.run(t, "trail", "adopt", "--reason", "nothing happened")
+	require.Equal(t, outcome{0, "", "Every row is in the log already: nothing was changed.\n"}, nothing)
+	require.NotContains(t, b.must(t, "export", "audit"), "trail.adopt")
+
+	right := b.environment
+	b.environment = append(slices.Clip(right), "BANKINGAPI_TRAIL__ENABLED=false", "BANKINGAPI_STORAGE__ALLOW_UNSAFE=true")
+	outside := b.sell(t, "outside", 1002, 1, b.today)
+	require.Equal(t, operation.Completed, outside.State)
+	b.environment = right
+	found := b.run(t, "verify")
+	require.Equal(t, 1, found.status)
+	require.Contains(t, found.out, outside.ID.String())
+
+	require.Equal(t, 2, b.run(t, "trail", "adopt").status, "it needs a reason")
+	taken := b.run(t, "trail", "adopt", "--reason", "started without its key", "--as", "ayse")
+	require.Equal(t, outcome{0, "sale " + outside.ID.String() + "\n", "Took 1 row into the log. Run verify: what it still reports was changed, and not only left out.\n"}, taken)
+	require.Regexp(t, `,ayse,.*,trail\.adopt,1 row,started without its key,sale `+outside.ID.String(), b.must(t, "export", "audit"))
+	b.must(t, "verify")
+	require.Contains(t, b.must(t, "trail", "prove", outside.ID.String()), `"format":"bankingapi proof 1"`)
+
+	db, err := sql.Open("sqlite", filepath.Join(b.folder, "bank.db"))
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "UPDATE sales SET units = units + 1 WHERE customer_no = 1001")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	require.Empty(t, b.must(t, "trail", "adopt", "--reason", "a changed row is not one that was left out"))
+	require.Equal(t, 1, b.run(t, "verify").status)
 }
