@@ -19,7 +19,6 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
-	"bankingapi/application/summary"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/fault"
@@ -149,13 +148,12 @@ func TestAModuleUsesTheGraphOfTheHost(t *testing.T) {
 
 type hostsConsole struct {
 	http.Handler
-	requests int
+	closed bool
 }
 
 func (*hostsConsole) ForOperators(h http.Handler) http.Handler { return h }
 func (*hostsConsole) Link(string)                              {}
-func (c *hostsConsole) Request(*summary.Exchange)              { c.requests++ }
-func (*hostsConsole) Close()                                   {}
+func (c *hostsConsole) Close()                                 { c.closed = true }
 
 // A console plugs in like a driver. Without one the setting is an error.
 func TestAConsolePlugsIn(t *testing.T) {
@@ -171,5 +169,6 @@ func TestAConsolePlugsIn(t *testing.T) {
 		return console
 	}))
 	require.Equal(t, http.StatusUnauthorized, post(t, app, "no key"))
-	require.Equal(t, 1, console.requests)
+	require.NoError(t, app.Close(t.Context()))
+	require.True(t, console.closed)
 }
