@@ -186,6 +186,7 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 func (b *Buyer) prepare(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (*fund.Operation, error) {
 	rules, now := b.options.Rules.Known(), b.options.Now()
 	request := fund.NewRequest(parameters, b.options.ParametersLimit, rules.Today(now))
+	request.NameDay(rules.In())
 	faults := slices.Concat(header.Faults(), caller.Missing(header), request.Faults)
 	recorded, checked, err := caller.Check(header)
 	// A repeat gets its answer although its day has passed, and only the book knows if a
@@ -232,7 +233,9 @@ func (b *Buyer) Sell(ctx context.Context, caller *subscription.Subscription, hea
 // Faults returns the rules that a request breaks, as Buy would report them. It sells nothing.
 // HTTP uses it to report these faults together with its own faults.
 func (b *Buyer) Faults(header operation.Header, parameters []fund.SaleFields) []fault.Fault {
-	r := fund.NewRequest(parameters, b.options.ParametersLimit, b.options.Rules.Known().Today(b.options.Now()))
+	rules := b.options.Rules.Known()
+	r := fund.NewRequest(parameters, b.options.ParametersLimit, rules.Today(b.options.Now()))
+	r.NameDay(rules.In())
 	return slices.Concat(header.Faults(), r.Faults, r.DayFaults)
 }
 

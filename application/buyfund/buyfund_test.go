@@ -184,6 +184,7 @@ func TestTheDayIsThatOfTheBanksZone(t *testing.T) {
 	requireOutcome(t, completed, b.mustBuy("", sale("1", on(today(1)))))
 	_, err := b.buy("", sale("1", on(today(0))))
 	fails(t, fault.Invalid, err, "date-in-the-past /Parameters/0/SelectedTransactionDate")
+	require.Equal(t, "Must not be before the bank's current day, which is "+today(1).String()+" in the time zone Europe/Istanbul.", fault.Of(err)[0].Detail)
 	b.sold(2)
 
 	// 366 days are counted from there too, and so is what is said beforehand.

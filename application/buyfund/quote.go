@@ -37,6 +37,7 @@ func (b *Buyer) Quote(ctx context.Context, caller *subscription.Subscription, he
 func (b *Buyer) quote(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) ([]fund.Quote, *fund.Operation, error) {
 	rules, now := b.options.Rules.Known(), b.options.Now()
 	request := fund.NewQuoteRequest(parameters, b.options.ParametersLimit, rules.Today(now))
+	request.NameDay(rules.In())
 	faults := slices.Concat(header.Faults(), request.Faults, request.DayFaults)
 	if len(faults) > 0 {
 		return nil, nil, fault.New(fault.Invalid, "The request breaks a rule.", faults...)
@@ -63,6 +64,8 @@ func (b *Buyer) quote(ctx context.Context, caller *subscription.Subscription, he
 // QuoteFaults returns the rules that a request breaks, as Quote would report them.
 func (b *Buyer) QuoteFaults(header operation.Header, parameters []fund.SaleFields) []fault.Fault {
 	header.CallerID = ""
-	r := fund.NewQuoteRequest(parameters, b.options.ParametersLimit, b.options.Rules.Known().Today(b.options.Now()))
+	rules := b.options.Rules.Known()
+	r := fund.NewQuoteRequest(parameters, b.options.ParametersLimit, rules.Today(b.options.Now()))
+	r.NameDay(rules.In())
 	return slices.Concat(header.Faults(), r.Faults, r.DayFaults)
 }

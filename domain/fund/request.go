@@ -2,6 +2,7 @@ package fund
 
 import (
 	"cmp"
+	"time"
 
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
@@ -65,6 +66,17 @@ func dayFaults(on, first, today day.Day) []fault.Fault {
 		return nil
 	}
 	return []fault.Fault{f}
+}
+
+// NameDay makes the fault of a past day name the bank's current day and its time zone. A caller
+// in another zone cannot know which day it is for the bank.
+func (r *Request) NameDay(zone *time.Location) {
+	for i := range r.DayFaults {
+		f := &r.DayFaults[i]
+		if f.Code == fault.DateInThePast {
+			f.Detail = "Must not be before the bank's current day, which is " + r.Today.String() + " in the time zone " + zone.String() + "."
+		}
+	}
 }
 
 // dayOr returns the day of the sale. A sale without a day takes place today.

@@ -46,8 +46,8 @@ import (
 //	{{pad 4194304}}           blanks at the end, until the body has so many bytes
 //	{{bytes "EF BB BF"}}
 //
-// In answers {{id}} stands for a request id that the service made, and {{host}}
-// for its address.
+// In answers {{id}} stands for a request id that the service made, {{host}} for its address,
+// and {{today}} and {{zone}} for the day and the time zone of the bank.
 func TestExchanges(t *testing.T) {
 	t.Parallel()
 	onEachEngine(t, func(t *testing.T, b bank) {
@@ -209,6 +209,7 @@ func (h *house) show(got answer) string {
 	}
 	text := strings.Join(lines, "\n") + "\n\n" + got.body
 	text = strings.ReplaceAll(text, strings.TrimPrefix(h.URL, "https://"), "{{host}}")
+	text = strings.ReplaceAll(text, h.today(0)+" in the time zone "+h.zone.String(), "{{today}} in the time zone {{zone}}")
 	return madeID.ReplaceAllString(text, "{{id}}")
 }
 

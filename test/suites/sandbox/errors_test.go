@@ -62,7 +62,8 @@ func TestErrorPagesProvokeWhatTheySay(t *testing.T) {
 				Errors                 []fault.Fault
 				Data                   *struct{ State int }
 			}) {
-				text = dates.ReplaceAllString(text, "a day") // such as the next open one
+				text = dates.ReplaceAllString(text, "a day")                                  // such as the next open one
+				text = strings.ReplaceAll(text, "time zone UTC", "time zone Europe/Istanbul") // the examples are in UTC
 				require.NoError(t, json.Unmarshal([]byte(text), &a), text)
 				return a
 			}
