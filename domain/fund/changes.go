@@ -17,6 +17,8 @@ type Changes struct {
 	Accounts []Account   // with their new balances, in lock order
 	Sales    []SaleEntry // to insert
 	Settled  []SaleEntry // sales of due operations: storage updates the existing rows
+	// Postings are all changes of holdings and accounts. Storage writes those of corrections. The
+	// others follow from the sales (SaleEntry.Postings) and need not be stored.
 	Postings []Posting
 	// Refusals are the operations that were refused at once, in the order in which they were
 	// settled. They do not include due operations that failed: the sales of these are Failed.

@@ -327,7 +327,6 @@ func erased(l *Leaf, m *push.Entry) {
 	l.text("ID", m.ID.String())
 	l.number("Index", int64(m.Index))
 	l.bytes("Identity", m.Identity[:])
-	l.text("ChannelSessionId", m.Header.ChannelSessionID)
 	for _, member := range push.Members {
 		l.text(member.Name, member.Value(&m.Values))
 	}

@@ -8,8 +8,7 @@
 --
 --   messages_key                         the key of the identities of messages
 --   messages_erased_before               the day before which all messages were erased
---   time_zone                            of the days of the book
---   rules                                the rules of the bank
+--   rules                                the rules of the bank, and its time zone
 --   calendar                             a line for each closed day: the day, and the reason
 --   outcomes                             the largest number in outcomes
 --   log_size, log_checkpoint, log_begun  the state of the log of the trail
