@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -150,4 +152,49 @@ func TestNoRequestWaitsLongForTheCalendar(t *testing.T) {
 		}
 		require.LessOrEqual(t, time.Since(began), 2*time.Second)
 	})
+}
+
+// The rules are those of the book, also for a process that has read others a moment before: a
+// sale is decided, quoted and settled by no others.
+func TestSalesFollowTheRulesOfTheBook(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	office := backoffice.New(b.store.Backoffice(nil, b.clock.Now), audit.Acts{NewID: b.ids.Next, Now: b.clock.Now}, istanbul)
+	_, err := backoffice.BeginRules(t.Context(), office.RuleBook, office.Acts, fund.DefaultRules())
+	require.NoError(t, err)
+	b.Buyer = b.replica(with{options: func(o *buyfund.Options) {
+		o.Rules = buyfund.NewRules(office.RuleBook, nil, fund.Rules{}, b.clock.Now)
+	}})
+	change := func(f fund.RulesFields) {
+		t.Helper()
+		_, _, err := office.ChangeRules(t.Context(), f)
+		require.NoError(t, err)
+	}
+	requireOutcome(t, completed, b.mustBuy("a", sale("1")))
+	requireOutcome(t, recorded, b.mustBuy("later", sale("1", on(today(1)))))
+
+	change(fund.RulesFields{CutOff: "15:00"}) // it is 15:00
+	require.Equal(t, fault.AfterCutOff, b.mustBuy("b", sale("1")).Faults[0].Code)
+	change(fund.RulesFields{CutOff: "15:01"})
+	quotes, err := b.Quote(t.Context(), ours, operation.Header{}, []fund.SaleFields{sale("1")})
+	require.NoError(t, err)
+	require.Equal(t, operation.Completed, quotes[0].State)
+	requireOutcome(t, completed, b.mustBuy("c", sale("1")))
+
+	b.clock.Set(midnight(1))
+	require.NoError(t, err)
+	b.settles(buyfund.Settlement{Completed: 1})
+	b.clock.Set(noon)
+	requireOutcome(t, recorded, b.mustBuy("evening", sale("1", on(today(1)))))
+	b.clock.Set(midnight(1))
+	b.settles(buyfund.Settlement{Completed: 1})
+	requireOutcome(t, recorded, b.mustBuy("next", sale("1", on(today(2)))))
+	b.clock.Set(midnight(2))
+	_, err = b.CountDue(t.Context()) // it has read the rules of now
+	require.NoError(t, err)
+	change(fund.RulesFields{SettleFrom: "18:30", CutOff: "none"})
+	b.settles(buyfund.Settlement{})
+	b.clock.Set(midnight(2).Add(18*time.Hour + 30*time.Minute))
+	b.settles(buyfund.Settlement{Completed: 1})
+	b.sold(5)
 }
