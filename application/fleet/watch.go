@@ -149,6 +149,10 @@ func (w *Watch) Status() Status {
 	w.mu.Lock()
 	refresh(w, &w.replicas, replicaAge, w.o.Replicas.All)
 	refresh(w, &w.book, max(bookAge, readShare*w.book.took), w.o.State)
+	reading := [...]chan struct{}{w.replicas.done, w.book.done}
+	w.mu.Unlock()
+	waitFor(reading[:])
+	w.mu.Lock()
 	rows, state := slices.Clone(w.replicas.value), w.book.value
 	w.mu.Unlock()
 	own.Seen = w.o.Machine()
@@ -160,6 +164,21 @@ func (w *Watch) Status() Status {
 		w.date(book, w.o.Machine(), &w.sinceOfBook)
 	}
 	return Status{Replicas: rows, Troubles: merge(rows, book)}
+}
+
+// waitFor waits at most checkWait for reads. A nil channel is no read.
+func waitFor(reads []chan struct{}) {
+	timeout := time.After(checkWait)
+	for _, done := range reads {
+		if done == nil {
+			continue
+		}
+		select {
+		case <-done:
+		case <-timeout:
+			return
+		}
+	}
 }
 
 // results returns the last results of the checks. isSilent is true if a run does not end.
