@@ -9,7 +9,7 @@ import (
 // Service returns what is wrong with all replicas and the book, from memory. A page asks once.
 func (q *request) Service() fleet.Status {
 	if q.service == nil {
-		now := q.Fleet.Status()
+		now := q.o.Fleet.Status()
 		q.service = &now
 	}
 	return *q.service

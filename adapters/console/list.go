@@ -118,51 +118,83 @@ var (
 	}
 )
 
+// set sets a field of a filter. An error says how a value is written.
 func (q *request) set(f *backoffice.Query, name, value string) (err error) {
-	if text := map[string]*string{
+	text := map[string]*string{
 		"partner": &f.Subscription, "fund": &f.IMKBCode, "code": &f.Code, "user": &f.UserID, "application": &f.Application,
 		"request": &f.RequestID, "caller": &f.CallerID, "actor": &f.Actor, "action": &f.Action, "object": &f.Object,
-	}[name]; text != nil {
+	}[name]
+	if text != nil {
 		*text = value
+		return nil
+	}
+	switch name {
+	case "day", "until":
+		return q.setDay(f, name, value)
+	case "amount":
+		f.Amount, err = parseAmount(value)
+		return err
+	case "customer", "looked":
+		return q.setCustomer(f, name, value)
+	case "sent":
+		f.Status = map[string]backoffice.SendStatus{"1": backoffice.Sent, "0": backoffice.NotSent}[value]
 		return nil
 	}
 	n, wrong := strconv.ParseInt(value, 10, 64)
 	switch name {
-	case "day", "until":
-		var d day.Day
-		if d, err = parseDay(value); name == "day" {
-			f.Since = d.Start(q.Zone())
-		}
-		f.Until = d.Plus(1).Start(q.Zone())
 	case "state":
 		f.State = operation.State(n) //nolint:gosec // another number finds nothing
-	case "customer", "looked":
-		if wrong != nil || n < 1 {
-			return errCustomer
-		}
-		if f.CustomerNo, f.Object = n, q.console.sessions.customer(n); name == "customer" {
-			q.customer = n
-		}
-	case "amount":
-		if whole, cents, found := strings.Cut(value, ","); found && len(cents) <= 2 { // a comma before three digits may separate thousands
-			value = whole + "." + cents
-		}
-		amount, wrong := decimal.Parse(value)
-		if f.Amount, err = amount.Integer(2); wrong != nil || err != nil {
-			return errAmount
-		}
-	case "price":
-		if f.PriceID = n; wrong != nil {
-			return errPrice
-		}
 	case "class":
 		f.Class = int(n)
 	case "platform":
 		f.Platform = push.Platform(n) //nolint:gosec // as above
-	case "sent":
-		f.Status = map[string]backoffice.SendStatus{"1": backoffice.Sent, "0": backoffice.NotSent}[value]
+	case "price":
+		f.PriceID = n
+		if wrong != nil {
+			return errPrice
+		}
 	}
+	return nil
+}
+
+// setDay selects one day, or with until a period.
+func (q *request) setDay(f *backoffice.Query, name, value string) error {
+	d, err := parseDay(value)
+	if name == "day" {
+		f.Since = d.Start(q.o.Zone())
+	}
+	f.Until = d.Plus(1).Start(q.o.Zone())
 	return err
+}
+
+func (q *request) setCustomer(f *backoffice.Query, name, value string) error {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 1 {
+		return errCustomer
+	}
+	f.CustomerNo, f.Object = n, q.console.sessions.customer(n)
+	if name == "customer" {
+		q.customer = n
+	}
+	return nil
+}
+
+// parseAmount reads an amount in minor units of a currency with two decimals. A comma before
+// three digits may separate thousands, so it is refused.
+func parseAmount(value string) (int64, error) {
+	whole, cents, found := strings.Cut(value, ",")
+	if found && len(cents) <= 2 {
+		value = whole + "." + cents
+	}
+	amount, err := decimal.Parse(value)
+	if err != nil {
+		return 0, errAmount
+	}
+	minor, err := amount.Integer(2)
+	if err != nil {
+		return 0, errAmount
+	}
+	return minor, nil
 }
 
 func (l list[T]) show(q *request) (any, error) {
@@ -176,6 +208,16 @@ func (l list[T]) show(q *request) (any, error) {
 	if action := map[operation.State]string{operation.Recorded: "Cancel", operation.Completed: "Reverse"}[f.State]; l.path == "sales" && q.Operator {
 		list.Many, list.Action = l.address(q, "/many", values), action
 	}
+	l.showFields(q, values, &list)
+	if q.Wrong != "" {
+		return list, nil
+	}
+	err = l.readPage(q, path, f, &list)
+	return list, err
+}
+
+// showFields fills the form of the filter. A person whom the session may not see is sealed.
+func (l list[T]) showFields(q *request, values url.Values, list *rows[T]) {
 	for _, field := range l.fields {
 		field.Value = values.Get(field.Name)
 		if field.mask != nil && field.Value != "" && !q.Revealed() {
@@ -186,9 +228,10 @@ func (l list[T]) show(q *request) (any, error) {
 		}
 		list.Fields = append(list.Fields, field)
 	}
-	if q.Wrong != "" {
-		return list, nil
-	}
+}
+
+// readPage reads the rows of one page, and where the next one begins.
+func (l list[T]) readPage(q *request, path string, f backoffice.Query, list *rows[T]) error {
 	next := func(c backoffice.Cursor) { list.Next = with(path, "before", q.refer(c)) }
 	f.Limit, f.ScanLimit = pageSize+1, pageDepth
 	if f.Until.IsZero() {
@@ -198,9 +241,9 @@ func (l list[T]) show(q *request) (any, error) {
 		next(c)
 		list.Searched = pageDepth
 	}
-	for row, err := range l.read(q.Office.Reader, q.ctx, f) {
+	for row, err := range l.read(q.o.Office.Reader, q.ctx, f) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(list.Rows) == pageSize {
 			next(l.place(&list.Rows[pageSize-1]))
@@ -208,7 +251,7 @@ func (l list[T]) show(q *request) (any, error) {
 		}
 		list.Rows = append(list.Rows, row)
 	}
-	return list, nil
+	return nil
 }
 
 func (l list[T]) export(q *request) (any, error) {
@@ -216,7 +259,7 @@ func (l list[T]) export(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return download(q, l.path, l.columns, l.read(q.Office.Reader, q.r.Context(), f))
+	return download(q, l.path, l.columns, l.read(q.o.Office.Reader, q.r.Context(), f))
 }
 
 // narrow processes the form of a filter. It keeps the sealed person unless the form names one.

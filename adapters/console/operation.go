@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ func operationOf(q *request) (*backoffice.Operation, error) {
 		return nil, errNothing
 	}
 	q.about = id.String()
-	found, err := q.Office.Operation(q.ctx, id)
+	found, err := q.o.Office.Operation(q.ctx, id)
 	if len(found.Sales) > 0 {
 		q.customer = found.Sales[0].Terms.Holding.CustomerNo
 	}
@@ -41,6 +42,9 @@ func operationOf(q *request) (*backoffice.Operation, error) {
 // showOperation returns the page for the kind of the operation that the path names.
 func showOperation(q *request) (any, error) {
 	found, err := operationOf(q)
+	if errors.Is(err, backoffice.ErrNotFound) {
+		return showReversed(q, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +71,40 @@ func showOperation(q *request) (any, error) {
 	default:
 		return nil, errNothing
 	}
-	p.Act, err = q.Office.Correction(q.ctx, found)
+	p.Act, err = q.o.Office.Correction(q.ctx, found)
 	return p, err
+}
+
+// showReversed leads from the ID of a reversal to the page of the sale, which has its postings.
+func showReversed(q *request, notFound error) (any, error) {
+	id, err := operation.ParseID(q.r.PathValue("id"))
+	if err != nil {
+		return nil, errNothing
+	}
+	sale, err := reversedBy(q, id)
+	if err != nil {
+		return nil, err
+	}
+	if sale == (operation.ID{}) {
+		return nil, notFound
+	}
+	return q.redirect(salePath(sale, 0))
+}
+
+// reversedBy returns the operation that an act with this ID reversed, or the zero ID. The ID has
+// the time of the act.
+func reversedBy(q *request, id operation.ID) (sale operation.ID, err error) {
+	at := id.Time()
+	around := backoffice.Query{Action: "sales.reverse", Since: at.Add(-time.Second), Until: at.Add(time.Second), Order: backoffice.Newest}
+	for act, err := range q.o.Office.Reader.Acts(q.ctx, around) {
+		if err != nil {
+			return sale, err
+		}
+		if act.ID == id {
+			return operation.ParseID(act.Object)
+		}
+	}
+	return sale, nil
 }
 
 // maxBefore is how many waiting sales of a customer a forecast of one of them reads.
@@ -86,7 +122,7 @@ func (p *operationPage) lookAround(q *request) error {
 		return nil
 	}
 	var before []fund.SaleEntry // of the customer, which take its units first
-	for s, err := range q.Office.Reader.Sales(q.ctx, backoffice.Query{
+	for s, err := range q.o.Office.Reader.Sales(q.ctx, backoffice.Query{
 		CustomerNo: chosen.Terms.Holding.CustomerNo, State: operation.Recorded, DueUntil: chosen.Terms.SelectedDay, Order: backoffice.ByDay, Limit: maxBefore,
 	}) {
 		if err != nil {
@@ -97,7 +133,7 @@ func (p *operationPage) lookAround(q *request) error {
 		}
 		before = append(before, s)
 	}
-	all, err := q.ForecastOf(q.ctx, append(before, p.Sales...))
+	all, err := q.o.ForecastOf(q.ctx, append(before, p.Sales...))
 	if err != nil {
 		return err
 	}
@@ -115,7 +151,7 @@ func twinsOf(q *request, of *fund.SaleEntry) (twins []fund.SaleEntry, err error)
 		CustomerNo: of.Terms.Holding.CustomerNo, Since: of.ReceivedAt.Add(-twinWithin), Until: of.ReceivedAt.Add(twinWithin + 1),
 		Order: backoffice.Newest, Limit: maxBefore,
 	}
-	for s, err := range q.Office.Reader.Sales(q.ctx, around) {
+	for s, err := range q.o.Office.Reader.Sales(q.ctx, around) {
 		if err != nil {
 			return nil, err
 		}
@@ -145,9 +181,9 @@ func correctOperation(q *request) (any, error) {
 	ctx, page := q.by(q.ctx, reason), salePath(found.ID, 0)
 	switch q.field("action") {
 	case "cancel":
-		return q.done(q.Corrector.Cancel(ctx, found.ID), page, "The operation is cancelled. A repeat is answered 8 Failed.")
+		return q.done(q.o.Corrector.Cancel(ctx, found.ID), page, "The operation is cancelled. A repeat is answered 8 Failed.")
 	case "reverse":
-		_, err = q.Corrector.Reverse(ctx, found.ID)
+		_, err = q.o.Corrector.Reverse(ctx, found.ID)
 		return q.done(err, page, "The operation is reversed: the units are back and the money is taken.")
 	}
 	return nil, errNothing
@@ -156,7 +192,7 @@ func correctOperation(q *request) (any, error) {
 // downloadProof sends the file that proves an operation. The file has unmasked numbers.
 func downloadProof(q *request) (any, error) {
 	switch {
-	case q.Trail == nil:
+	case q.o.Trail == nil:
 		return nil, errNoPage
 	case !q.Operator:
 		return nil, errRole
@@ -167,7 +203,7 @@ func downloadProof(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	proof, err := q.Trail.Prove(q.ctx, found.ID)
+	proof, err := q.o.Trail.Prove(q.ctx, found.ID)
 	f := &file{name: "proof-" + found.ID.String() + ".json", kind: "application/json", limits: downloadLimits, write: func(w *bufio.Writer) error {
 		_, _ = w.Write(proof) // Flush returns its error
 		return w.Flush()

@@ -15,8 +15,10 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/fleet"
+	"bankingapi/application/operator"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/subscription"
@@ -24,8 +26,8 @@ import (
 
 // request is one request of a session. Handlers and templates use it.
 type request struct {
-	*Options
-	*viewer
+	*viewer          // what templates format values with
+	o       *Options // what the console was given
 	Page    *page
 	Wrong   string // why a form changed nothing
 	Missed  string // what a search did not find; it never appears in a URL or a log
@@ -93,6 +95,7 @@ var (
 // patience is the maximum time for a page to read, and to wait before it reads.
 const patience = 2 * time.Second
 
+// serve returns the handler of a page: it signs in, reads in turn, and answers errors.
 func (c *Console) serve(p *page, handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := c.signedIn(w, r)
@@ -101,46 +104,70 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		q := &request{Options: &c.o, viewer: c.viewer(s), Page: p, console: c, r: r, ctx: ctx}
-		var err error
 		s.foreign = isForeign(r)
-		if s.foreign && strings.HasSuffix(p.path, "/export") {
-			err = errForeign
-		} else if r.Method == http.MethodPost && r.ParseForm() != nil {
-			err = errForm
-		} else if r.Method == http.MethodPost {
-			q.form, err = c.sessions.readFormToken(s, q.field("csrf"))
+		q := &request{o: &c.o, viewer: c.viewer(s), Page: p, console: c, r: r, ctx: ctx}
+		err := q.admit()
+		if err == nil {
+			err = q.inTurn(func() error { return q.handle(w, handle) })
 		}
-		work := func() error {
-			answer, err := handle(q)
-			// A form that redirects to another page shows no data.
-			if _, leads := answer.(response); err == nil && p.personal && !(leads && r.Method == http.MethodPost) {
-				err = q.look()
-			}
-			if err != nil {
-				return err
-			}
-			return q.answer(w, answer)
-		}
-		switch {
-		case err != nil:
-		case p.memory:
-			err = caught(work)
-		default:
-			err = c.inTurn(ctx, work)
-		}
-		disconnected := errors.Is(err, context.Canceled) && ctx.Err() != context.DeadlineExceeded
-		if err != nil && !disconnected {
-			known := q.explain(err)
-			if known == errInternal || known == errStorage || known == errUnknown {
-				c.o.Failed(p.Title, err)
-			}
-			q.status, q.template = known.Status, "error"
-			if q.answer(w, known) != nil {
-				http.Error(w, known.Text, known.Status) // the template is broken
-			}
+		if err != nil {
+			q.fail(w, err)
 		}
 	})
+}
+
+// admit reads the form of a request, and refuses a request that another site has caused.
+func (q *request) admit() (err error) {
+	if q.foreign && strings.HasSuffix(q.Page.path, "/export") {
+		return errForeign
+	}
+	if q.r.Method != http.MethodPost {
+		return nil
+	}
+	if q.r.ParseForm() != nil {
+		return errForm
+	}
+	q.form, err = q.console.sessions.readFormToken(q.session, q.field("csrf"))
+	return err
+}
+
+// inTurn calls work when the page may read. A page of memory need not wait.
+func (q *request) inTurn(work func() error) error {
+	if q.Page.memory {
+		return caught(work)
+	}
+	return q.console.inTurn(q.ctx, work)
+}
+
+// handle answers the request, and records what it shows of a person before it is sent.
+func (q *request) handle(w http.ResponseWriter, handle handler) error {
+	answer, err := handle(q)
+	if err != nil {
+		return err
+	}
+	_, isOther := answer.(response)
+	showsNothing := isOther && q.r.Method == http.MethodPost // a form that redirects
+	if q.Page.personal && !showsNothing {
+		if err := q.look(); err != nil {
+			return err
+		}
+	}
+	return q.answer(w, answer)
+}
+
+// fail shows an error, unless the client has disconnected.
+func (q *request) fail(w http.ResponseWriter, err error) {
+	if errors.Is(err, context.Canceled) && q.ctx.Err() != context.DeadlineExceeded {
+		return
+	}
+	known := q.explain(err)
+	if known == errInternal || known == errStorage || known == errUnknown {
+		q.o.Failed(q.Page.Title, err)
+	}
+	q.status, q.template = known.Status, "error"
+	if q.answer(w, known) != nil {
+		http.Error(w, known.Text, known.Status) // the template is broken
+	}
 }
 
 // caught calls work. It returns a panic as an error without its value, which may be anything.
@@ -242,12 +269,18 @@ func (q *request) Path() string     { return q.r.URL.RequestURI() }
 func (q *request) Form() url.Values { return q.r.PostForm }
 func (q *request) Menu() []*page    { return q.console.menu }
 func (q *request) Partners() ([]*subscription.Subscription, error) {
-	return q.Subscriptions.List(q.ctx)
+	return q.o.Subscriptions.List(q.ctx)
 }
+
+// Trail, Operations, DueUntil and Machine are of the options, for templates.
+func (q *request) Trail() operator.Trail { return q.o.Trail }
+func (q *request) Operations() []string  { return q.o.Subscriptions.Operations() }
+func (q *request) DueUntil() day.Day     { return q.o.DueUntil() }
+func (q *request) Machine() time.Time    { return q.machine }
 
 // Hour describes the period of the counts of the last hour.
 func (q *request) Hour() string {
-	if began := q.Activity.Began(); q.machine.Sub(began) < time.Hour {
+	if began := q.o.Activity.Began(); q.machine.Sub(began) < time.Hour {
 		return "since the start at " + q.local(began, "15:04")
 	}
 	return "last hour"
@@ -305,7 +338,7 @@ func (q *request) look() error {
 	if !q.Revealed() {
 		return nil
 	}
-	q.Looked(q.Name, q.Page.Title)
+	q.o.Looked(q.Name, q.Page.Title)
 	return q.keep("console.view", q.Page.Title)
 }
 
@@ -316,14 +349,14 @@ func (q *request) record(ctx context.Context, action, object string) error {
 		object, details = q.console.sessions.customer(q.customer), strings.TrimSpace(object+" "+details)
 	}
 	ctx = q.by(ctx, "")
-	return q.Office.Audit.Keep(ctx, q.Office.Acts.New(ctx, action, object, details))
+	return q.o.Office.Audit.Keep(ctx, q.o.Office.Acts.New(ctx, action, object, details))
 }
 
 // keep records an act. If this fails, as on a full disk, only unmasked data is withheld.
 func (q *request) keep(action, object string) error {
 	err := q.record(q.r.Context(), action, object)
 	if err != nil && !q.Revealed() {
-		q.Failed(object, err)
+		q.o.Failed(object, err)
 		return nil
 	}
 	return err

@@ -107,9 +107,13 @@ func findOperation(q *request, text string) ([]hit, error) {
 		return nil, nil //nolint:nilerr // the text is something else
 	}
 	id := operation.ID(digits)
-	found, err := q.Office.Operation(q.ctx, id)
+	found, err := q.o.Office.Operation(q.ctx, id)
 	if errors.Is(err, backoffice.ErrNotFound) {
-		return nil, nil
+		sale, err := reversedBy(q, id)
+		if err != nil || sale == (operation.ID{}) {
+			return nil, err
+		}
+		return []hit{{Kind: "Reversal", Text: id.String(), Note: "of " + sale.String(), Path: salePath(sale, 0)}}, nil
 	}
 	return []hit{{Kind: "Operation", Text: id.String(), Operation: &found, Path: salePath(id, 0)}}, err
 }
@@ -133,10 +137,10 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 	if n < 1 {
 		return nil, nil // a filter takes every customer for 0
 	}
-	has, err := q.Office.Customer(q.ctx, n, time.Time{})
+	has, err := q.o.Office.Customer(q.ctx, n, time.Time{})
 	found := len(has.Holdings)+len(has.Accounts) > 0
 	if single {
-		for _, wrong := range q.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: n, Refused: true, Limit: 1}) {
+		for _, wrong := range q.o.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: n, Refused: true, Limit: 1}) {
 			found, err = true, cmp.Or(err, wrong)
 		}
 	}
@@ -161,12 +165,12 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 
 // findCallerID finds the operations of a CallerId.
 func findCallerID(q *request, text string) (hits []hit, err error) {
-	partners, err := q.Subscriptions.List(q.ctx)
+	partners, err := q.o.Subscriptions.List(q.ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, partner := range partners {
-		found, err := q.Office.OperationsOf(q.ctx, partner.Name, text)
+		found, err := q.o.Office.OperationsOf(q.ctx, partner.Name, text)
 		if err != nil && !errors.Is(err, backoffice.ErrNotFound) {
 			return nil, err
 		}
@@ -178,7 +182,7 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 }
 
 func findUser(q *request, text string) ([]hit, error) {
-	found := q.Office.Reader.Notifications(q.ctx, backoffice.Query{Order: backoffice.Newest, UserID: text, Limit: 1})
+	found := q.o.Office.Reader.Notifications(q.ctx, backoffice.Query{Order: backoffice.Newest, UserID: text, Limit: 1})
 	return hitsOf(found, func(*push.Entry) hit {
 		return hit{Kind: ofUser, Text: q.User(text), Path: notifications.address(q, "", url.Values{"user": {text}})}
 	})
@@ -186,7 +190,7 @@ func findUser(q *request, text string) ([]hit, error) {
 
 func findRequest(q *request, text string) ([]hit, error) {
 	text = strings.TrimPrefix(text, instance)
-	return hitsOf(q.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), func(d *operation.Decision) hit {
+	return hitsOf(q.o.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), func(d *operation.Decision) hit {
 		return hit{Kind: "X-Request-Id", Text: text, Note: d.State.String() + ", from " + d.Subscription, Path: salePath(d.ID, 0)}
 	})
 }
@@ -198,7 +202,7 @@ func findAnswer(q *request, text string) ([]hit, error) {
 	}
 	for _, of := range []backoffice.Query{{RequestID: strings.TrimPrefix(text, instance)}, {CallerID: text}} {
 		of.Order, of.Limit = backoffice.Newest, 1
-		found, err := hitsOf(q.Office.Reader.Requests(q.ctx, of), func(a *summary.Answered) hit {
+		found, err := hitsOf(q.o.Office.Reader.Requests(q.ctx, of), func(a *summary.Answered) hit {
 			list := requests.address(q, "", url.Values{"request": {of.RequestID}, "caller": {of.CallerID}})
 			return hit{Kind: "Requests", Text: text, Note: "answered " + strconv.Itoa(a.Status), Path: list}
 		})
@@ -210,7 +214,7 @@ func findAnswer(q *request, text string) ([]hit, error) {
 }
 
 func findPush(q *request, text string) ([]hit, error) {
-	return hitsOf(q.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), func(n *push.Entry) hit {
+	return hitsOf(q.o.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), func(n *push.Entry) hit {
 		return hit{Kind: "Push", Text: text, Note: "to user " + q.User(n.Values.UserID) + ", from " + n.Subscription, Path: salePath(n.ID, 0)}
 	})
 }

@@ -37,13 +37,13 @@ type subscriber struct {
 func subscriptionPath(name string) string { return with("/console/subscription", "name", name) }
 
 func subscribers(q *request, name string) (all []subscriber, err error) {
-	found, err := q.Subscriptions.List(q.ctx)
-	refused := q.Activity.LastHour(q.machine).Refused
+	found, err := q.o.Subscriptions.List(q.ctx)
+	refused := q.o.Activity.LastHour(q.machine).Refused
 	for _, s := range found {
 		if name != "" && s.Name != name {
 			continue
 		}
-		used := q.Activity.BusiestMinute(s.Name, q.machine)
+		used := q.o.Activity.BusiestMinute(s.Name, q.machine)
 		row := subscriber{Subscription: s, Used: short(used) + "/s"}
 		if s.RequestsPerSecond > 0 {
 			row.Used += ", " + strconv.Itoa(int(100*used)/s.RequestsPerSecond) + " %"
@@ -124,7 +124,7 @@ func changeSubscription(q *request) (any, error) {
 	}
 	ctx := q.by(q.ctx, q.field("reason"))
 	become := func(state subscription.State, done string) (any, error) {
-		return q.done(q.Subscriptions.SetState(ctx, name, state), subscriptionPath(name), name+done)
+		return q.done(q.o.Subscriptions.SetState(ctx, name, state), subscriptionPath(name), name+done)
 	}
 	switch action {
 	case "create":
@@ -133,7 +133,7 @@ func changeSubscription(q *request) (any, error) {
 			return nil, err
 		}
 		fields.Name = name
-		primary, secondary, err := q.Subscriptions.Create(ctx, fields)
+		primary, secondary, err := q.o.Subscriptions.Create(ctx, fields)
 		return newSubscriptionPage(q, err, name, name+" can call the API within 5 seconds.", keys{subscription.Primary: primary, subscription.Secondary: secondary})
 	case "change":
 		return revise(ctx, q, name)
@@ -145,7 +145,7 @@ func changeSubscription(q *request) (any, error) {
 		return become(subscription.Cancelled, " is cancelled, for good.")
 	case "regenerate-primary", "regenerate-secondary":
 		slot := subscription.Slot(strings.TrimPrefix(action, "regenerate-"))
-		key, err := q.Subscriptions.Regenerate(ctx, name, slot)
+		key, err := q.o.Subscriptions.Regenerate(ctx, name, slot)
 		return newSubscriptionPage(q, err, name, "The old key stops working within 5 seconds.", keys{slot: key})
 	}
 	return nil, errNothing
@@ -153,13 +153,13 @@ func changeSubscription(q *request) (any, error) {
 
 // Terms returns a text that differs if the fields of a subscription differ.
 func (q *request) Terms(s *subscription.Subscription) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(subscriptions.Differences(nil, s, q.Zone()), "\n"))))
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(subscriptions.Differences(nil, s, q.o.Zone()), "\n"))))
 }
 
 // revise applies the fields of a form to a subscription, unless it was changed meanwhile.
 func revise(ctx context.Context, q *request, name string) (any, error) {
 	var changes []string
-	err := q.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
+	err := q.o.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
 		if q.field("shown") != q.Terms(s) {
 			return &problem{http.StatusBadRequest, "Nothing was changed: somebody changed " + name + " after this page was opened. The form has its values of now. Change it again."}
 		}
@@ -167,7 +167,7 @@ func revise(ctx context.Context, q *request, name string) (any, error) {
 		if err != nil {
 			return err
 		}
-		if changes = subscriptions.Differences(s, &fields, q.Zone()); len(changes) == 0 {
+		if changes = subscriptions.Differences(s, &fields, q.o.Zone()); len(changes) == 0 {
 			return &problem{http.StatusBadRequest, "Nothing was changed: the form has the values that the subscription has."}
 		}
 		if expires := fields.PrimaryKey.Expires; q.LastDay(expires) != q.LastDay(s.PrimaryKey.Expires) {
@@ -186,12 +186,12 @@ func fieldsOf(q *request, before *subscription.Subscription) (fields subscriptio
 	fields.Operations = subscription.InOrder(names)
 	last, wrongDay := parseDay(q.field("expires"))
 	if !last.IsNone() {
-		expires := last.Plus(1).Start(q.Zone()).UTC()
+		expires := last.Plus(1).Start(q.o.Zone()).UTC()
 		fields.PrimaryKey.Expires, fields.SecondaryKey.Expires = expires, expires
 	}
 	rate, wrongRate := strconv.Atoi(cmp.Or(strings.TrimSpace(q.field("rate")), "0"))
 	fields.RequestsPerSecond = rate
-	err = q.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCall)...)
+	err = q.o.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCall)...)
 	switch {
 	case err != nil:
 	case len(names) == 0:

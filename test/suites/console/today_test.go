@@ -6,6 +6,7 @@ import (
 	"html"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/test/kit/payload"
 )
 
@@ -102,10 +104,18 @@ func TestTodayCountsTheDayOfTheBank(t *testing.T) {
 	require.InDelta(t, 0, figure(t, page, "Sales completed"), 0)
 	require.Contains(t, page, "<dd>1 more had waited for today</dd>")
 	require.Regexp(t, `(?s)AFA</a></th>\s*<td class="n">1 <span class="dim">\(1 had waited\)</span></td>`, page)
-	s.call(t, "BuyFundFromCustomer", sale("then", "1", ""))
+	now := func(callerID string) string { // at the price of the new day
+		office, err := s.app.Backoffice(t.Context())
+		require.NoError(t, err)
+		prices, err := office.PricesOn(t.Context(), office.Today())
+		require.NoError(t, err)
+		afa := prices[slices.IndexFunc(prices, func(p backoffice.FundPrice) bool { return p.Fund.IMKBCode == "AFA" })].Price.ID
+		return regexp.MustCompile(`"PriceID":\d+`).ReplaceAllString(sale(callerID, "1", ""), fmt.Sprintf(`"PriceID":%d`, afa))
+	}
+	s.call(t, "BuyFundFromCustomer", now("then"))
 	require.InDelta(t, 1, figure(t, v.get(""), "Sales completed"), 0)
 
-	v.correct("reverse", s.call(t, "BuyFundFromCustomer", sale("twice", "1", "")), "credited twice")
+	v.correct("reverse", s.call(t, "BuyFundFromCustomer", now("twice")), "credited twice")
 	page = v.get("")
 	require.InDelta(t, 1, figure(t, page, "Sales completed"), 0)
 	require.Contains(t, page, "<dd>1 reversed</dd>")
