@@ -77,32 +77,12 @@ func (o *restoreCommand) run(c *call) error {
 	if c.settings.Storage.Driver != bootstrap.SQLite {
 		return errors.New("restore is for books of SQLite: on Postgres use pg_restore, then run verify")
 	}
-	backup := c.args[0]
-	if info, err := os.Stat(backup + "-wal"); err == nil && info.Size() > 0 {
-		return fmt.Errorf("%s is a book in use, with changes in %s-wal: make a copy with backup first", backup, backup)
-	}
-	file, err := os.Open(backup)
+	backup, book := c.args[0], c.settings.Storage.File()
+	copied, err := copyBackup(backup, book)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
-	from := bufio.NewReaderSize(file, 1<<16)
-	if head, _ := from.Peek(len(sqliteHead)); string(head) != sqliteHead {
-		return fmt.Errorf("%s is not a SQLite database: nothing was changed", backup)
-	}
-	book := c.settings.Storage.File()
-	if err := owner.MakeFolder(filepath.Dir(book)); err != nil {
-		return err
-	}
-	copied := book + ".restoring"
-	err = copyTo(copied, from, book)
-	if err == nil {
-		err = checkBook(c, copied, backup)
-	}
-	var erasures []audit.Act
-	if err == nil {
-		erasures, err = o.makeRoom(c, book)
-	}
+	erasures, err := o.replaceBook(c, copied, backup, book)
 	if err != nil {
 		return errors.Join(err, os.Remove(copied))
 	}
@@ -119,11 +99,54 @@ func (o *restoreCommand) run(c *call) error {
 	if err := nameErasures(c, erasures); err != nil {
 		return err
 	}
+	return o.verify(c)
+}
+
+// copyBackup copies a backup beside the book that it will replace, and returns the name of the
+// copy. After an error there is no copy.
+func copyBackup(backup, book string) (copied string, err error) {
+	if info, err := os.Stat(backup + "-wal"); err == nil && info.Size() > 0 {
+		return "", fmt.Errorf("%s is a book in use, with changes in %s-wal: make a copy with backup first", backup, backup)
+	}
+	file, err := os.Open(backup)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	from := bufio.NewReaderSize(file, 1<<16)
+	if head, _ := from.Peek(len(sqliteHead)); string(head) != sqliteHead {
+		return "", fmt.Errorf("%s is not a SQLite database: nothing was changed", backup)
+	}
+	if err := owner.MakeFolder(filepath.Dir(book)); err != nil {
+		return "", err
+	}
+	copied = book + ".restoring"
+	err = copyTo(copied, from, book)
+	if err != nil {
+		return "", errors.Join(err, os.Remove(copied))
+	}
+	return copied, nil
+}
+
+// replaceBook checks the copy of the backup, and makes room for it. It returns the erasures of the
+// book that was there.
+func (o *restoreCommand) replaceBook(c *call, copied, backup, book string) ([]audit.Act, error) {
+	err := checkBook(c, copied, backup)
+	if err != nil {
+		return nil, err
+	}
+	return o.makeRoom(c, book)
+}
+
+// verify checks the restored book, and compares its log with the checkpoints of --against that are
+// not newer than the backup.
+func (o *restoreCommand) verify(c *call) error {
 	older, err := withoutNewer(c, o.checkpoints)
 	if err != nil {
 		return err
 	}
-	if err := verifyBook(c, older, nil); err != nil {
+	err = verifyBook(c, older, nil)
+	if err != nil {
 		return err
 	}
 	if len(o.checkpoints) > 0 && len(older) == 0 {
@@ -307,32 +330,12 @@ func (o *copyCommand) run(c *call) error {
 	if o.takeBack {
 		return o.takeBookBack(c)
 	}
-	to, target := o.to, c.settings
-	if to == "" {
-		return wrongUsef("--to is missing")
-	}
-	target.Storage.DSN = bootstrap.Secret(to)
-	scheme, _, isURL := strings.Cut(to, "://")
-	switch {
-	case isURL && (scheme == "postgres" || scheme == "postgresql"):
-		target.Storage.Driver = bootstrap.Postgres
-	case isURL || strings.Contains(to, "dbname=") || strings.Contains(to, "host="):
-		return wrongUsef("--to must be a URL like postgres://user@host/database, or a SQLite file")
-	default:
-		target.Storage.Driver = bootstrap.SQLite
-	}
-	if target.Storage == c.settings.Storage {
-		return wrongUsef("--to names the book itself")
-	}
-	keyFile := c.settings.Trail.KeyFile
-	switch err := c.openAny(); {
-	case isCopied(err): // Copy may go on
-	case err != nil:
+	target, isURL, err := o.target(c.settings)
+	if err != nil {
 		return err
-	default:
-		keyFile = c.keeper.KeyFile()
 	}
-	if err := c.close(); err != nil {
+	keyFile, err := keyFileOfBook(c)
+	if err != nil {
 		return err
 	}
 	work := startProgress(c.ErrOrStderr(), "copying", 0)
@@ -347,11 +350,52 @@ func (o *copyCommand) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if absolute, err := filepath.Abs(keyFile); err == nil && keyFile != "" {
-		keyFile = absolute
-	}
-	work.printf("%s", screen("copied", copied{Rows: backoffice.Plural(rows, "row"), Driver: target.Storage.Driver, IsURL: isURL, To: to, KeyFile: keyFile}))
+	work.printf("%s", screen("copied", copied{Rows: backoffice.Plural(rows, "row"), Driver: target.Storage.Driver, IsURL: isURL, To: o.to, KeyFile: keyFile}))
 	return nil
+}
+
+// target returns the settings of the copy, and whether --to is a URL.
+func (o *copyCommand) target(of bootstrap.Settings) (target bootstrap.Settings, isURL bool, err error) {
+	if o.to == "" {
+		return of, false, wrongUsef("--to is missing")
+	}
+	target = of
+	target.Storage.DSN = bootstrap.Secret(o.to)
+	scheme, _, isURL := strings.Cut(o.to, "://")
+	switch {
+	case isURL && (scheme == "postgres" || scheme == "postgresql"):
+		target.Storage.Driver = bootstrap.Postgres
+	case isURL || strings.Contains(o.to, "dbname=") || strings.Contains(o.to, "host="):
+		return of, isURL, wrongUsef("--to must be a URL like postgres://user@host/database, or a SQLite file")
+	default:
+		target.Storage.Driver = bootstrap.SQLite
+	}
+	if target.Storage == of.Storage {
+		return of, isURL, wrongUsef("--to names the book itself")
+	}
+	return target, isURL, nil
+}
+
+// keyFileOfBook returns the file with the key of the book's log, or an empty name. It leaves the
+// book closed. A book that was copied already is no error: the copy may go on.
+func keyFileOfBook(c *call) (string, error) {
+	keyFile := c.settings.Trail.KeyFile
+	switch err := c.openAny(); {
+	case isCopied(err):
+	case err != nil:
+		return "", err
+	default:
+		keyFile = c.keeper.KeyFile()
+	}
+	err := c.close()
+	if err != nil || keyFile == "" {
+		return "", err
+	}
+	absolute, err := filepath.Abs(keyFile)
+	if err != nil {
+		return keyFile, nil //nolint:nilerr // the name as it was given will do
+	}
+	return absolute, nil
 }
 
 // isCopied reports whether an error says that a copy of the book is used instead.
