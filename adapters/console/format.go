@@ -1,9 +1,7 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"maps"
@@ -29,24 +27,14 @@ import (
 var formats = template.FuncMap{
 	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
 	"has": strings.Contains, "hasday": hasDay, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
-	"record": recordAt, "salepath": salePath, "short": short, "signedpercent": signedPercent, "split": strings.Split, "total": total, "units": units,
+	"record": recordAt, "salepath": salePath, "signedpercent": signedPercent, "split": strings.Split, "total": total, "units": units,
 	"add":     func(a, b int) int { return a + b },
 	"choices": func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },
-	"dayof":   func(at time.Time) day.Day { return day.Of(at, at.Location()) },
 	"describe": func(name string) fault.Code {
 		code, _ := fault.Describe(name)
 		return code
 	},
-	"exact": func(s fund.SaleEntry) string { return grouped(fund.ExactProceeds(s.Terms.Units, s.PerUnit)) },
-	"indent": func(message []byte) (string, error) {
-		var b bytes.Buffer
-		err := json.Indent(&b, message, "", "  ")
-		return b.String(), err
-	},
-	"json": func(text string) (string, error) {
-		b, err := json.Marshal(text)
-		return string(b), err
-	},
+	"exact":   func(s fund.SaleEntry) string { return grouped(fund.ExactProceeds(s.Terms.Units, s.PerUnit)) },
 	"list":    func(all ...any) []any { return all },
 	"member":  func(m push.Member, r push.Values) string { return m.Value(&r) },
 	"members": func() []push.Member { return push.Members },
