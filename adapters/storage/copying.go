@@ -69,19 +69,22 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 					return err
 				}
 				got, err := t.Copies.Sum(d.copied(copied, t), func(int64) {})
-				if err == nil && got != want {
-					err = fault.New(fault.Conflict, fmt.Sprintf("The table %s is not the same in the copy: %d rows here, %d there, or other values."+
+				if err != nil {
+					return err
+				}
+				if got != want {
+					return fault.New(fault.Conflict, fmt.Sprintf("The table %s is not the same in the copy: %d rows here, %d there, or other values."+
 						" The book was changed meanwhile, or the target had other rows. Begin again with an empty database.", t.Table, want.Rows, got.Rows))
 				}
 				rows += want.Rows
-				return err
+				return nil
 			})
 		})
 	})
-	if err == nil {
-		err = tables.InTurn(checkUnused, withContext(d.markCopied), withContext(target.removeMark), withContext(target.analyze))
+	if err != nil {
+		return rows, err
 	}
-	return rows, err
+	return rows, tables.InTurn(checkUnused, withContext(d.markCopied), withContext(target.removeMark), withContext(target.analyze))
 }
 
 // copied selects the rows of a table that a copy has: all but the mark of its database.

@@ -18,9 +18,13 @@ var _ store.Marker = service{}
 func (d service) Note(ctx context.Context) (note string, err error) {
 	tx := d.Reads.WithContext(ctx)
 	mark, err := d.PropertyIn(tx, tables.MarkProperty)
-	if err == nil && mark == d.mark {
-		note, err = d.PropertyIn(tx, tables.MarkNoteProperty)
+	if err != nil {
+		return "", d.Translate(err)
 	}
+	if mark != d.mark {
+		return "", nil
+	}
+	note, err = d.PropertyIn(tx, tables.MarkNoteProperty)
 	return note, d.Translate(err)
 }
 
@@ -117,10 +121,11 @@ func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 // ifExists calls read if the table exists.
 func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exists bool, err error) {
 	var tables int64
-	if err = tx.Raw(d.engine.Migrations.HasTable, table).Scan(&tables).Error; err == nil && tables > 0 {
-		err = read().Error
+	err = tx.Raw(d.engine.Migrations.HasTable, table).Scan(&tables).Error
+	if err != nil || tables == 0 {
+		return false, err
 	}
-	return tables > 0, err
+	return true, read().Error
 }
 
 // otherMark returns the error of a database with another mark.

@@ -89,10 +89,11 @@ func (c *checks) checkFirst(ctx context.Context, conn *sql.Conn, last *Passed) e
 		return nil
 	}
 	round, err := c.Run(ctx, conn)
-	if err == nil {
-		last.round = round
+	if err != nil {
+		return err
 	}
-	return err
+	last.round = round
+	return nil
 }
 
 // Due reports whether a connection must run a check before it begins a batch. round is the

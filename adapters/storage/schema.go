@@ -2,7 +2,6 @@ package storage
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,16 +65,23 @@ func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 			break
 		}
 	}
-	if err == nil && len(results) > 0 {
+	if err != nil {
+		return migrations(results), s.explain(err)
+	}
+	if len(results) > 0 {
 		err = errors.Join(s.sync(ctx), s.writeAct(ctx, results))
+		if err != nil {
+			return migrations(results), s.explain(err)
+		}
 	}
-	if err == nil {
-		err = s.MakeKey(ctx)
+	err = s.MakeKey(ctx)
+	if err != nil {
+		return migrations(results), s.explain(err)
 	}
-	if err == nil && s.mark != "" {
+	if s.mark != "" {
 		return migrations(results), s.add(ctx)
 	}
-	return migrations(results), s.explain(err)
+	return migrations(results), nil
 }
 
 // writeAct writes the act of the migration that ctx carries. Creating a book is not an act.
@@ -163,7 +169,12 @@ func (s *migrator) Require(ctx context.Context) error {
 		return fault.New(fault.Unavailable, fmt.Sprintf(
 			"The schema is too new: version %d, this program knows %d. Run a newer bankingapi.", version, store.SchemaVersion))
 	}
-	if err := cmp.Or(s.checkMark(ctx), s.ReadKey(ctx)); err != nil {
+	err = s.checkMark(ctx)
+	if err != nil {
+		return s.asFound(ctx, err)
+	}
+	err = s.ReadKey(ctx)
+	if err != nil {
 		return s.asFound(ctx, err)
 	}
 	s.state.Store(fitted)

@@ -27,19 +27,26 @@ func (d service) ping(ctx context.Context) error {
 		return err // a new connection would also fail, with a less helpful error
 	}
 	err := d.engine.Suits(ctx, d.Writes.Statement.ConnPool)
-	if err == nil {
-		err = d.Reads.WithContext(ctx).Exec("SELECT 1").Error
+	if err != nil {
+		return d.Translate(err)
 	}
-	if err == nil && d.Ready(ctx) == nil { // if the schema does not fit, the check of the schema reports it
-		if _, err = d.checks.Run(ctx, d.checks.pool); err == nil {
-			err = d.engine.Probe(ctx, d.probes())
-		}
-		if err == nil {
-			var none []tables.SubscriptionRow
-			err = d.Reads.WithContext(ctx).Table(d.Subscriptions.Name).Limit(0).Find(&none).Error
-		}
+	err = d.Reads.WithContext(ctx).Exec("SELECT 1").Error
+	if err != nil {
+		return d.Translate(err)
 	}
-	return d.Translate(err)
+	if d.Ready(ctx) != nil {
+		return nil // the schema does not fit: the check of the schema reports it
+	}
+	_, err = d.checks.Run(ctx, d.checks.pool)
+	if err != nil {
+		return d.Translate(err)
+	}
+	err = d.engine.Probe(ctx, d.probes())
+	if err != nil {
+		return d.Translate(err)
+	}
+	var none []tables.SubscriptionRow
+	return d.Translate(d.Reads.WithContext(ctx).Table(d.Subscriptions.Name).Limit(0).Find(&none).Error)
 }
 
 // probes returns all statements of requests and of settling, without rows.

@@ -93,10 +93,13 @@ func (o *Office) KeepFor(ctx context.Context, days int) (int64, error) {
 // not meet. It keeps an act for each transaction that emptied one.
 func (o *Office) eraseSessions(ctx context.Context, q Query, object string) (err error) {
 	q.Limit = erasedAtOnce
-	for erased := q.Limit; err == nil && erased == q.Limit; {
+	for erased := q.Limit; erased == q.Limit; {
 		erased, q.From, err = o.Erasing.EraseSessions(o.Acts.Begin(ctx, EraseAct, object, ""), q)
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // erase keeps an act for each transaction. If there was nothing to erase, it keeps one act.

@@ -208,8 +208,8 @@ func (f *Faults) ComparePrice(line int64, existing, imported fund.Price) {
 // CompareBefore adds the line if its price differs from the price before by more than limit
 // percent.
 func (f *Faults) CompareBefore(line int64, before, imported fund.Price, limit int) {
-	was := float64(before.PerUnit) // a percentage is not money, so a float is enough
-	if percent := 100 * (float64(imported.PerUnit) - was) / was; math.Abs(percent) > float64(limit) {
+	percent := percentBetween(before, imported)
+	if math.Abs(percent) > float64(limit) {
 		f.Add(line, "Price", fmt.Sprintf("The price differs by %+.1f %% from that of %s, %s. If it is right, import it with --force.",
 			percent, before.ValidFrom, before.PerUnit))
 	}

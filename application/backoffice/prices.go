@@ -35,6 +35,12 @@ func (f *FundPrice) Change() (percent float64, ok bool) {
 	if f.Price == nil || f.Before == nil || f.Price.Currency != f.Before.Currency {
 		return 0, false
 	}
-	before := float64(f.Before.PerUnit) // a percentage is not money, so a float is enough
-	return (float64(f.Price.PerUnit) - before) / before * 100, true
+	return percentBetween(*f.Before, *f.Price), true
+}
+
+// percentBetween returns by how many percent a price differs from one before it. A percentage is
+// not money, so a float is enough.
+func percentBetween(before, price fund.Price) float64 {
+	was := float64(before.PerUnit)
+	return 100 * (float64(price.PerUnit) - was) / was
 }

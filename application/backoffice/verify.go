@@ -99,17 +99,18 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 		}
 	}
 	proof, err = Verify(ctx, o.Evidence, &check, w)
-	if err == nil && act.Who != (audit.Who{}) && !check.IsClosed {
+	w.Report.Proof = proof
+	if err != nil {
+		return proof, err
+	}
+	if act.Who != (audit.Who{}) && !check.IsClosed {
 		act.Details = proof.String()
 		if err := o.Audit.Keep(ctx, act); err != nil && o.Unkept != nil {
 			o.Unkept(err)
 		}
 	}
-	w.Report.Proof = proof
-	if err == nil {
-		w.Report.Ended = o.Acts.Now()
-	}
-	return proof, err
+	w.Report.Ended = o.Acts.Now()
+	return proof, nil
 }
 
 // Verify checks all Rules on one snapshot, so that sales may continue. A row that breaks a rule

@@ -77,9 +77,10 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], office *bac
 	lines := func(yield func(int64, T) error) error { // called again after a conflict
 		o.Phase("writing", file.count)
 		for e, err := range file.values(nil) {
-			if err == nil {
-				err = yield(e.Line, e.value)
+			if err != nil {
+				return err
 			}
+			err = yield(e.Line, e.value)
 			if err != nil {
 				return err
 			}

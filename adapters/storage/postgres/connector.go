@@ -34,10 +34,12 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !refused || slices.Contains([]string{"28", "3D", "53", "57"}, native.Code[:2]) {
 		return conn, err
 	}
-	if conn, err = c.connect(ctx, false); err == nil {
-		c.settings.pooled.Store(true) // the marker caused the error
+	conn, err = c.connect(ctx, false)
+	if err != nil {
+		return conn, err
 	}
-	return conn, err
+	c.settings.pooled.Store(true) // the marker caused the error
+	return conn, nil
 }
 
 func (c connector) connect(ctx context.Context, marked bool) (driver.Conn, error) {

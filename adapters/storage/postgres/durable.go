@@ -34,10 +34,11 @@ func (s *settings) hasMessages(ctx context.Context, q storage.Querier) (exists b
 		return *known, nil
 	}
 	err = q.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM pg_proc WHERE proname = 'pg_logical_emit_message')").Scan(&exists)
-	if err == nil {
-		s.messages.Store(&exists)
+	if err != nil {
+		return false, err
 	}
-	return exists, err
+	s.messages.Store(&exists)
+	return exists, nil
 }
 
 // committingKey is the key of an *atomic.Bool in the custom data of a connection. The value is

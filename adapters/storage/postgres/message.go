@@ -54,10 +54,11 @@ func callNext(next func(), b *pgx.Batch, conn *pgx.Conn) {
 	done := last.Fn
 	last.Fn = func(results pgx.BatchResults) error {
 		err := done(results)
-		if err == nil {
-			next()
+		if err != nil {
+			return err
 		}
-		return err
+		next()
+		return nil
 	}
 	// The server keeps its answers until the end of the message, that is, until the commit is
 	// on the disk. A Flush makes it send them earlier. The argument of this small statement

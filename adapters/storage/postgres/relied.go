@@ -37,15 +37,18 @@ func relied(settings *settings, version, tables string) storage.Check {
 		if native, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains([]string{"42P01", "42703", "42883", "0A000"}, native.Code) {
 			return nil
 		}
-		if err == nil && flaw != "" {
-			err = fault.New(fault.Unavailable, flaw)
+		if err != nil {
+			return err
 		}
-		if err == nil && schema != "" {
+		if flaw != "" {
+			return fault.New(fault.Unavailable, flaw)
+		}
+		if schema != "" {
 			home.CompareAndSwap(nil, schema)
 			beforeCommit := unchangedTables(found)
 			settings.beforeCommit.Store(&beforeCommit)
 		}
-		return err
+		return nil
 	}
 }
 

@@ -47,10 +47,13 @@ type session struct {
 
 func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
 	err := s.send(ctx, requests, false)
-	if next := commit.Next(ctx); next != nil && err == nil {
+	if err != nil {
+		return err
+	}
+	if next := commit.Next(ctx); next != nil {
 		next() // the rows that the batch changes are now locked
 	}
-	return err
+	return nil
 }
 
 // Connection returns the connection, and the last check that it has passed.
@@ -88,11 +91,11 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 // After an error it is unknown whether those transactions are durable.
 func (s *session) witness(ctx context.Context) error {
 	has, err := s.settings.hasMessages(ctx, s.conn)
-	if err == nil && has {
-		w := session{conn: s.conn, native: s.native, settings: s.settings, begins: durable}
-		err = w.send(ctx, []batch.Request{{SQL: message}}, true)
+	if err != nil || !has {
+		return asInterrupted(err)
 	}
-	return asInterrupted(err)
+	w := session{conn: s.conn, native: s.native, settings: s.settings, begins: durable}
+	return asInterrupted(w.send(ctx, []batch.Request{{SQL: message}}, true))
 }
 
 // errNotCommitted: the server answered COMMIT with ROLLBACK after a statement failed.
@@ -254,9 +257,10 @@ func (s *hostSession) Commit(ctx context.Context, requests ...batch.Request) err
 		return err
 	}
 	has, err := s.settings.hasMessages(ctx, s.tx)
-	if err == nil && has {
-		_, err = s.tx.ExecContext(ctx, message)
+	if err != nil || !has {
+		return err
 	}
+	_, err = s.tx.ExecContext(ctx, message)
 	return err
 }
 

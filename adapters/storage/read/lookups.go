@@ -33,10 +33,13 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.O
 		}
 		return l.repeated(tx, &o)
 	})
-	if err == nil && !exists {
-		err = backoffice.ErrNotFound
+	if err != nil {
+		return o, err
 	}
-	return o, err
+	if !exists {
+		return o, backoffice.ErrNotFound
+	}
+	return o, nil
 }
 
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backoffice.Operation, err error) {
@@ -52,10 +55,13 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backof
 		}
 		return l.repeated(tx, &o)
 	})
-	if err == nil && o.Record == nil {
-		err = backoffice.ErrNotFound
+	if err != nil {
+		return o, err
 	}
-	return o, err
+	if o.Record == nil {
+		return o, backoffice.ErrNotFound
+	}
+	return o, nil
 }
 
 func (l lookups) load(tx *gorm.DB, id operation.ID, o *backoffice.Operation) (exists bool, err error) {
@@ -247,8 +253,9 @@ func (l lookups) Secret(context.Context) ([]byte, error) {
 func (l lookups) LastOutcome(ctx context.Context) (last int64, err error) {
 	counter := tables.PropertyRow{Name: tables.OutcomesProperty}
 	counter.Value, err = l.PropertyIn(l.Query(ctx), counter.Name)
-	if err == nil {
-		last, err = counter.Number()
+	if err != nil {
+		return 0, l.Translate(err)
 	}
+	last, err = counter.Number()
 	return last, l.Translate(err)
 }

@@ -162,22 +162,30 @@ func Operations(d *tables.Database, tx *gorm.DB, idRange Range, visit func(*Stor
 		)
 	}
 	err := tables.InTurn(steps...)
-	if err == nil && len(prices) > 0 {
+	if err != nil {
+		return err
+	}
+	if len(prices) > 0 {
 		ids := slices.Collect(maps.Keys(prices))
 		clear(prices)
 		err = reading(tx.Where("t.price_id IN ?", ids), d.Prices.Table, func(r tables.PriceRow) {
-			if price, err := r.ToPrice(); err == nil { // no sale was settled at an invalid price
-				prices[r.PriceID] = price
+			price, err := r.ToPrice()
+			if err != nil {
+				return // no sale was settled at an invalid price
 			}
+			prices[r.PriceID] = price
 		})()
+		if err != nil {
+			return err
+		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(operations), tables.CompareIDs) {
-		if err != nil {
-			break
-		}
 		err = visit(operations[id])
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // readReasons reads the reasons of the erasures of an operation, which may be nil.

@@ -254,15 +254,7 @@ const room = 1 << 20
 // hasRoom writes this much to a new file and removes the file, unless another service has
 // already removed it.
 func (f *file) hasRoom() error {
-	name := f.path + "-space"
-	probe, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err == nil {
-		_, err = probe.Write(make([]byte, room))
-		err = errors.Join(err, probe.Close())
-		if removed := os.Remove(name); !errors.Is(removed, fs.ErrNotExist) {
-			err = errors.Join(err, removed)
-		}
-	}
+	err := takeRoom(f.path + "-space")
 	switch {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		return fault.Wrap(fault.Unavailable, err, "The disk of the database is full: less than 1 MiB is left.")
@@ -270,6 +262,20 @@ func (f *file) hasRoom() error {
 		return fault.Wrap(fault.Unavailable, err, "The folder of the database file cannot be written.")
 	}
 	return nil
+}
+
+func takeRoom(name string) error {
+	probe, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = probe.Write(make([]byte, room))
+	err = errors.Join(err, probe.Close())
+	removed := os.Remove(name)
+	if errors.Is(removed, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(err, removed)
 }
 
 // forget drops the files beside the database. The next connection that writes makes new ones.

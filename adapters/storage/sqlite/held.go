@@ -80,9 +80,10 @@ func checkLinks(path string, info os.FileInfo) error {
 // claim returns an error if another process has opened the database by another name.
 func (h *held) claim(path string) error {
 	resolved, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		resolved, err = filepath.Abs(resolved)
+	if err != nil {
+		return err
 	}
+	resolved, err = filepath.Abs(resolved)
 	if err != nil {
 		return err
 	}

@@ -28,13 +28,13 @@ func relied(tables string) storage.Check {
 		}
 		var flaw string
 		err = q.QueryRowContext(ctx, flaws, tables).Scan(&flaw)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
+		if errors.Is(err, sql.ErrNoRows) {
 			validVersion.Store(version)
 			return nil
-		case err == nil:
-			err = fault.New(fault.Unavailable, flaw)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return fault.New(fault.Unavailable, flaw)
 	}
 }

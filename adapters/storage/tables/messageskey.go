@@ -26,15 +26,18 @@ func (d *Database) MakeKey(ctx context.Context) error {
 // ReadKey reads the key. It makes a key if the book has no key and no message.
 func (d *Database) ReadKey(ctx context.Context) error {
 	text, err := d.Property(ctx, KeyProperty)
-	if err == nil && text == "" { // a book that was made by hand
-		var stored []int64
-		err = d.Translate(d.Reads.WithContext(ctx).Table(d.Notifications.Name).Limit(1).Pluck("position", &stored).Error)
-		if err == nil && len(stored) == 0 {
-			return d.MakeKey(ctx)
-		}
-	}
 	if err != nil {
 		return err
+	}
+	if text == "" { // a book that was made by hand
+		var stored []int64
+		err = d.Translate(d.Reads.WithContext(ctx).Table(d.Notifications.Name).Limit(1).Pluck("position", &stored).Error)
+		if err != nil {
+			return err
+		}
+		if len(stored) == 0 {
+			return d.MakeKey(ctx)
+		}
 	}
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) == 0 {

@@ -91,8 +91,11 @@ func (r *NotificationRow) values() (v push.Values, err error) {
 	}
 	if r.TranData != "" {
 		err = json.Unmarshal([]byte(r.TranData), &v.TranData)
+		if err != nil {
+			return v, err
+		}
 	}
-	if err == nil && r.SendDate != "" {
+	if r.SendDate != "" {
 		v.SendDate, err = day.Parse(string(r.SendDate))
 	}
 	return v, err

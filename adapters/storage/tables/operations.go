@@ -2,7 +2,6 @@ package tables
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,11 +47,11 @@ func CallerKey(k idempotency.Key) CallerRow { return CallerRow{Identity: k.Ident
 // Record converts the row. key is the key of the row.
 func (r *CallerRow) Record(key idempotency.Key) (idempotency.Record, error) {
 	fingerprint, err := idempotency.ParseFingerprint(r.Fingerprint)
-	if err == nil && r.CallerID != key.CallerID {
-		err = errors.New("it has the identity of another CallerId")
-	}
 	if err != nil {
 		return idempotency.Record{}, fmt.Errorf("operation %s: %w", r.OperationID, err)
+	}
+	if r.CallerID != key.CallerID {
+		return idempotency.Record{}, fmt.Errorf("operation %s: it has the identity of another CallerId", r.OperationID)
 	}
 	return idempotency.Record{
 		Key:         key,

@@ -88,12 +88,15 @@ func NewSaleRow(s fund.SaleEntry) SaleRow {
 // Terms returns the terms of the sale.
 func (r *SaleRow) Terms() (fund.Terms, error) {
 	account, err := accountKey(r.AccountCustomerNo, r.BranchCode, r.AccountSuffix, r.CurrencyCode)
-	var selected day.Day
-	if err == nil && r.SelectedDate != "" {
-		selected, err = day.Parse(string(r.SelectedDate))
-	}
 	if err != nil {
 		return fund.Terms{}, err
+	}
+	var selected day.Day
+	if r.SelectedDate != "" {
+		selected, err = day.Parse(string(r.SelectedDate))
+		if err != nil {
+			return fund.Terms{}, err
+		}
 	}
 	return fund.Terms{
 		Holding:      holdingKey(r.CustomerNo, r.IMKBCode, r.HolderCorporationName),
@@ -121,10 +124,13 @@ func (r *SaleRow) Entry(of operation.Envelope, endedAt time.Time) (fund.SaleEntr
 	if r.Proceeds.Valid {
 		e.Proceeds = money.New(r.Proceeds.Int64, terms.Account.Currency)
 	}
-	if err == nil && int64(e.State) != r.State {
-		err = fmt.Errorf("a sale is in the state %d", r.State)
+	if err != nil {
+		return e, err
 	}
-	return e, err
+	if int64(e.State) != r.State {
+		return e, fmt.Errorf("a sale is in the state %d", r.State)
+	}
+	return e, nil
 }
 
 // InState returns the condition of the indexes of sales. It has no parameter, so that the

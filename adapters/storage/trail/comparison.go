@@ -291,9 +291,10 @@ func (c *logComparison) readBatches(until *batch.UUID) error {
 			c.batch = &page[i].BatchID
 			c.readBatch(&page[i])
 		}
-		if err == nil {
-			err = c.records()
+		if err != nil {
+			return err
 		}
+		err = c.records()
 		if err != nil {
 			return err
 		}

@@ -81,11 +81,19 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 			return err
 		}
 		rows, records, left, err := t.openBatches(tx, limit)
-		if round = left; err == nil && mark {
-			rows, records, err = t.withMark(ctx, tx, head.Size, rows, records)
-		}
-		if round.Sealed = len(rows); err != nil || len(rows) == 0 {
+		if err != nil {
 			return err
+		}
+		if mark {
+			rows, records, err = t.withMark(ctx, tx, head.Size, rows, records)
+			if err != nil {
+				return err
+			}
+		}
+		round = left
+		round.Sealed = len(rows)
+		if len(rows) == 0 {
+			return nil
 		}
 		added, err := seal(application.State{Size: head.Size, Checkpoint: head.Checkpoint}, records, t.hashesIn(tx))
 		if err != nil {
@@ -94,9 +102,11 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 		return t.store(ctx, tx, &head, rows, &added)
 	}
 	if err = t.Change(ctx, work); errors.Is(err, errNoHash) && t.mayMend() {
-		if err = t.mend(ctx); err == nil {
-			err = t.Change(ctx, work)
+		err = t.mend(ctx)
+		if err != nil {
+			return round, err
 		}
+		err = t.Change(ctx, work)
 	}
 	return round, err
 }
@@ -133,12 +143,16 @@ func (t trailLog) mend(ctx context.Context) error {
 		})
 		return c.readBatches(nil)
 	})
+	if err != nil {
+		return err
+	}
 	for part := range slices.Chunk(lost, tables.Chunk) {
-		if err == nil {
-			err = t.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, t.TrailHashes.Upsert("hash").Request(part)) })
+		err = t.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, t.TrailHashes.Upsert("hash").Request(part)) })
+		if err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // withMark puts a batch without leaves before the rows. Its base is the log before it.
@@ -240,16 +254,20 @@ func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 		return 0, err
 	}
 	err = t.Change(ctx, func(tx *gorm.DB) error {
+		adopted = 0
 		begins, err := t.BeginLog(tx)
-		if adopted = 0; begins { // otherwise another replica was faster
-			adopted = int64(len(entries))
+		if err != nil || !begins { // another replica was faster
+			return err
 		}
-		for part := range slices.Chunk(entries[:adopted], tables.Chunk) {
-			if err == nil {
-				err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request([]tables.TrailBatchRow{t.row(maker, part, proof.Provenance{IsAdopted: true})}))
+		adopted = int64(len(entries))
+		for part := range slices.Chunk(entries, tables.Chunk) {
+			row := t.row(maker, part, proof.Provenance{IsAdopted: true})
+			err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request([]tables.TrailBatchRow{row}))
+			if err != nil {
+				return err
 			}
 		}
-		return err
+		return nil
 	})
 	return adopted, err
 }
@@ -367,10 +385,13 @@ func (t trailLog) Leaves(ctx context.Context, id operation.ID) (found []applicat
 		found, err = t.inBatches(tx, maker.keys, id, stored)
 		return err
 	})
-	if err == nil && len(found) == 0 {
-		err = application.ErrNotFound
+	if err != nil {
+		return found, err
 	}
-	return found, err
+	if len(found) == 0 {
+		return nil, application.ErrNotFound
+	}
+	return found, nil
 }
 
 // stored returns the operation with this ID, or nil.

@@ -176,10 +176,11 @@ func findPrices(d *tables.Database, ids []int64, visit func(i int, p fund.Price)
 	return d.Prices.Find.Request(keys, func(i int, row *tables.PriceRow) error {
 		row.PriceID = ids[i]
 		price, err := row.ToPrice()
-		if err == nil {
-			visit(i, price)
+		if err != nil {
+			return err
 		}
-		return err
+		visit(i, price)
+		return nil
 	})
 }
 
@@ -187,10 +188,11 @@ func findPrices(d *tables.Database, ids []int64, visit func(i int, p fund.Price)
 func findCurrentPrices(d *tables.Database, days []fund.PriceDay, visit func(i int, p fund.Price)) batch.Request {
 	return d.FindCurrentPrice.Request(tables.Convert(days, currentPriceKey), func(i int, row *tables.PriceRow) error {
 		price, err := row.ToPrice()
-		if err == nil {
-			visit(i, price)
+		if err != nil {
+			return err
 		}
-		return err
+		visit(i, price)
+		return nil
 	})
 }
 
@@ -198,10 +200,11 @@ func findCurrentPrices(d *tables.Database, days []fund.PriceDay, visit func(i in
 func findRecords(d *tables.Database, keys []idempotency.Key, register *idempotency.Register) batch.Request {
 	request := d.FindCaller.Request(tables.Convert(keys, tables.CallerKey), func(i int, row *tables.CallerRow) error {
 		record, err := row.Record(keys[i])
-		if err == nil {
-			register.Load(record)
+		if err != nil {
+			return err
 		}
-		return err
+		register.Load(record)
+		return nil
 	})
 	request.Decides = true
 	return request

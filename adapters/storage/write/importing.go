@@ -50,10 +50,13 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			if o.PriceChangeLimit > 0 { // the new prices are already in the book, so the prices of a file are also compared with each other
 				requests = append(requests, i.FindEarlierPrice.Request(rows, func(key int, row *tables.PriceRow) error {
 					before, err := row.ToPrice()
-					if err == nil && !existing[key] {
+					if err != nil {
+						return err
+					}
+					if !existing[key] {
 						changed.CompareBefore(part[key].line, before, part[key].value, o.PriceChangeLimit)
 					}
-					return err
+					return nil
 				}))
 			}
 			if err := session.Exchange(ctx, requests...); err != nil {
@@ -75,11 +78,11 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			}
 			return session.Exchange(ctx, batch.NonEmpty(i.Request(entries...))...)
 		})
-		if err == nil && changed.Lines > 0 {
-			err = batch.FailureError{Failure: batch.Refused, Cause: changed}
-		}
 		if err != nil {
 			return err
+		}
+		if changed.Lines > 0 {
+			return batch.FailureError{Failure: batch.Refused, Cause: changed}
 		}
 		return i.commit(ctx, session, o, imported, nil)
 	})
@@ -207,10 +210,13 @@ func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o ba
 		Order: "t.line",
 	})
 	sold, err := tables.LookUp(ctx, session, first, tables.AdjustmentRow{ActID: batch.UUID(o.ID), PostedAt: batch.Instant{Time: tables.Microsecond(o.AsOf.Add(-backoffice.InFlight))}})
-	if err == nil && sold != nil {
-		err = batch.FailureError{Failure: batch.Refused, Cause: &backoffice.SoldSince{Line: sold.Line}}
+	if err != nil {
+		return err
 	}
-	return err
+	if sold != nil {
+		return batch.FailureError{Failure: batch.Refused, Cause: &backoffice.SoldSince{Line: sold.Line}}
+	}
+	return nil
 }
 
 // attempt is one attempt of an import.

@@ -35,9 +35,10 @@ func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (
 		var current *fund.Rules
 		row := tables.RulesKey()
 		err := tx.Table(r.Properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
-		if err == nil {
-			err = tx.Table(r.Properties.Name).Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("name = ?", row.Name).Take(&row).Error
+		if err != nil {
+			return err
 		}
+		err = tx.Table(r.Properties.Name).Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("name = ?", row.Name).Take(&row).Error
 		if err != nil {
 			return err
 		}
