@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"sync"
 	"sync/atomic"
 )
 
@@ -20,6 +21,8 @@ type checkpoints struct {
 	rows      atomic.Int64  // rows written since the last checkpoint
 	cancel    context.CancelFunc
 	ended     chan struct{}
+
+	running sync.Mutex // held while db may have a connection
 }
 
 const (
@@ -72,20 +75,27 @@ func (c *checkpoints) run(ctx context.Context) {
 			return
 		case <-c.wake:
 		}
-		c.rows.Store(0)
-		for range mostRounds {
-			var busy, pages, moved int
-			if c.check() != nil {
-				break
-			}
-			err := c.db.QueryRowContext(ctx, checkpoint).Scan(&busy, &pages, &moved)
-			if err != nil {
-				break // the next checkpoint moves the pages
-			}
-			if pages-moved < fewPages {
-				c.finishDue.Store(true)
-				break
-			}
+		c.move(ctx)
+	}
+}
+
+// move moves the log into the database, as far as it can.
+func (c *checkpoints) move(ctx context.Context) {
+	c.running.Lock()
+	defer c.running.Unlock()
+	c.rows.Store(0)
+	for range mostRounds {
+		var busy, pages, moved int
+		if c.check() != nil {
+			return
+		}
+		err := c.db.QueryRowContext(ctx, checkpoint).Scan(&busy, &pages, &moved)
+		if err != nil {
+			return // the next checkpoint moves the pages
+		}
+		if pages-moved < fewPages {
+			c.finishDue.Store(true)
+			return
 		}
 	}
 }

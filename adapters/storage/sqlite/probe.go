@@ -17,6 +17,8 @@ import (
 // only if no other connection uses the file, so this is used as the test. Our own idle
 // connections must be closed first.
 func (c *connections) alone(ctx context.Context) error {
+	c.checkpoints.running.Lock() // a checkpoint that begins now would look like another process
+	defer c.checkpoints.running.Unlock()
 	for _, pool := range []*sql.DB{c.reads.DB(), c.checkpoints.db} {
 		pool.SetMaxIdleConns(0)
 		defer pool.SetMaxIdleConns(readers)

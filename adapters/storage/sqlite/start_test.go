@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 )
 
 // Two services of one process share the descriptor of a file. One whose start fails gives
@@ -62,4 +63,30 @@ func TestALongLogIsARisk(t *testing.T) {
 	require.Len(t, risk, 1)
 	require.False(t, risk[0].Unsafe)
 	require.Contains(t, risk[0].Detail, "The write-ahead log of the book has 1200 MiB.")
+}
+
+// A checkpoint of the service itself is no other process, whenever it begins. One begins when the
+// file is opened.
+func TestACheckpointIsNoOtherProcess(t *testing.T) {
+	t.Parallel()
+	c := &connections{writes: new(batch.Pool), reads: new(batch.Pool), file: &file{path: filepath.Join(t.TempDir(), "book.db")}}
+	require.NoError(t, c.start(t.Context(), storage.Options{}))
+	t.Cleanup(func() { require.NoError(t, c.end()) })
+	ended := make(chan struct{})
+	var begun sync.WaitGroup
+	begun.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+				c.checkpoints.begin()
+			}
+		}
+	})
+	for range 300 {
+		assert.NoError(t, c.alone(t.Context()))
+	}
+	close(ended)
+	begun.Wait()
 }
