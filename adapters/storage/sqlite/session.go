@@ -26,7 +26,7 @@ type connections struct {
 	file        *file        // nil for a database that a host has opened
 	checkpoints *checkpoints // likewise
 
-	lastWriter atomic.Pointer[writer] // nil before the first session
+	lastWriter atomic.Pointer[writer] // of a connection that a host has opened; nil before the first session
 
 	blockedSince atomic.Int64 // since when no transaction could begin, in ns; 0 if the last one could begin
 
@@ -58,8 +58,12 @@ func (c *connections) begin(ctx context.Context) (*session, error) {
 		if !ok {
 			return fmt.Errorf("unexpected connection %T", raw)
 		}
+		if own, ok := native.(*writerConn); ok {
+			s.writer = own.writer
+			return c.file.remember(native)
+		}
 		if s.writer = c.lastWriter.Load(); s.writer == nil || s.writer.native != native {
-			s.writer = &writer{native: native, statements: make(map[string]driver.Stmt)}
+			s.writer = newWriter(native)
 			c.lastWriter.Store(s.writer)
 		}
 		return c.file.remember(native)
@@ -94,6 +98,20 @@ func (c *connections) align(ctx context.Context, first, second *sql.Tx) error {
 // alignTimeout is how long align waits for the write lock.
 const alignTimeout = time.Second
 
+func newWriter(native driver.Conn) *writer {
+	return &writer{native: native, statements: make(map[string]driver.Stmt)}
+}
+
+// close closes the statements.
+func (w *writer) close() error {
+	var err error
+	for _, statement := range w.statements {
+		err = errors.Join(err, statement.Close())
+	}
+	clear(w.statements)
+	return err
+}
+
 func (w *writer) prepare(command string) (driver.Stmt, error) {
 	if s, ok := w.statements[command]; ok {
 		return s, nil
@@ -106,8 +124,9 @@ func (w *writer) prepare(command string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// close closes the prepared statements. SQLite closes a connection only if it has no statements
-// left, and only then moves the write-ahead log into the file.
+// close waits for a running transaction, and closes the statements on the connection of a host.
+// SQLite closes a connection only if it has no statements left, and only then moves the write-ahead
+// log into the file. Our own connections do this themselves.
 func (c *connections) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -115,13 +134,12 @@ func (c *connections) close() error {
 	if err != nil {
 		return nil // the owner has closed the database, or it hangs: the statements cannot be closed
 	}
-	err = conn.Raw(func(raw any) (err error) {
-		if w := c.lastWriter.Swap(nil); w != nil && w.native == raw {
-			for _, statement := range w.statements {
-				err = errors.Join(err, statement.Close())
-			}
+	err = conn.Raw(func(raw any) error {
+		w := c.lastWriter.Swap(nil)
+		if w == nil || w.native != raw {
+			return nil
 		}
-		return err
+		return w.close()
 	})
 	return errors.Join(err, conn.Close())
 }

@@ -84,8 +84,14 @@ func (c *connections) start(ctx context.Context, o storage.Options) error {
 	}
 	var pools [3]*sql.DB
 	for i, pragmas := range [][]string{pragmas, {"query_only(1)"}, nil} {
+		name := dsn(path, max(o.StatementTimeout.Milliseconds(), 1), pragmas...)
 		var err error
-		if pools[i], err = sql.Open("sqlite", dsn(path, max(o.StatementTimeout.Milliseconds(), 1), pragmas...)); err != nil {
+		if i == 0 {
+			pools[i], err = openWriter(name)
+		} else {
+			pools[i], err = sql.Open("sqlite", name)
+		}
+		if err != nil {
 			return errors.Join(err, c.end())
 		}
 		pools[i].SetMaxOpenConns(1)

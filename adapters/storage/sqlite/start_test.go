@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -89,4 +91,36 @@ func TestACheckpointIsNoOtherProcess(t *testing.T) {
 	}
 	close(ended)
 	begun.Wait()
+}
+
+// The pool drops a connection whose statement was interrupted. Its prepared statements must not
+// keep the file open: after the service has closed, the next one has the file alone.
+func TestAnInterruptedConnectionLeavesTheFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "book.db")
+	c := &connections{writes: new(batch.Pool), reads: new(batch.Pool), file: &file{path: path}}
+	require.NoError(t, c.start(t.Context(), storage.Options{}))
+	s, err := c.begin(t.Context())
+	require.NoError(t, err)
+	_, err = s.writer.prepare("SELECT * FROM sqlite_schema")
+	require.NoError(t, err)
+	s.Rollback()
+
+	isDropped := false
+	for wait := time.Microsecond; !isDropped; wait *= 2 { // until a statement is running when its caller leaves
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		_, err := c.writes.DB().ExecContext(ctx, "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n")
+		cancel()
+		require.Error(t, err)
+		next, err := c.begin(t.Context())
+		require.NoError(t, err)
+		isDropped = next.writer != s.writer
+		next.Rollback()
+	}
+	require.NoError(t, errors.Join(c.close(), c.end()))
+
+	other := &connections{writes: new(batch.Pool), reads: new(batch.Pool), file: &file{path: path}}
+	require.NoError(t, other.start(t.Context(), storage.Options{}))
+	t.Cleanup(func() { require.NoError(t, errors.Join(other.close(), other.end())) })
+	require.NoError(t, other.alone(t.Context()))
 }
