@@ -35,7 +35,7 @@ func (d service) ping(ctx context.Context) error {
 		return d.Translate(err)
 	}
 	if d.Ready(ctx) != nil {
-		return nil // the schema does not fit: the check of the schema reports it
+		return nil //nolint:nilerr // if the schema does not fit, the check of the schema reports it
 	}
 	_, err = d.checks.Run(ctx, d.checks.pool)
 	if err != nil {
