@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	versions "github.com/pressly/goose/v3/database"
@@ -49,7 +50,11 @@ func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 	if err := s.mayMigrate(ctx); err != nil {
 		return nil, err
 	}
-	provider, err := s.provider()
+	lock, err := s.engine.Migrations.Options(s.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := s.provider(lock...)
 	if err != nil {
 		return nil, err
 	}
@@ -126,23 +131,31 @@ func (s *migrator) Status(ctx context.Context) (status store.Status, err error) 
 	if err != nil {
 		return status, err
 	}
+	// goose's Status makes its tables and waits for its lock on a second connection. To look must
+	// change nothing, also on a standby, and must work with one connection.
+	var applied []struct {
+		VersionID int64
+		Tstamp    time.Time
+	}
+	if status.Version > 0 {
+		err = s.Writes.WithContext(ctx).Raw("SELECT version_id, tstamp FROM " + s.table() + " WHERE is_applied").Scan(&applied).Error
+		if err != nil {
+			return status, s.explain(err)
+		}
+	}
 	provider, err := s.provider()
 	if err != nil {
 		return status, err
 	}
-	if status.Version == 0 { // goose would make its tables, and to look must change nothing
-		status.Migrations = tables.Convert(provider.ListSources(), func(source *goose.Source) store.Migration {
-			return store.Migration{Version: source.Version, Name: source.Path}
-		})
-		return status, nil
+	for _, source := range provider.ListSources() {
+		migration := store.Migration{Version: source.Version, Name: source.Path}
+		for _, a := range applied {
+			if a.VersionID == source.Version {
+				migration.Applied = a.Tstamp
+			}
+		}
+		status.Migrations = append(status.Migrations, migration)
 	}
-	known, err := provider.Status(ctx)
-	if err != nil {
-		return status, s.explain(err)
-	}
-	status.Migrations = tables.Convert(known, func(m *goose.MigrationStatus) store.Migration {
-		return store.Migration{Version: m.Source.Version, Name: m.Source.Path, Applied: m.AppliedAt}
-	})
 	return status, nil
 }
 
@@ -226,13 +239,9 @@ func (s *migrator) checkUnreleased(db *gorm.DB) error {
 func (s *migrator) table() string { return s.Prefix + "schema_1" }
 
 // provider returns the goose provider.
-func (s *migrator) provider() (*goose.Provider, error) {
+func (s *migrator) provider(options ...goose.ProviderOption) (*goose.Provider, error) {
 	m := &s.engine.Migrations
 	versionStore, err := versions.NewStore(m.Dialect, s.table())
-	if err != nil {
-		return nil, err
-	}
-	options, err := m.Options(s.Prefix)
 	if err != nil {
 		return nil, err
 	}

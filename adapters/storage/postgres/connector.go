@@ -45,6 +45,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 func (c connector) connect(ctx context.Context, marked bool) (driver.Conn, error) {
 	config, committing := c.config.Copy(), new(atomic.Bool)
 	guard(config, committing)
+	config.Tracer = commitTracer{}
 	if marked {
 		config.RuntimeParams = maps.Clone(startup)
 		maps.Copy(config.RuntimeParams, c.config.RuntimeParams)

@@ -68,3 +68,26 @@ func guard(config *pgx.ConnConfig, committing *atomic.Bool) {
 		return dial(ctx, network, address)
 	}
 }
+
+// commitTracer prevents cancel requests for the commits of transactions that gorm and database/sql
+// end. It is the tracer of our own connections. Batches call hold themselves.
+type commitTracer struct{}
+
+// heldKey is the key of the *atomic.Bool in the context of a commit.
+type heldKey struct{}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (commitTracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if data.SQL != "commit" { // what pgx sends
+		return ctx
+	}
+	return context.WithValue(ctx, heldKey{}, hold(conn))
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (commitTracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	committing, _ := ctx.Value(heldKey{}).(*atomic.Bool)
+	if committing != nil && (data.Err == nil || isUndone(data.Err)) {
+		committing.Store(false)
+	}
+}

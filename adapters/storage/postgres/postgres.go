@@ -162,18 +162,16 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 		Ways:   newWays,
 		Engine: tables.Engine{Check: func() error { return nil }, Find: lookup, LeaveRoom: leaveRoom, Align: align},
 		Probe: func(ctx context.Context, requests []batch.Request) error {
-			err := batch.NewDB(d, nil).Attempt(ctx, func(begun batch.Session) error {
+			hasIDs, err := s.hasMessages(ctx, db) // before the session: there may be one connection only
+			if err != nil {
+				return err
+			}
+			if hasIDs {
 				// The requests have no rows, so they need no transaction ID. A server near the end
 				// of its IDs would pass.
-				hasIDs, err := s.hasMessages(ctx, db)
-				if err != nil {
-					return err
-				}
-				if hasIDs {
-					requests = append(requests, batch.Request{Name: "take a transaction ID", SQL: "SELECT pg_current_xact_id()"})
-				}
-				return begun.Exchange(ctx, requests...)
-			})
+				requests = append(requests, batch.Request{Name: "take a transaction ID", SQL: "SELECT pg_current_xact_id()"})
+			}
+			err = batch.NewDB(d, nil).Attempt(ctx, func(begun batch.Session) error { return begun.Exchange(ctx, requests...) })
 			return cmp.Or(err, s.full.Load().still(time.Now())) //nolint:forbidigo // measures a duration
 		},
 		Relying: func(version, tables string) (storage.Check, storage.Querier) { return relied(s, version, tables), db },

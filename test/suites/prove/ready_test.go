@@ -58,7 +58,7 @@ func TestReadinessAsksWhatASaleAsks(t *testing.T) {
 		"no right to store notifications": {
 			"REVOKE INSERT ON notifications FROM bank", "GRANT INSERT ON notifications TO bank", "right",
 		},
-		"a table that was dropped": {"ALTER TABLE adjustments RENAME TO gone", "ALTER TABLE gone RENAME TO adjustments", "table"},
+		"a table that was dropped": {"ALTER TABLE sales RENAME TO gone", "ALTER TABLE gone RENAME TO sales", "table"},
 		"another schema":           {"ALTER ROLE bank SET search_path = pg_catalog", "ALTER ROLE bank RESET search_path", "schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,9 +155,9 @@ func TestReadinessAsksWhatASaleAsks(t *testing.T) {
 		t.Parallel()
 		d := deploy(t, testdb.EngineSQLite, 1, 1, nil)
 		require.Equal(t, completed, d.sell(t, 0).verdict)
-		d.exec(t, "ALTER TABLE adjustments RENAME TO gone")
+		d.exec(t, "ALTER TABLE sales RENAME TO gone")
 		requireNotReady(t, d, "table")
-		d.exec(t, "ALTER TABLE gone RENAME TO adjustments")
+		d.exec(t, "ALTER TABLE gone RENAME TO sales")
 		eventually(t, service.Patience, "the service is ready again", d.replicas[0].process.IsReady)
 		require.Equal(t, result{verdict: completed}, d.sell(t, 50))
 	})

@@ -199,7 +199,7 @@ func TestNoCancelWhileACommitWaits(t *testing.T) {
 	rest(t.Context(), time.Second) // time for a cancel request to arrive
 	require.Equal(t, opening-1, d.mustLookAt(t, 0).units[0], "an uncertain sale is not visible")
 	eventually(t, service.Patience, "the sale waits, and the log of its answer", func() bool {
-		return c.primary.value(t, "SELECT count(*) >= 2 FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "t" // sealing may wait too
+		return c.primary.value(t, "SELECT count(*) >= 2 FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == "true" // sealing and the row of the replica may wait too
 	})
 
 	require.NoError(t, syscall.Kill(receiver, syscall.SIGCONT))
