@@ -132,11 +132,14 @@ func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, under := onDisk(t, 1)
+			// A group's holdings are too small for more sales.
+			const groups, salesOfGroup = 10, customersOfGroup * opening / 2
+			d, under := onDisk(t, groups)
 			h := newHistory()
 			l := &load{d: d, seen: h}
 			calls, failed, r := 0, 0, chance(t)
-			for n := 0; n <= calls; n++ {
+			for n := 0; n <= calls && n < groups*salesOfGroup; n++ {
+				group := n / salesOfGroup
 				seen := 0 // background reads call the disk too
 				under.Decide(func(c disk.Call) disk.Result {
 					if seen++; seen != n+1 {
@@ -147,11 +150,11 @@ func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 					}
 					return failure
 				})
-				s := &sale{caller: n, parts: []part{{n % customersOfGroup, 1}}}
+				s := &sale{group: group, caller: n, parts: []part{{n % customersOfGroup, 1}}}
 				sellIt := func() result {
 					return l.request(t.Context(), 1, buyFund, s, func(id string) string { return s.body(id, d.laterDay) }, r)
 				}
-				p := &pushes{records: []int{n}}
+				p := &pushes{group: group, records: []int{n}}
 				pushIt := func() result { return l.request(t.Context(), 1, addPush, p, p.body, r) }
 
 				sold, pushed := sellIt(), pushIt()
@@ -162,14 +165,14 @@ func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 						failed++
 					}
 				}
-				sales, records := afterCrash(t, under, d.bank, n)
+				sales, records := afterCrash(t, under, d.bank, callerID(group, n), pushID(n))
 				requireTrue(t, sold, sales)
 				requireTrue(t, pushed, records)
 
 				// The disk works again, so the service must too.
 				eventually(t, service.Patience, "the service works again", func() bool { return sellIt().verdict == completed && pushIt().verdict == completed })
-				l.look(t.Context(), &groupOfCallers{}, 1)
-				l.list(t.Context(), &groupOfCallers{}, 1)
+				l.look(t.Context(), &groupOfCallers{number: group}, 1)
+				l.list(t.Context(), &groupOfCallers{number: group}, 1)
 			}
 			require.Empty(t, h.strange)
 			require.Positive(t, failed)
@@ -180,15 +183,15 @@ func TestEachCallToTheDiskFailsOnce(t *testing.T) {
 	}
 }
 
-// afterCrash counts the rows of request n that would exist if the process
-// crashed now.
-func afterCrash(t *testing.T, under *disk.Disk, bank *service.Bank, n int) (sales, records int) {
+// afterCrash counts the rows of a sale and of a push that would exist if the
+// process crashed now.
+func afterCrash(t *testing.T, under *disk.Disk, bank *service.Bank, caller, push string) (sales, records int) {
 	t.Helper()
 	b := bank.Replica(t)
 	require.NoError(t, under.Crash(b.Folder))
 	db := openStore(t, b.On(filepath.Join(b.Folder, filepath.Base(bank.DSN))))
-	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sales s JOIN operations o ON o.operation_id = s.operation_id WHERE o.caller_id = ?", callerID(0, n)).Scan(&sales))
-	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM notifications WHERE push_id = ?", pushID(n)).Scan(&records))
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sales s JOIN operations o ON o.operation_id = s.operation_id WHERE o.caller_id = ?", caller).Scan(&sales))
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM notifications WHERE push_id = ?", push).Scan(&records))
 	return sales, records
 }
 
