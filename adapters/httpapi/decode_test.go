@@ -329,6 +329,43 @@ func TestNothingIsLeftOfTheRequestBefore(t *testing.T) {
 	}
 }
 
+// A day that could not be read is no day, not even today.
+func TestOnlyDaysThatCouldBeReadDiffer(t *testing.T) {
+	t.Parallel()
+	const (
+		sameDay = `"2026-11-21"`
+		nextDay = `"2026-11-22"`
+	)
+	unread := []string{`5`, `true`, `[]`, `{}`, `"\u0000"`, `"2026-11-22\u0000"`}
+	for _, day := range unread {
+		requireDaysDiffer(t, "wrong day, then one day", nil, day, sameDay, sameDay)
+		requireDaysDiffer(t, "between", nil, sameDay, day, sameDay)
+		requireDaysDiffer(t, "wrong day, then two days", []string{"/Parameters/2/SelectedTransactionDate"}, day, sameDay, nextDay)
+	}
+	requireDaysDiffer(t, "no record, then one day", nil, "", sameDay, sameDay)
+	requireDaysDiffer(t, "no record, then two days", []string{"/Parameters/2/SelectedTransactionDate"}, "", sameDay, nextDay)
+}
+
+// requireDaysDiffer sends a sale for each day. An empty day stands for a record that is no object.
+func requireDaysDiffer(t *testing.T, name string, want []string, days ...string) {
+	t.Helper()
+	records := make([]string, len(days))
+	for i, day := range days {
+		records[i] = `"text"`
+		if day != "" {
+			records[i] = `{"SelectedTransactionDate":` + day + `}`
+		}
+	}
+	body := `{"Header":{},"Parameters":[` + strings.Join(records, ",") + `]}`
+	var got []string
+	for _, f := range problemIn(t, newService().post(t, salePath, body)).Errors {
+		if f.Code == "dates-differ" {
+			got = append(got, f.Pointer)
+		}
+	}
+	require.Equal(t, want, got, "%s: %s", name, body)
+}
+
 func TestInvalidJSONSaysWhere(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{

@@ -123,26 +123,37 @@ func (r *Reader) Reset() {
 	r.broken, r.more, r.faults, r.unread = false, false, nil, nil
 }
 
+// unreadText is in a text field whose value is present, but could not be read. The domain
+// refuses it, and its fault is hidden. An empty text would be read as absent, which says
+// something: a sale without a day takes place today, and then differs from the others.
+const unreadText = "\x00"
+
 // Member is one member that an object may have. Read stores its value.
 type Member[T any] struct {
 	Name string
 	Read func(r *Reader, into *T)
+	// unread stores that the object around the member could not be read. It may be nil.
+	unread func(into *T)
 }
 
 // Text is a member whose value is a string.
 func Text[T any](name string, field func(*T) *string) Member[T] {
-	return Member[T]{name, func(r *Reader, into *T) { *field(into) = r.readText() }}
+	return Member[T]{
+		Name:   name,
+		Read:   func(r *Reader, into *T) { *field(into) = r.readText() },
+		unread: func(into *T) { *field(into) = unreadText },
+	}
 }
 
 // Number is a member whose value is a number.
 func Number[T any](name string, field func(*T) *decimal.Decimal) Member[T] {
-	return Member[T]{name, func(r *Reader, into *T) { *field(into) = r.readNumber() }}
+	return Member[T]{Name: name, Read: func(r *Reader, into *T) { *field(into) = r.readNumber() }}
 }
 
 // Object is a member whose value is an object. The field stays nil if the
 // member is absent or null.
 func Object[T, M any](name string, field func(*T) **M, members []Member[M]) Member[T] {
-	return Member[T]{name, func(r *Reader, into *T) {
+	return Member[T]{Name: name, Read: func(r *Reader, into *T) {
 		if r.IsNull() {
 			return
 		}
@@ -155,7 +166,7 @@ func Object[T, M any](name string, field func(*T) **M, members []Member[M]) Memb
 
 // Array is a member whose value is an array of objects, as ReadArray reads it.
 func Array[T, M any](name string, field func(*T) *[]M, limit int, members []Member[M]) Member[T] {
-	return Member[T]{name, func(r *Reader, into *T) {
+	return Member[T]{Name: name, Read: func(r *Reader, into *T) {
 		if !r.IsNull() {
 			ReadArray(r, field(into), limit, members)
 		}
@@ -214,7 +225,18 @@ func ReadArray[T any](r *Reader, into *[]T, limit int, members []Member[T]) {
 			continue
 		}
 		*into = append(*into, *new(T))
-		ReadObject(r, members, &(*into)[len(*into)-1])
+		item := &(*into)[len(*into)-1]
+		if !ReadObject(r, members, item) {
+			markUnread(members, item)
+		}
+	}
+}
+
+func markUnread[T any](members []Member[T], item *T) {
+	for _, m := range members {
+		if m.unread != nil {
+			m.unread(item)
+		}
 	}
 }
 
@@ -225,7 +247,7 @@ func (r *Reader) readText() string {
 	}
 	if r.decoder.PeekKind() != jsontext.KindString {
 		r.wrongType("Must be a string.")
-		return ""
+		return unreadText
 	}
 	quoted := r.value()
 	if r.broken {
@@ -238,7 +260,7 @@ func (r *Reader) readText() string {
 	unquoted := unquote(r, quoted)
 	if bytes.IndexByte(unquoted, 0) >= 0 {
 		r.unreadFault(fault.InvalidCharacter, "Must not have the character U+0000.")
-		return ""
+		return unreadText
 	}
 	return string(unquoted)
 }
