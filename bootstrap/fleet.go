@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// replicaEvery is how often a replica keeps its row on a server of several replicas, and
-	// fileEvery on a file: it has one service, and each write costs the disk a flush.
-	replicaEvery, fileEvery = time.Second, 5 * time.Second
+	// replicaEvery is how often a replica keeps its row on a server of several replicas. The others
+	// notice within three seconds that it was killed. fileEvery is for a file: it has one service,
+	// of which only commands ask, and each write costs the disk a flush.
+	replicaEvery, fileEvery = 500 * time.Millisecond, time.Second
 )
 
 func newActivity(w *setup) *fleet.Activity { return fleet.NewActivity(w.now()) }

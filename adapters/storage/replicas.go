@@ -19,7 +19,7 @@ var _ fleet.Replicas = replicas{}
 
 // Keep implements fleet.Replicas. A replica that was started again has the name of its row, but
 // another ID.
-func (d replicas) Keep(ctx context.Context, r fleet.Replica) error {
+func (d replicas) Keep(ctx context.Context, r fleet.Replica, replaced time.Duration) error {
 	return d.Change(ctx, func(tx *gorm.DB) error {
 		now, err := d.now(tx)
 		if err != nil {
@@ -30,7 +30,7 @@ func (d replicas) Keep(ctx context.Context, r fleet.Replica) error {
 			return err
 		}
 		id := d.Dialect.Bind(row.ReplicaID)
-		silent := tables.Microsecond(now.Add(-r.Silence))
+		silent := tables.Microsecond(now.Add(-replaced))
 		old := tables.Microsecond(now.Add(-fleet.Forget))
 		err = tx.Exec("DELETE FROM "+d.Replicas.Name+" WHERE replica_id <> ? AND (name = ? AND seen_at < ? OR seen_at < ?)",
 			id, row.Name, d.Dialect.Bind(silent), d.Dialect.Bind(old)).Error

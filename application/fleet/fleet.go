@@ -82,9 +82,9 @@ func (r Replica) IsMissing() bool { return r.Age > r.Silence }
 // Replicas keeps one row for each replica.
 type Replicas interface {
 	// Keep stores the row of a replica, seen now by the clock of the storage. It deletes the
-	// rows of the same Name that are missing, because the replica was started again, and rows
-	// that are older than Forget. A row need not survive a crash that follows.
-	Keep(ctx context.Context, r Replica) error
+	// other rows of the same Name that are older than replaced, because the replica was started
+	// again, and rows that are older than Forget. A row need not survive a crash that follows.
+	Keep(ctx context.Context, r Replica, replaced time.Duration) error
 	// All returns all rows in the order of their names.
 	All(ctx context.Context) ([]Replica, error)
 	// Remove deletes the row of a replica that stops.

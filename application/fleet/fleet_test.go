@@ -117,6 +117,28 @@ func TestAReplicaSpeaksForAllOthers(t *testing.T) {
 	require.Empty(t, status.Troubles[0].Where)
 }
 
+// A process that was killed and started again is no missing replica, not even for a moment.
+func TestARestartedReplicaReplacesItsRow(t *testing.T) {
+	t.Parallel()
+	store, passed := fake.NewStore(), new(atomic.Int64)
+	killed, other := open(t, store, passed, 1), open(t, store, passed, 2)
+	for _, r := range []*replica{killed, other} {
+		require.NoError(t, r.Keep(t.Context()))
+	}
+	passed.Add(1)
+	started := fleet.NewWatch(fleet.Options{
+		ID: operation.ID{3}, Name: "bank-1:8443", Replicas: store.Replicas(nil, killed.now), Every: time.Second, Activity: killed.activity,
+		Checks: func() []summary.Check { return nil }, CertificateEnd: func() time.Time { return time.Time{} }, Machine: killed.now,
+		State: func(context.Context) (fleet.State, error) { return fleet.State{}, nil },
+	})
+	t.Cleanup(started.Wait)
+	require.NoError(t, started.Keep(t.Context()))
+	rows, err := store.Replicas(nil, killed.now).All(t.Context())
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	require.Equal(t, operation.ID{3}, rows[0].ID)
+}
+
 func TestACommandSeesWhatTheBarSays(t *testing.T) {
 	t.Parallel()
 	store, passed := fake.NewStore(), new(atomic.Int64)
@@ -169,6 +191,10 @@ func TestADatabaseThatIsUnsafeStillAnswers(t *testing.T) {
 	trouble := r.Status().Troubles[0]
 	require.Contains(t, trouble.Effect, "Requests that come are answered.")
 	require.Empty(t, trouble.Partners, "partners notice nothing")
+	r.checks = []summary.Check{{Name: "durability", Warnings: []string{"The database has no data checksums."}}}
+	r.look()
+	require.Equal(t, []string{"durability: The database has no data checksums."}, r.lines())
+	require.True(t, r.Status().IsGood(), "a database stays set up as it is for months")
 }
 
 func TestTheEndOfACertificate(t *testing.T) {

@@ -23,11 +23,14 @@ const (
 	partnersSlow   = "Some requests fail. Send each again with the same CallerId until it is answered: nothing is carried out twice."
 )
 
+// durability is the check that says what may lose data.
+const durability = "durability"
+
 // nextOfCheck is what an operator does if a check of readiness fails or warns.
 var nextOfCheck = map[string]string{
 	"database":    "If the text names a command, run it. Otherwise see whether the database server runs, has room on its disk and is reachable from here.",
 	"schema":      "Run bankingapi migrate up with the version of the service that should run.",
-	"durability":  "Change the setting of the database server that the text names, and restart nothing else.",
+	durability:    "Make the change that the text names on the database server. The service notices it by itself.",
 	"clock":       "Set the clock of this machine: turn on its time service (NTP). The replica goes on by itself.",
 	"trail":       "Give this replica the key file of the trail (trail.key_file) that the other replicas have, and reload it with SIGHUP.",
 	"certificate": "Replace tls.cert_file and tls.key_file. They are read within a second, without a restart.",
@@ -56,7 +59,7 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 			continue
 		}
 		effect := unavailable
-		if check.Name == "durability" {
+		if check.Name == durability {
 			effect = unbalanced
 		}
 		same := slices.IndexFunc(all, func(t Trouble) bool { return t.Text == check.Problem })
@@ -72,7 +75,11 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 	}
 	for _, check := range checks {
 		if check.Problem == "" && len(check.Warnings) > 0 && check.Name != Certificate {
-			all = append(all, Trouble{Kind: check.Name, Text: strings.Join(check.Warnings, " "), Next: nextOfCheck[check.Name]})
+			all = append(all, Trouble{
+				Kind: check.Name, Text: strings.Join(check.Warnings, " "), Next: nextOfCheck[check.Name],
+				// How the database is set up stays as it is for months: an alarm that lasts hides others.
+				Quiet: check.Name == durability,
+			})
 		}
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bankingapi/application/summary"
@@ -38,6 +39,8 @@ type Options struct {
 type Watch struct {
 	o     Options
 	began time.Time
+	// isKept is set when the first row of this process is stored.
+	isKept atomic.Bool
 
 	mu       sync.Mutex
 	running  sync.WaitGroup
@@ -60,7 +63,7 @@ type kept[T any] struct {
 const (
 	// checkAge, bookAge and replicaAge are the maximum ages of what was read. The book may be
 	// readShare times as old as its reading took, because millions of sales may wait.
-	checkAge, bookAge, replicaAge = time.Second, 2 * time.Second, time.Second
+	checkAge, bookAge, replicaAge = time.Second, 2 * time.Second, 250 * time.Millisecond
 	readShare                     = 20
 	// A reader waits checkWait for new results. A run longer than checkSilence is a trouble.
 	checkWait, checkSilence = 200 * time.Millisecond, time.Second
@@ -75,12 +78,22 @@ func NewWatch(o Options) *Watch {
 	return &Watch{o: o, began: o.Machine()}
 }
 
-// Keep keeps the row of this replica. The service calls it once in each Every.
+// Keep keeps the row of this replica. The service calls it once in each Every. The first row
+// replaces those of the same name at once: a name has the port, so the process before has ended.
+// If it has not, it keeps its row again.
 func (w *Watch) Keep(ctx context.Context) error {
 	r := w.own()
+	var replaced time.Duration
+	if w.isKept.Load() {
+		replaced = r.Silence
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return w.o.Replicas.Keep(ctx, r)
+	err := w.o.Replicas.Keep(ctx, r, replaced)
+	if err == nil {
+		w.isKept.Store(true)
+	}
+	return err
 }
 
 // Remove deletes the row of this replica: it stops.

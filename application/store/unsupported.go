@@ -129,9 +129,9 @@ func (noPricing) PricesOn(context.Context, day.Day) ([]backoffice.FundPrice, err
 // noReplicas is for a storage without rows of replicas: each replica sees only itself.
 type noReplicas struct{}
 
-func (noReplicas) Keep(context.Context, fleet.Replica) error    { return nil }
-func (noReplicas) All(context.Context) ([]fleet.Replica, error) { return nil, nil }
-func (noReplicas) Remove(context.Context, operation.ID) error   { return nil }
+func (noReplicas) Keep(context.Context, fleet.Replica, time.Duration) error { return nil }
+func (noReplicas) All(context.Context) ([]fleet.Replica, error)             { return nil, nil }
+func (noReplicas) Remove(context.Context, operation.ID) error               { return nil }
 
 func (lacking) KeepUses(context.Context, []subscriptions.Use) error { return nil }
 func (lacking) Keep(context.Context, audit.Act) error               { return nil }

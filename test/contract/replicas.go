@@ -49,24 +49,23 @@ func (s ReplicasUnderTest) rows(t *testing.T) []fleet.Replica {
 func testReplicaRows(t *testing.T, s ReplicasUnderTest) {
 	require.Empty(t, s.rows(t))
 	one, other := replica(1, "b"), replica(2, "a")
-	require.NoError(t, s.Keep(t.Context(), one))
-	require.NoError(t, s.Keep(t.Context(), other))
+	require.NoError(t, s.Keep(t.Context(), one, time.Hour))
+	require.NoError(t, s.Keep(t.Context(), other, time.Hour))
 	equal(t, []fleet.Replica{other, one}, s.rows(t))
 	one.Troubles = nil
-	require.NoError(t, s.Keep(t.Context(), one))
+	require.NoError(t, s.Keep(t.Context(), one, time.Hour))
 	equal(t, []fleet.Replica{other, one}, s.rows(t))
 	again := replica(3, "b")
-	require.NoError(t, s.Keep(t.Context(), again))
+	require.NoError(t, s.Keep(t.Context(), again, time.Hour))
 	require.Len(t, s.rows(t), 3, "two processes that both report may have one name")
 }
 
 func testRestartedReplica(t *testing.T, s ReplicasUnderTest) {
 	crashed, other, again := replica(1, "a"), replica(2, "b"), replica(3, "a")
-	require.NoError(t, s.Keep(t.Context(), crashed))
-	require.NoError(t, s.Keep(t.Context(), other))
-	again.Silence = 0
+	require.NoError(t, s.Keep(t.Context(), crashed, time.Hour))
+	require.NoError(t, s.Keep(t.Context(), other, time.Hour))
 	require.Eventually(t, func() bool {
-		require.NoError(t, s.Keep(t.Context(), again))
+		require.NoError(t, s.Keep(t.Context(), again, 0))
 		all, err := s.All(t.Context())
 		require.NoError(t, err)
 		return len(all) == 2 && all[0].ID == again.ID && all[1].ID == other.ID
@@ -75,8 +74,8 @@ func testRestartedReplica(t *testing.T, s ReplicasUnderTest) {
 
 func testRemovedReplica(t *testing.T, s ReplicasUnderTest) {
 	stops, stays := replica(1, "a"), replica(2, "b")
-	require.NoError(t, s.Keep(t.Context(), stops))
-	require.NoError(t, s.Keep(t.Context(), stays))
+	require.NoError(t, s.Keep(t.Context(), stops, time.Hour))
+	require.NoError(t, s.Keep(t.Context(), stays, time.Hour))
 	require.NoError(t, s.Remove(t.Context(), stops.ID))
 	equal(t, []fleet.Replica{stays}, s.rows(t))
 	require.NoError(t, s.Remove(t.Context(), stops.ID))
@@ -85,6 +84,6 @@ func testRemovedReplica(t *testing.T, s ReplicasUnderTest) {
 func testReplicasWithoutStorage(t *testing.T, s ReplicasUnderTest) {
 	unreachable(t, s.Trouble, func(ctx context.Context) []error {
 		_, err := s.All(ctx)
-		return []error{s.Keep(ctx, replica(1, "a")), err, s.Remove(ctx, id(1))}
+		return []error{s.Keep(ctx, replica(1, "a"), time.Hour), err, s.Remove(ctx, id(1))}
 	})
 }

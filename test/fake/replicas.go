@@ -23,12 +23,12 @@ type Replicas struct {
 }
 
 // Keep implements fleet.Replicas.
-func (r Replicas) Keep(ctx context.Context, replica fleet.Replica) error {
+func (r Replicas) Keep(ctx context.Context, replica fleet.Replica, replaced time.Duration) error {
 	return r.store.read(ctx, r.strike, func() {
 		now := r.now()
 		r.store.replicas = slices.DeleteFunc(r.store.replicas, func(other fleet.Replica) bool {
 			age := now.Sub(other.Seen)
-			return other.ID == replica.ID || other.Name == replica.Name && age > replica.Silence || age > fleet.Forget
+			return other.ID == replica.ID || other.Name == replica.Name && age > replaced || age > fleet.Forget
 		})
 		replica.Seen = now
 		replica.Troubles = slices.Clone(replica.Troubles)

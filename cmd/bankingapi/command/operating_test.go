@@ -261,7 +261,7 @@ func TestStatus(t *testing.T) {
 	b := newOperated(t)
 	stopped := b.run(t, "status")
 	require.Equal(t, 1, stopped.status)
-	require.Contains(t, stopped.out, "not ready: No replica of the service reports.\n  callers: Callers get no answer.\n  next: Start the service.")
+	require.Contains(t, stopped.out, "not ready: replicas. No replica of the service reports.\n  callers: Callers get no answer.\n  next: Start the service.")
 	require.Contains(t, stopped.err, "bankingapi: 1 line needs an operator\n")
 
 	b.serve(t, 0, func(app *bootstrap.App) {
@@ -284,10 +284,10 @@ func TestStatusOfTroubles(t *testing.T) {
 	require.True(t, good.Good)
 	require.Equal(t, "later", good.Troubles[0].Level)
 	bad := statusOf(fleet.Status{Replicas: []fleet.Replica{replica}, Troubles: []fleet.Trouble{
-		{Text: "The clock is wrong.", Effect: "Callers get 503.", Next: "Set it.", Where: "on api1", Since: since}, {Text: "Errors.", Bad: true}, {Text: "Sales wait."},
+		{Kind: "clock", Text: "The clock is wrong.", Effect: "Callers get 503.", Next: "Set it.", Where: "on api1", Since: since}, {Text: "Errors.", Bad: true}, {Text: "Sales wait."},
 	}})
 	require.False(t, bad.Good)
-	require.Equal(t, trouble{"not ready", "The clock is wrong, on api1.", &since, "Callers get 503.", "Set it.", ""}, bad.Troubles[0])
+	require.Equal(t, trouble{"not ready", "clock", "on api1", "The clock is wrong.", &since, "Callers get 503.", "Set it.", ""}, bad.Troubles[0])
 	require.Equal(t, "bad", bad.Troubles[1].Level)
 	require.Equal(t, "warning", bad.Troubles[2].Level)
 	replica.Age = time.Hour

@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
@@ -26,7 +25,9 @@ type replicaStatus struct {
 // trouble is one line of the bar of the console.
 type trouble struct {
 	Level    string // not ready, bad, warning or later
-	Text     string // what is wrong, and on which replicas
+	Kind     string // the name of the line
+	Where    string // on which replicas; empty for the book, or if there is only one
+	Text     string // what is wrong
 	Since    *time.Time
 	Effect   string // what callers notice
 	Next     string // what to do
@@ -72,16 +73,12 @@ func statusOf(s fleet.Status) serviceStatus {
 	if reporting == 0 {
 		shown.Good = false
 		shown.Troubles = append(shown.Troubles, trouble{
-			Level: "not ready", Text: "No replica of the service reports.", Effect: "Callers get no answer.",
+			Level: "not ready", Kind: fleet.Missing, Text: "No replica of the service reports.", Effect: "Callers get no answer.",
 			Next: "Start the service. If it runs, look at its log: it cannot reach this database, or uses another one.",
 		})
 	}
 	for _, t := range s.Troubles {
-		text := t.Text
-		if t.Where != "" {
-			text = strings.TrimSuffix(text, ".") + ", " + t.Where + "."
-		}
-		shown.Troubles = append(shown.Troubles, trouble{levelOf(t), text, instant(t.Since), t.Effect, t.Next, t.Partners})
+		shown.Troubles = append(shown.Troubles, trouble{levelOf(t), t.Kind, t.Where, t.Text, instant(t.Since), t.Effect, t.Next, t.Partners})
 	}
 	return shown
 }
