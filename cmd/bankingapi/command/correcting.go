@@ -36,7 +36,7 @@ func (o *cancelCommand) run(c *call) error {
 }
 
 type reverseCommand struct {
-	priceID   int64
+	priceID   optional[int64]
 	waitAgain bool
 
 	id operation.ID // unless priceID is given
@@ -46,21 +46,20 @@ func (o *reverseCommand) flags(f *flags) {
 	f.json()
 	f.as()
 	f.StringVar(&f.call.reason, "reason", "", "why, in your `words`: required, except with --dry-run")
-	f.Int64Var(&o.priceID, "price-id", 0, "reverse every operation with a sale that was settled at the price with this `PriceID`")
+	f.Var(number(&o.priceID), "price-id", "reverse every operation with a sale that was settled at the price with this `PriceID`")
 	f.BoolVar(&o.waitAgain, "wait-again", false, "record the sales again for their day, so that they settle at its right price")
 	f.dryRun("say what would be reversed, and change nothing")
 }
 
 func (o *reverseCommand) check(c *call) (err error) {
-	byPrice := c.Flags().Changed("price-id")
 	switch {
-	case byPrice == (len(c.args) > 0):
+	case o.priceID.isGiven == (len(c.args) > 0):
 		return wrongUsef("either an ID or --price-id is needed")
-	case byPrice && o.priceID < 1:
+	case o.priceID.isGiven && o.priceID.value < 1:
 		return wrongUsef("--price-id must be greater than 0")
 	case !c.dryRun && c.reason == "":
 		return wrongUsef("--reason is missing: say why, for the audit")
-	case !byPrice:
+	case !o.priceID.isGiven:
 		o.id, err = parseID(c.args[0])
 	}
 	return err
@@ -76,7 +75,7 @@ type reversed struct {
 }
 
 func (o *reverseCommand) run(c *call) error {
-	if o.priceID == 0 {
+	if !o.priceID.isGiven {
 		done, err := o.reverse(c, o.id)
 		if err != nil {
 			return about(err, "operation "+c.args[0])
@@ -87,7 +86,7 @@ func (o *reverseCommand) run(c *call) error {
 		c.PrintErrf("%s", screen("one reversed", done))
 		return nil
 	}
-	ids, err := c.office.SettledAt(c.Context(), o.priceID)
+	ids, err := c.office.SettledAt(c.Context(), o.priceID.value)
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (o *reverseCommand) run(c *call) error {
 	if c.dryRun {
 		verb = "would be reversed"
 	}
-	c.PrintErrf("%d of %s with a sale at PriceID %d %s.\n", count, backoffice.Plural(len(ids), "operation"), o.priceID, verb)
+	c.PrintErrf("%d of %s with a sale at PriceID %d %s.\n", count, backoffice.Plural(len(ids), "operation"), o.priceID.value, verb)
 	if count < len(ids) {
 		return fmt.Errorf("%s not reversed: see the reasons above", isOrAre(len(ids)-count))
 	}

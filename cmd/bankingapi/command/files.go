@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
 	"bankingapi/application/operator"
@@ -160,25 +158,64 @@ var saleStates = map[string]operation.State{
 	"failed": operation.Failed, "8": operation.Failed,
 }
 
-// filters are the flags that filter the rows of each kind.
-var filters = map[string][]string{
-	"prices":        {"since", "until"},
-	"holdings":      {"customer"},
-	"accounts":      {"customer"},
-	"calendar":      nil,
-	"sales":         {"customer", "since", "until", "due-since", "due-until", "settled-since", "settled-until", "state", "subscription", "caller-id", "request-id", "operation-id", "price-id", "follow"},
-	"postings":      {"customer", "since", "until", "operation-id"},
-	"notifications": {"user", "push-id", "since", "until", "subscription", "caller-id", "request-id", "operation-id", "follow"},
-	"operations":    {"customer", "since", "until", "state", "subscription", "caller-id", "request-id", "operation-id"},
-	"outcomes":      {"subscription", "follow"},
-	"requests":      {"since", "until", "subscription", "caller-id", "request-id"},
-	"audit":         {"since", "until", "actor", "action", "object", "customer"},
+// filter is a flag that filters rows. Code names its variable, so that a misspelt filter does not
+// compile.
+type filter struct {
+	name string
+	// isPersonal means that the value names a person or an object: the audit does not keep it.
+	isPersonal bool
+}
+
+var (
+	byCustomer     = &filter{"customer", true}
+	byPrice        = &filter{"price-id", false}
+	sinceTime      = &filter{"since", false}
+	untilTime      = &filter{"until", false}
+	dueSince       = &filter{"due-since", false}
+	dueUntil       = &filter{"due-until", false}
+	settledSince   = &filter{"settled-since", false}
+	settledUntil   = &filter{"settled-until", false}
+	byState        = &filter{"state", false}
+	bySubscription = &filter{"subscription", false}
+	byCallerID     = &filter{"caller-id", false}
+	byRequestID    = &filter{"request-id", false}
+	byOperationID  = &filter{"operation-id", false}
+	byUser         = &filter{"user", true}
+	byPushID       = &filter{"push-id", false}
+	byActor        = &filter{"actor", false}
+	byAction       = &filter{"action", false}
+	byObject       = &filter{"object", true}
+	follow         = &filter{"follow", false}
+
+	allFilters = []*filter{
+		byCustomer, byPrice, sinceTime, untilTime, dueSince, dueUntil, settledSince, settledUntil, byState, bySubscription,
+		byCallerID, byRequestID, byOperationID, byUser, byPushID, byActor, byAction, byObject, follow,
+	}
+)
+
+// filters are the filters of the rows of each kind.
+var filters = map[string][]*filter{
+	"prices":   {sinceTime, untilTime},
+	"holdings": {byCustomer},
+	"accounts": {byCustomer},
+	"calendar": nil,
+	"sales": {
+		byCustomer, sinceTime, untilTime, dueSince, dueUntil, settledSince, settledUntil, byState, bySubscription,
+		byCallerID, byRequestID, byOperationID, byPrice, follow,
+	},
+	"postings":      {byCustomer, sinceTime, untilTime, byOperationID},
+	"notifications": {byUser, byPushID, sinceTime, untilTime, bySubscription, byCallerID, byRequestID, byOperationID, follow},
+	"operations":    {byCustomer, sinceTime, untilTime, byState, bySubscription, byCallerID, byRequestID, byOperationID},
+	"outcomes":      {bySubscription, follow},
+	"requests":      {sinceTime, untilTime, bySubscription, byCallerID, byRequestID},
+	"audit":         {sinceTime, untilTime, byActor, byAction, byObject, byCustomer},
 }
 
 type exportCommand struct {
 	format, state, operationID                              string
 	since, until, settledSince, settledUntil, dueSince, due string
 	spreadsheet                                             bool
+	customer                                                optional[int64]
 
 	query bookfile.Query
 }
@@ -187,26 +224,26 @@ func (o *exportCommand) flags(f *flags) {
 	q := &o.query
 	f.oneOf(&o.format, "format", "format of the rows; json is ndjson, a line for each row", "csv", "json", "ndjson", "excel")
 	f.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
-	f.BoolVar(&q.Follow, "follow", false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
-	f.Int64Var(&q.CustomerNo, "customer", 0, "only rows of this customer `number`, or acts that showed this customer")
-	f.Int64Var(&q.PriceID, "price-id", 0, "only sales that were settled at the price with this `PriceID`")
-	f.StringVar(&o.since, "since", "", "only rows from this `day` or time on")
-	f.StringVar(&o.until, "until", "", "only rows up to this `day`, or before this time")
-	f.StringVar(&o.state, "state", "", "only sales or operations in this `state`: recorded, completed or failed")
-	f.complete("state", "recorded", "completed", "failed")
-	f.StringVar(&o.settledSince, "settled-since", "", "only sales that were settled from this `day` or time on")
-	f.StringVar(&o.settledUntil, "settled-until", "", "only sales that were settled up to this `day`, or before this time")
-	f.StringVar(&o.dueSince, "due-since", "", "only sales for this later `day` or a later one")
-	f.StringVar(&o.due, "due-until", "", "only sales for this later `day` or an earlier one")
-	f.StringVar(&q.UserID, "user", "", "only notifications of this `UserId`")
-	f.StringVar(&q.PushID, "push-id", "", "only notifications with this `PushId`")
-	f.StringVar(&q.Subscription, "subscription", "", "only rows of the subscription with this `name`")
-	f.StringVar(&q.CallerID, "caller-id", "", "only rows with this `CallerId`")
-	f.StringVar(&q.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
-	f.StringVar(&o.operationID, "operation-id", "", "only rows of this operation `ID`")
-	f.StringVar(&q.Actor, "actor", "", "only acts of the person with this `name`")
-	f.StringVar(&q.Action, "action", "", "only acts of this `kind`, like subscription.change")
-	f.StringVar(&q.Object, "object", "", "only acts on this `object`, like the name of a subscription")
+	f.BoolVar(&q.Follow, follow.name, false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
+	f.Var(number(&o.customer), byCustomer.name, "only rows of this customer `number`, or acts that showed this customer")
+	f.Int64Var(&q.PriceID, byPrice.name, 0, "only sales that were settled at the price with this `PriceID`")
+	f.StringVar(&o.since, sinceTime.name, "", "only rows from this `day` or time on")
+	f.StringVar(&o.until, untilTime.name, "", "only rows up to this `day`, or before this time")
+	f.StringVar(&o.state, byState.name, "", "only sales or operations in this `state`: recorded, completed or failed")
+	f.complete(byState.name, "recorded", "completed", "failed")
+	f.StringVar(&o.settledSince, settledSince.name, "", "only sales that were settled from this `day` or time on")
+	f.StringVar(&o.settledUntil, settledUntil.name, "", "only sales that were settled up to this `day`, or before this time")
+	f.StringVar(&o.dueSince, dueSince.name, "", "only sales for this later `day` or a later one")
+	f.StringVar(&o.due, dueUntil.name, "", "only sales for this later `day` or an earlier one")
+	f.StringVar(&q.UserID, byUser.name, "", "only notifications of this `UserId`")
+	f.StringVar(&q.PushID, byPushID.name, "", "only notifications with this `PushId`")
+	f.StringVar(&q.Subscription, bySubscription.name, "", "only rows of the subscription with this `name`")
+	f.StringVar(&q.CallerID, byCallerID.name, "", "only rows with this `CallerId`")
+	f.StringVar(&q.RequestID, byRequestID.name, "", "only rows with this `X-Request-Id` of the caller")
+	f.StringVar(&o.operationID, byOperationID.name, "", "only rows of this operation `ID`")
+	f.StringVar(&q.Actor, byActor.name, "", "only acts of the person with this `name`")
+	f.StringVar(&q.Action, byAction.name, "", "only acts of this `kind`, like subscription.change")
+	f.StringVar(&q.Object, byObject.name, "", "only acts on this `object`, like the name of a subscription")
 }
 
 // check reads the flags, and refuses flags that do not apply.
@@ -216,11 +253,12 @@ func (o *exportCommand) check(c *call) (err error) {
 		return err
 	}
 	var isKnown bool
+	q.CustomerNo = o.customer.value
 	q.State, isKnown = saleStates[strings.ToLower(o.state)]
 	switch {
 	case o.spreadsheet && o.format != "csv":
 		return wrongUsef("--spreadsheet is for --format csv")
-	case c.Flags().Changed("customer") && q.CustomerNo <= 0:
+	case o.customer.isGiven && o.customer.value <= 0:
 		return wrongUsef("--customer must be greater than 0")
 	case kind == "audit" && q.CustomerNo != 0 && q.Object != "":
 		return wrongUsef("use --customer or --object, not both")
@@ -236,28 +274,27 @@ func (o *exportCommand) check(c *call) (err error) {
 func (o *exportCommand) dates(c *call) error {
 	q := &o.query
 	var errs [6]error
-	q.Since, _, errs[0] = c.moment("since", o.since)
-	_, q.Until, errs[1] = c.moment("until", o.until)
-	q.SettledSince, _, errs[2] = c.moment("settled-since", o.settledSince)
-	_, q.SettledUntil, errs[3] = c.moment("settled-until", o.settledUntil)
-	q.DueSince, errs[4] = parseDay("due-since", o.dueSince, "2026-11-20")
-	q.DueUntil, errs[5] = parseDay("due-until", o.due, "2026-11-20")
+	q.Since, _, errs[0] = c.moment(sinceTime.name, o.since)
+	_, q.Until, errs[1] = c.moment(untilTime.name, o.until)
+	q.SettledSince, _, errs[2] = c.moment(settledSince.name, o.settledSince)
+	_, q.SettledUntil, errs[3] = c.moment(settledUntil.name, o.settledUntil)
+	q.DueSince, errs[4] = parseDay(dueSince.name, o.dueSince, "2026-11-20")
+	q.DueUntil, errs[5] = parseDay(dueUntil.name, o.due, "2026-11-20")
 	return cmp.Or(errs[:]...)
 }
 
 // checkFilters returns an error if a flag is given that does not filter the kind.
-func checkFilters(c *call, kind string) (err error) {
-	fit := append([]string{"format", "spreadsheet", "config"}, filters[kind]...)
-	c.Flags().Visit(func(flag *pflag.Flag) {
+func checkFilters(c *call, kind string) error {
+	for _, f := range allFilters {
 		switch {
-		case err != nil || isSetting(flag) || slices.Contains(fit, flag.Name):
-		case flag.Name == "follow":
-			err = wrongUsef("--follow is for sales, notifications and outcomes")
+		case !c.Flags().Changed(f.name) || slices.Contains(filters[kind], f):
+		case f == follow:
+			return wrongUsef("--%s is for sales, notifications and outcomes", f.name)
 		default:
-			err = wrongUsef("--%s does not filter %s", flag.Name, kind)
+			return wrongUsef("--%s does not filter %s", f.name, kind)
 		}
-	})
-	return err
+	}
+	return nil
 }
 
 // customerObject returns what acts of the console call a customer that they showed. Without the
@@ -282,14 +319,14 @@ func rowFormat(format string) string {
 // persons.
 func (o *exportCommand) details(c *call, format string) string {
 	var narrowed []string
-	for _, name := range filters[c.args[0]] {
-		flag := c.Flags().Lookup(name)
+	for _, f := range filters[c.args[0]] {
+		flag := c.Flags().Lookup(f.name)
 		switch {
 		case !flag.Changed:
-		case name == "customer" || name == "user" || name == "object":
-			narrowed = append(narrowed, name)
+		case f.isPersonal:
+			narrowed = append(narrowed, f.name)
 		default:
-			narrowed = append(narrowed, name+"="+flag.Value.String())
+			narrowed = append(narrowed, f.name+"="+flag.Value.String())
 		}
 	}
 	return strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
@@ -298,8 +335,8 @@ func (o *exportCommand) details(c *call, format string) string {
 // showsCustomers reports whether rows of the kind have data of customers. Operations and acts do
 // not name the customer unless they are filtered by one.
 func (o *exportCommand) showsCustomers(kind string) bool {
-	byCustomer := slices.Contains(filters[kind], "customer") && kind != "operations" && kind != "audit"
-	return o.query.CustomerNo != 0 || byCustomer || slices.Contains(filters[kind], "user")
+	isOfCustomers := slices.Contains(filters[kind], byCustomer) && kind != "operations" && kind != "audit"
+	return o.query.CustomerNo != 0 || isOfCustomers || slices.Contains(filters[kind], byUser)
 }
 
 func (o *exportCommand) run(c *call) error {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-type healthcheckCommand struct{ url string }
+type healthcheckCommand struct{ url optional[string] }
 
 func (o *healthcheckCommand) flags(f *flags) {
-	f.StringVar(&o.url, "url", "", "request this `address` instead of ops.address")
+	f.Var(text(&o.url), "url", "request this `address` instead of ops.address")
 }
 
 func (o *healthcheckCommand) run(c *call) error {
-	ready := o.url
-	if !c.Flags().Changed("url") { // with it, the settings do not matter
+	ready := o.url.value
+	if !o.url.isGiven { // with it, the settings do not matter
 		err := c.load()
 		if err == nil {
 			ready, err = readyURL(c.settings.Ops.Address)
