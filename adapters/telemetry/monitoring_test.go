@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"bankingapi/adapters/telemetry"
+	"bankingapi/application/fleet"
 )
 
 // monitoring is what operators load into Grafana and Prometheus.
@@ -78,6 +79,48 @@ func expressions(t *testing.T) map[string]string {
 	}
 	require.Greater(t, len(found), 40)
 	return found
+}
+
+// barLines are the lines of the table of README.md: each line of the bar, and its alerts.
+func barLines(t *testing.T) (lines, alerts []string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "cmd", "bankingapi", "README.md"))
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(content), "| line | when | alerts |\n|---|---|---|\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		require.Len(t, cells, 5, row)
+		lines = append(lines, strings.Split(strings.TrimSpace(cells[1]), ", ")...)
+		for alert := range strings.SplitSeq(strings.TrimSpace(cells[3]), ", ") {
+			if alert != "" {
+				alerts = append(alerts, "alert BankingAPI"+alert)
+			}
+		}
+	}
+	return lines, alerts
+}
+
+// The bar and the alerts tell one story: each alert is a line of the bar, or is said to be none.
+func TestEachAlertHasItsLineOfTheBar(t *testing.T) {
+	t.Parallel()
+	lines, alerts := barLines(t)
+	for _, kind := range []string{
+		fleet.Silent, fleet.Errors, fleet.Defect, fleet.Unknown, fleet.Flood, fleet.UnknownKeys, fleet.Refusals, fleet.DueSales, fleet.Prices,
+		fleet.Book, fleet.Missing, fleet.Certificate, fleet.Keys, "database", "schema", "durability", "clock", "trail", "shutdown",
+	} {
+		require.Contains(t, lines, kind)
+	}
+	known := expressions(t)
+	for _, alert := range alerts {
+		require.Contains(t, known, alert, "an alert that does not exist")
+	}
+	for name := range known {
+		if strings.HasPrefix(name, "alert ") {
+			require.Contains(t, alerts, name, "the table of README.md does not have it")
+		}
+	}
 }
 
 // headings are those of OPERATIONS.md, as a link names them.

@@ -22,6 +22,8 @@ type Activity struct {
 
 const (
 	hour = 60
+	// quarter is how many minutes an unexpected failure is a trouble. The alerts have the same time.
+	quarter = 15
 	// maxKeyStarts is how many different beginnings of unknown keys a minute counts.
 	maxKeyStarts = 100
 	// busyRate is the number of requests a second from which the API is busy.
@@ -166,6 +168,18 @@ func (a *Activity) LastHour(now time.Time) LastHour {
 		}
 	})
 	return h
+}
+
+// answeredWith counts the requests of the last quarter of an hour that were answered with a code.
+func (a *Activity) answeredWith(code string, now time.Time) (count int64) {
+	a.last(quarter, now, func(m *minute, _ float64) {
+		for key, n := range m.refused {
+			if key.Code == code {
+				count += n
+			}
+		}
+	})
+	return count
 }
 
 // traffic is what arrived in a period.

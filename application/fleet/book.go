@@ -26,9 +26,10 @@ const (
 	// A due sale is late after lateAfter, and partners notice it after badAfter: the alert
 	// BankingAPISettlementLate has the same time.
 	lateAfter, badAfter = 5 * time.Minute, 15 * time.Minute
-	// checkDays is the age from which the last check of the book is old, expiryDays how long
-	// before its end a key is a trouble.
-	checkDays, expiryDays = 7, 14
+	// checkDays is the age from which the last check of the book is old: a weekly check is not. The
+	// alert BankingAPINotVerified has the same age. expiryDays is how long before its end a key is
+	// a trouble.
+	checkDays, expiryDays = 8, 14
 )
 
 func (s State) troubles() []Trouble {

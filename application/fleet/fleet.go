@@ -39,6 +39,8 @@ type Trouble struct {
 // The kinds of troubles that are not checks of readiness.
 const (
 	Errors      = "errors"
+	Defect      = "defect"
+	Unknown     = "unknown outcomes"
 	Flood       = "flood"
 	UnknownKeys = "unknown keys"
 	Refusals    = "refusals"

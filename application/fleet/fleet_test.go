@@ -233,6 +233,21 @@ func TestErrors(t *testing.T) {
 	require.Empty(t, r.lines())
 }
 
+// One request that fails for an unexpected reason, or whose outcome is not known, is a line.
+func TestFailuresThatNeedAnOperator(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.ask(600, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 200})
+	r.ask(1, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 500, Codes: []string{"internal-error"}})
+	r.ask(2, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 503, Codes: []string{"outcome-unknown"}})
+	require.Equal(t, []string{
+		"defect: 1 request of the last 15 minutes failed for an unexpected reason.",
+		"unknown outcomes: The outcome of 2 requests of the last 15 minutes was not known: the connection to the database was lost in a commit.",
+	}, r.lines())
+	r.passed.Add(int64(15 * time.Minute))
+	require.Empty(t, r.lines())
+}
+
 // A flood, keys that are guessed and a wave of refusals are compared with the hour before.
 func TestTrafficAgainstTheHourBefore(t *testing.T) {
 	t.Parallel()
@@ -321,10 +336,10 @@ func TestTheLastCheckOfTheBook(t *testing.T) {
 	r := alone(t)
 	r.state = fleet.State{Now: noon, Bank: noon, Zone: time.UTC}
 	require.Empty(t, r.lines(), "a new book")
-	r.state.Subscriptions = []*subscription.Subscription{{Name: "shop", Created: noon.AddDate(0, 0, -8)}}
+	r.state.Subscriptions = []*subscription.Subscription{{Name: "shop", Created: noon.AddDate(0, 0, -9)}}
 	require.Equal(t, []string{"book: No check of the book is recorded in the last 90 days."}, r.lines())
-	r.state.Checked = &audit.Act{At: noon.AddDate(0, 0, -8), Details: backoffice.Proof{}.String()}
-	require.Equal(t, []string{"book: The last check of the book is older than 7 days."}, r.lines())
+	r.state.Checked = &audit.Act{At: noon.AddDate(0, 0, -9), Details: backoffice.Proof{}.String()}
+	require.Equal(t, []string{"book: The last check of the book is older than 8 days."}, r.lines())
 	r.state.Checked.Details = backoffice.Proof{Findings: 3}.String()
 	require.Equal(t, []string{"book: The last check of the book has findings: see Proof."}, r.lines())
 	require.True(t, r.Status().Troubles[0].Bad)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bankingapi/application/summary"
+	"bankingapi/domain/fault"
 )
 
 // What callers notice of a replica that is not ready. A replica without durability still
@@ -119,6 +120,7 @@ func ofTraffic(a *Activity, at time.Time) (all []Trouble) {
 			Next: "Open Requests, 5xx: the code says whether it is the database (storage-unavailable), too many requests (overloaded) or a defect (internal-error). The log has the cause.",
 		})
 	}
+	all = append(all, ofFailures(a, at)...)
 	if before.minutes < surgeHistory {
 		return all
 	}
@@ -144,6 +146,25 @@ func ofTraffic(a *Activity, at time.Time) (all []Trouble) {
 			Kind: Refusals, Text: "Most requests of the last two minutes were refused, other than in the hour before: " + some(refusing) + ".",
 			Next:     "Open Refusals and Requests of the partner: its client may have changed, or a price, a holding or the calendar here.",
 			Partners: "Ask what changed at the partner. The page of the code in the documentation says what to correct.",
+		})
+	}
+	return all
+}
+
+// ofFailures returns the troubles of single requests that failed in a way that needs an operator.
+func ofFailures(a *Activity, at time.Time) (all []Trouble) {
+	if n := a.answeredWith(fault.InternalError, at); n > 0 {
+		all = append(all, Trouble{
+			Kind: Defect, Bad: true, Partners: partnersSlow,
+			Text: plural(n, "request") + " of the last 15 minutes failed for an unexpected reason.",
+			Next: "It is a bug of bankingapi. Report it with the line of the log with level error and the output of bankingapi version.",
+		})
+	}
+	if n := a.answeredWith(fault.OutcomeUnknown, at); n > 0 {
+		all = append(all, Trouble{
+			Kind: Unknown, Partners: partnersSlow,
+			Text: "The outcome of " + plural(n, "request") + " of the last 15 minutes was not known: the connection to the database was lost in a commit.",
+			Next: "Partners that send a CallerId learn it by a repeat. For others, search the customer here: the page has every sale.",
 		})
 	}
 	return all
