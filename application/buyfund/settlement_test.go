@@ -139,9 +139,13 @@ func TestDaysBeginInTheBanksZone(t *testing.T) {
 		{"Europe/Istanbul", "2027-01-01", "2026-12-31T21:00:00Z"},
 		{"Europe/Istanbul", "2028-02-29", "2028-02-28T21:00:00Z"},
 		{"UTC", "2028-03-01", "2028-03-01T00:00:00Z"},
-		{"America/New_York", "2027-03-15", "2027-03-15T04:00:00Z"}, // the day after the clocks went forward
-		{"Europe/Berlin", "2026-10-26", "2026-10-25T23:00:00Z"},    // the day after they went back
-		{"Africa/Cairo", "2027-04-30", "2027-04-29T22:00:00Z"},     // its first hour does not exist
+		{"America/New_York", "2027-03-15", "2027-03-15T04:00:00Z"},    // the day after the clocks went forward
+		{"Europe/Berlin", "2026-10-26", "2026-10-25T23:00:00Z"},       // the day after they went back
+		{"Africa/Cairo", "2027-04-30", "2027-04-29T22:00:00Z"},        // its first hour does not exist
+		{"America/Sao_Paulo", "2018-11-04", "2018-11-04T03:00:00Z"},   // its first hour does not exist
+		{"America/Sao_Paulo", "2018-02-18", "2018-02-18T03:00:00Z"},   // the hour before came twice
+		{"Australia/Lord_Howe", "2026-04-06", "2026-04-05T13:30:00Z"}, // its clock moves by half an hour
+		{"Pacific/Apia", "2011-12-30", "2011-12-30T10:00:00Z"},        // this day does not exist
 		{"Pacific/Kiritimati", "2026-12-01", "2026-11-30T10:00:00Z"},
 		{"Pacific/Pago_Pago", "2026-12-01", "2026-12-01T11:00:00Z"},
 	} {

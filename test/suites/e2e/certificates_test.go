@@ -1,17 +1,26 @@
 package e2e_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"bankingapi/adapters/clock"
 
 	"github.com/stretchr/testify/require"
 )
@@ -89,4 +98,45 @@ func requireNoHandshake(t *testing.T, err error, alert string) {
 	if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		require.Regexp(t, "remote error: tls: "+alert+"$|http2: client conn could not be established$", err.Error())
 	}
+}
+
+// issuer is a certificate authority.
+type issuer struct {
+	certificate *x509.Certificate
+	der         []byte
+	key         *ecdsa.PrivateKey
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1000), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: clock.Now().Add(-time.Hour), NotAfter: clock.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	certificate, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &issuer{certificate, der, key}
+}
+
+// issue returns a certificate chain for 127.0.0.1 and its key, both in PEM.
+func (i *issuer) issue(t *testing.T, serial int64) (chain, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: clock.Now().Add(-time.Hour), NotAfter: clock.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, i.certificate, private.Public(), i.key)
+	require.NoError(t, err)
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	for _, each := range [][]byte{der, i.der} {
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: each})...)
+	}
+	return chain, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }

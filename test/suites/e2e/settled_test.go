@@ -102,3 +102,18 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 		next.moved(t, name).Verify(t)
 	})
 }
+
+// farWest is a time zone so far in the west that in Etc/GMT-14 it is tomorrow,
+// and in which it is not about to be midnight.
+func farWest(now time.Time) (string, *time.Location) {
+	name := "Etc/GMT+12"
+	zone, err := time.LoadLocation(name)
+	if err == nil && now.In(zone).Hour() == 23 {
+		name = "Etc/GMT+11"
+		zone, err = time.LoadLocation(name)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return name, zone
+}

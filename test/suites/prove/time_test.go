@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +22,6 @@ import (
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/payload"
 	"bankingapi/test/kit/service"
-	"bankingapi/test/kit/testdb"
 )
 
 // watch is a clock that a test sets.
@@ -123,142 +120,6 @@ func instant(t *testing.T, text string) time.Time {
 }
 
 const ancientPrice = "1,AFA,Prove Portfoy,1.25,TRY,2000-01-01"
-
-// TestDaysOfZones checks that a sale is settled from the first instant of its
-// day in the zone of the bank, and not a microsecond earlier. This includes
-// days that begin at one o'clock, days after an evening with a repeated hour,
-// and a day that does not exist.
-func TestDaysOfZones(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, engine string) {
-		for zone, days := range map[string]map[string]string{
-			"Europe/Istanbul": {
-				"2026-11-21": "2026-11-20T21:00:00Z",
-				"2027-01-01": "2026-12-31T21:00:00Z",
-				"2028-02-29": "2028-02-28T21:00:00Z",
-				"2016-03-27": "2016-03-26T22:00:00Z", // the last change to summer time, which stayed
-			},
-			"America/Sao_Paulo": {
-				"2018-11-04": "2018-11-04T03:00:00Z", // begins at 01:00
-				"2018-02-18": "2018-02-18T03:00:00Z", // the evening before has 23:00 twice
-			},
-			"Asia/Beirut": {
-				"2026-03-29": "2026-03-28T22:00:00Z", // begins at 01:00
-				"2026-10-25": "2026-10-24T22:00:00Z", // the evening before has 23:00 twice
-			},
-			"America/New_York": {
-				"2026-03-08": "2026-03-08T05:00:00Z", // has 23 hours
-				"2026-03-09": "2026-03-09T04:00:00Z",
-				"2026-11-01": "2026-11-01T04:00:00Z", // has 25
-				"2026-11-02": "2026-11-02T05:00:00Z",
-			},
-			"Australia/Lord_Howe": {"2026-04-06": "2026-04-05T13:30:00Z"}, // its clock moves by half an hour
-			"Pacific/Apia": {
-				"2011-12-29": "2011-12-29T10:00:00Z",
-				"2011-12-30": "2011-12-30T10:00:00Z", // does not exist: settled with the next day
-				"2011-12-31": "2011-12-30T10:00:00Z",
-			},
-			"Pacific/Kiritimati": {"2026-11-21": "2026-11-20T10:00:00Z"},
-			"Pacific/Pago_Pago":  {"2026-11-21": "2026-11-21T11:00:00Z"},
-		} {
-			if engine == testdb.EnginePostgres && zone != "Europe/Istanbul" {
-				continue // Go computes the days, so one zone is enough here
-			}
-			t.Run(zone, func(t *testing.T) {
-				s := openTimed(t, engine, zone, instant(t, "2000-01-01T00:00:00Z"), ancientPrice)
-				for i, day := range slices.Sorted(maps.Keys(days)) {
-					s.price(t, 2+i, day)
-					due := instant(t, days[day])
-					s.set(due.Add(-50 * time.Hour))
-					a := s.sell(day, day, 1)
-					require.Equal(t, 1, a.state, a.body)
-					for _, before := range []time.Duration{2 * time.Hour, time.Hour, 30 * time.Minute, time.Second, time.Microsecond} {
-						s.set(due.Add(-before))
-						require.Zero(t, s.settle(t), "%s before %s", before, day)
-						require.Equal(t, 1, s.sell(day, day, 1).state)
-					}
-					s.set(due)
-					require.Equal(t, 1, s.settle(t), day)
-					a = s.sell(day, day, 1)
-					require.Equal(t, 2, a.state)
-					require.True(t, a.replayed)
-					require.Zero(t, s.settle(t), "once")
-				}
-			})
-		}
-	})
-}
-
-// TestLastInstantOfADay checks that a day can be selected as today until
-// midnight and is in the past from then on.
-func TestLastInstantOfADay(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, engine string) {
-		midnight := instant(t, "2026-11-20T21:00:00Z")
-		s := openTimed(t, engine, "Europe/Istanbul", midnight.Add(-time.Microsecond), ancientPrice)
-		require.Equal(t, 400, s.sell("yesterday", "2026-11-19", 1).status)
-		require.Equal(t, `{"Data":{"State":2}}`, s.sell("today", "2026-11-20", 1).body)
-		require.Equal(t, `{"Data":{"State":1}}`, s.sell("tomorrow", "2026-11-21", 1).body)
-		require.Equal(t, 400, s.sell("366 days and one", "2027-11-22", 1).status)
-		require.Equal(t, `{"Data":{"State":1}}`, s.sell("366 days", "2027-11-21", 1).body)
-		s.set(midnight)
-		require.Equal(t, 400, s.sell("too late", "2026-11-20", 1).status)
-		require.Equal(t, `{"Data":{"State":2}}`, s.sell("now it is today", "2026-11-21", 1).body)
-		require.Equal(t, `{"Data":{"State":1}}`, s.sell("now it is near enough", "2027-11-22", 1).body)
-		again := s.sell("today", "2026-11-20", 1)
-		require.Equal(t, `{"Data":{"State":2}}`, again.body, "a repeat gets the same answer after the day has passed")
-		require.True(t, again.replayed)
-		s.price(t, 2, "2026-11-21")
-		require.Equal(t, 1, s.settle(t))
-		s.bank.Verify(t)
-	})
-}
-
-// TestClockStepsBack sets the clock back over midnight and by days. No sale is
-// settled twice or forgotten.
-func TestClockStepsBack(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, engine string) {
-		midnight := instant(t, "2026-11-20T21:00:00Z")
-		s := openTimed(t, engine, "Europe/Istanbul", midnight.Add(-time.Hour), ancientPrice)
-		require.Equal(t, 1, s.sell("first", "2026-11-21", 1).state)
-		s.price(t, 2, "2026-11-21")
-		s.set(midnight)
-		require.Equal(t, 1, s.settle(t))
-		for _, back := range []time.Duration{time.Second, time.Hour, 72 * time.Hour, 24 * 365 * time.Hour} {
-			s.set(midnight.Add(-back))
-			require.Zero(t, s.settle(t))
-			require.Equal(t, 2, s.sell("first", "2026-11-21", 1).state, "a settled sale stays settled when the clock is set back")
-			require.Equal(t, 2, s.sell(fmt.Sprint("now ", back), "", 1).state)
-			require.Equal(t, 1, s.sell(fmt.Sprint("later ", back), "2026-11-21", 1).state, "the day is in the future again")
-			s.set(midnight)
-			require.Equal(t, 1, s.settle(t))
-			require.Equal(t, 2, s.sell(fmt.Sprint("later ", back), "2026-11-21", 1).state)
-		}
-		require.Equal(t, "999991", s.bank.Export(t, "holdings")[0]["Units"], "1, 4 and 4 sales of one unit")
-		s.bank.Verify(t)
-	})
-}
-
-// TestThreeDaysOfDowntime checks that sales that became due while no service
-// ran are settled at the next start, each at the price of its own day.
-func TestThreeDaysOfDowntime(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, engine string) {
-		friday := instant(t, "2026-11-20T12:00:00Z")
-		s := openTimed(t, engine, "Europe/Istanbul", friday,
-			"1,AFA,Prove Portfoy,1,TRY,2026-11-20", "2,AFA,Prove Portfoy,2,TRY,2026-11-21",
-			"3,AFA,Prove Portfoy,4,TRY,2026-11-22", "4,AFA,Prove Portfoy,8,TRY,2026-11-23", "5,AFA,Prove Portfoy,16,TRY,2026-11-24")
-		for _, day := range []string{"2026-11-23", "2026-11-21", "2026-11-22", "2026-11-24", "2026-11-21"} {
-			require.Equal(t, 1, s.sell(fmt.Sprint("for ", day), day, 1).state)
-		}
-		s.set(friday.Add(72 * time.Hour)) // Monday
-		require.Equal(t, 3, s.settle(t))
-		require.Equal(t, "14.00", s.bank.Export(t, "accounts")[0]["Balance"], "2 for Saturday, 4 for Sunday, 8 for Monday")
-		require.Equal(t, 1, s.sell("for 2026-11-24", "2026-11-24", 1).state, "Tuesday is in the future")
-		s.bank.Verify(t)
-	})
-}
 
 // TestSettledInParallel runs several services that settle the same sales at the
 // same time. Each sale is settled once.
