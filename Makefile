@@ -10,7 +10,7 @@ GOLANGCI_VERSION := v2.15.0
 ACTIONLINT_VERSION := v1.7.7
 TOOLS := $(CURDIR)/bin/tools
 # The packages that take longest come first, so that no core idles at the end.
-PACKAGES := ./adapters/storage $(addprefix ./test/suites/,e2e embedding console docspage simulation sandbox) ./...
+PACKAGES := ./adapters/storage $(addprefix ./test/suites/,e2e embedding console docspage simulation sandbox scenarios) ./...
 
 # gotestsum runs go test. It prints each package when it ends and the output of each
 # failure at once and again at the end. go test ends a package after TIMEOUT and says
@@ -99,7 +99,7 @@ dev: ## like make run, and start again whenever a source file changes (seconds)
 # The longest come first. Some tests of the sandbox wait for slow answers, so four run at
 # once. Left to make test are postgres, which needs a server, and tables, which has one
 # test and takes long to compile.
-UNIT = $(addprefix ./test/suites/,sandbox console) ./adapters/storage ./domain/... ./application/... \
+UNIT = $(addprefix ./test/suites/,sandbox console scenarios) ./adapters/storage ./domain/... ./application/... \
   $$(go list ./adapters/... | grep -vE '/storage/(postgres|tables)$$')
 
 # The times in this list are those of two quiet cores with warm caches.
@@ -229,7 +229,7 @@ MUTATE ?= ./adapters/storage ./adapters/httpapi ./bootstrap
 COUNT ?= 40
 .PHONY: mutants
 mutants: ## change one thing at a time in MUTATE, COUNT (40) times each, and see whether fast tests fail (1 hour)
-	go run ./test/tools/mutants -seed $(SEED) -count $(COUNT) -suites "./test/suites/sandbox ./test/suites/console" $(MUTATE)
+	go run ./test/tools/mutants -seed $(SEED) -count $(COUNT) -suites "./test/suites/scenarios ./test/suites/sandbox ./test/suites/console" $(MUTATE)
 
 .PHONY: module-test
 module-test: ## check that "make module" gives a copy that builds (3 minutes)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"bankingapi/test/kit/golden"
+	"bankingapi/test/kit/testdb"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -21,27 +22,25 @@ import (
 //	/Parameters/0/UserId    {"a":1}    => 400 wrong-type
 //
 // The value - takes the member away; the functions in double braces are those
-// of TestExchanges. The answer is the status and Data.State, and each code with its
+// of package scenario. The answer is the status and Data.State, and each code with its
 // pointer, if that is another one. "(not in the document)" says that the
 // OpenAPI document, which must allow what is taken, cannot express the rule.
 func TestFields(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b bank) {
-		h := newHouse(t, b)
-		for file, valid := range map[string]struct{ path, body string }{
-			"push.txt": {addPush, `{"Header":{},"Parameters":[` + validPush + `]}`},
-			"sale.txt": {buyFund, `{"Header":{},"Parameters":[` + validSale + `]}`},
-		} {
-			t.Run(file, func(t *testing.T) {
-				h.lines(t, file, func(line string) (body, pointer string) {
-					pointer, value, found := strings.Cut(line, " ")
-					require.True(t, found, line)
-					return replace(t, valid.body, pointer, h.expand(t, strings.TrimSpace(value))), pointer
-				}, valid.path)
-			})
-		}
-		h.Verify(t)
-	})
+	h := newHouse(t, newBank(t, testdb.EngineSQLite))
+	for file, valid := range map[string]struct{ path, body string }{
+		"push.txt": {addPush, `{"Header":{},"Parameters":[` + validPush + `]}`},
+		"sale.txt": {buyFund, `{"Header":{},"Parameters":[` + validSale + `]}`},
+	} {
+		t.Run(file, func(t *testing.T) {
+			h.lines(t, file, func(line string) (body, pointer string) {
+				pointer, value, found := strings.Cut(line, " ")
+				require.True(t, found, line)
+				return replace(t, valid.body, pointer, h.scenario().Expand(t, strings.TrimSpace(value))), pointer
+			}, valid.path)
+		})
+	}
+	h.Verify(t)
 }
 
 // TestJSON is about the JSON of a body as a whole.
@@ -49,10 +48,8 @@ func TestFields(t *testing.T) {
 //	the body    => 400 invalid-json
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b bank) {
-		h := newHouse(t, b)
-		h.lines(t, "json.txt", func(line string) (body, pointer string) { return h.expand(t, line), "" }, addPush)
-	})
+	h := newHouse(t, newBank(t, testdb.EngineSQLite))
+	h.lines(t, "json.txt", func(line string) (body, pointer string) { return h.scenario().Expand(t, line), "" }, addPush)
 }
 
 // lines sends a request for each line of a file.
@@ -76,9 +73,7 @@ func (h *house) lines(t *testing.T, name string, request func(line string) (body
 		all.WriteString(asked + strings.Repeat(" ", max(0, 60-utf8.RuneCountInString(asked))) + " => " + h.verdict(t, path, body, pointer) + "\n")
 	}
 	if *golden.Update {
-		if h.Engine == "sqlite" {
-			golden.Write(t, file, all.String())
-		}
+		golden.Write(t, file, all.String())
 		return
 	}
 	require.Empty(t, cmp.Diff(string(content), all.String()), "make generate accepts it")
