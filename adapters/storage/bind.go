@@ -51,25 +51,22 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 		return nil, err
 	}
 	schema := &migrator{state: new(atomic.Int32)}
-	db := batch.NewDB(e.Dialect, schema.Require)
-	db.Failed, db.Explain = schema.doubt, e.Explain
-	if o.MayWrite != nil {
-		db.MayWrite = o.MayWrite
+	checks := new(checks)
+	hooks := batch.Hooks{Ready: schema.Require, MayWrite: o.MayWrite, Begun: checks.begun, Failed: schema.doubt, Explain: e.Explain}
+	if o.Trace != nil || o.Slow != nil {
+		hooks.Around = tracing{o.Trace, o.Slow}.around
 	}
+	db := batch.NewDB(e.Dialect, hooks)
 	d := tables.NewDatabase(db, o.TablePrefix)
 	d.Engine, d.Writes, d.Now = e.Engine, writes, o.Now
 	d.Reads = d.Over(context.Background(), e.Reads)
-	s := service{trail.NewWriter(d), e, new(checks), o.Mark}
+	s := service{trail.NewWriter(d), e, checks, o.Mark}
 	schema.service = s
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
 		return nil, err
 	}
-	s.checks.check, s.checks.pool = e.Relying(schema.table(), string(relied))
-	db.Dialect = checked{e.Dialect, s.checks} // so Begin runs tracing, then checked, then the engine
-	if o.Trace != nil || o.Slow != nil {
-		db.Dialect = tracing{db.Dialect, o.Trace, o.Slow}
-	}
+	checks.check, checks.pool = e.Relying(schema.table(), string(relied))
 	books, inboxes := write.NewBooks(s.Writer), write.NewInboxes(s.Writer)
 	e.Ways(books, inboxes, d)
 	ports := s.ports(books, inboxes, schema)

@@ -174,5 +174,5 @@ func TestOpenPostgresKeepsTheDSNSecret(t *testing.T) {
 }
 
 func classify(engine *storage.Engine, err error) batch.Failure {
-	return batch.NewDB(engine.Dialect, nil).Classify(err)
+	return batch.NewDB(engine.Dialect, batch.Hooks{}).Classify(err)
 }

@@ -40,7 +40,7 @@ func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*migr
 // HotPath are the functions that build what one batch sends to a database that
 // takes arrays.
 func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.Inbox) error) {
-	db := tables.NewDatabase(batch.NewDB(d, nil), "")
+	db := tables.NewDatabase(batch.NewDB(d, batch.Hooks{}), "")
 	maker := trail.NewWriter(db)
 	books, inboxes := write.NewBooks(maker), write.NewInboxes(maker)
 	arrays := func(requests []batch.Request) {

@@ -20,12 +20,6 @@ type Querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// checked is a dialect whose sessions begin only while the tables pass the check.
-type checked struct {
-	batch.Dialect
-	*checks
-}
-
 // CheckedSession is a session whose connection checks the tables before a batch. Each session
 // from Begin of an engine must implement it. Sessions in the transaction of a host do not.
 type CheckedSession interface {
@@ -35,19 +29,14 @@ type CheckedSession interface {
 	Connection() (*sql.Conn, *Passed)
 }
 
-func (d checked) Begin(ctx context.Context) (batch.Session, error) {
-	s, err := d.Dialect.Begin(ctx)
-	if err != nil {
-		return nil, err
+// begun implements Begun of batch.Hooks: a session begins only while the tables pass the check.
+func (c *checks) begun(ctx context.Context, s batch.Session) error {
+	session, isChecked := s.(CheckedSession)
+	if !isChecked {
+		return nil
 	}
-	if engineSession, ok := s.(CheckedSession); ok {
-		conn, last := engineSession.Connection()
-		if err := d.checkFirst(ctx, conn, last); err != nil {
-			s.Rollback()
-			return nil, err
-		}
-	}
-	return s, nil
+	conn, last := session.Connection()
+	return c.checkFirst(ctx, conn, last)
 }
 
 // Every batch relies on a check of this process that began at most maxUnchecked ago. After half

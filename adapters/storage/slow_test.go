@@ -28,8 +28,9 @@ func TestSlowStatementsAreReportedWithoutValues(t *testing.T) {
 				require.Empty(t, values)
 				return sql, 1
 			}, nil)
-			session := tracedSession{tracing: tracing{slow: slow}}
-			session.reportSlow(time.Now().Add(-ago), []batch.Request{{Name: "sales"}, {Name: "postings"}})
+			_, end := tracing{slow: slow}.around(t.Context(), "commit", []batch.Request{{Name: "sales"}, {Name: "postings"}})
+			time.Sleep(ago)
+			end(nil)
 		}
 		require.Equal(t, []string{"SELECT * FROM sales WHERE customer_no = ?", "sales, postings"}, reported)
 	})

@@ -14,7 +14,6 @@ import (
 // tracing makes a span of every round trip to the database, and of each of its statements. It
 // reports slow statements.
 type tracing struct {
-	batch.Dialect
 	trace func(context.Context, string) (context.Context, func(error)) // may be nil
 	slow  func(statements string, took time.Duration)                  // may be nil
 }
@@ -40,51 +39,34 @@ func (slowStatements) ParamsFilter(_ context.Context, sql string, _ ...any) (str
 	return sql, nil
 }
 
-func (t tracing) Begin(ctx context.Context) (batch.Session, error) {
-	session, err := t.Dialect.Begin(ctx)
-	if err != nil {
-		return nil, err
+// around implements Around of batch.Hooks. The statements are sent together, so their spans have
+// the same time.
+func (t tracing) around(ctx context.Context, name string, requests []batch.Request) (context.Context, func(error)) {
+	began := time.Now() //nolint:forbidigo // measures a duration
+	end := func(error) {}
+	if t.trace != nil {
+		ctx, end = t.spans(ctx, name, requests)
 	}
-	return tracedSession{session, t}, nil
-}
-
-type tracedSession struct {
-	batch.Session
-	tracing
-}
-
-func (s tracedSession) Exchange(ctx context.Context, requests ...batch.Request) error {
-	return s.traced(ctx, "exchange", requests, s.Session.Exchange)
-}
-
-func (s tracedSession) Commit(ctx context.Context, requests ...batch.Request) error {
-	return s.traced(ctx, "commit", requests, s.Session.Commit)
-}
-
-// traced also makes a span of each statement. The statements are sent together, so their spans
-// have the same time.
-func (s tracedSession) traced(ctx context.Context, name string, requests []batch.Request, send func(context.Context, ...batch.Request) error) error {
-	if s.slow != nil {
-		defer s.reportSlow(time.Now(), requests) //nolint:forbidigo // measures a duration
+	return ctx, func(err error) {
+		end(err)
+		took := time.Since(began)
+		if t.slow != nil && took >= slowAfter {
+			t.slow(strings.Join(tables.Convert(requests, func(r batch.Request) string { return r.Name }), ", "), took)
+		}
 	}
-	if s.trace == nil {
-		return send(ctx, requests...)
-	}
-	ctx, end := s.trace(ctx, name)
+}
+
+// spans begins the spans of a round trip.
+func (t tracing) spans(ctx context.Context, name string, requests []batch.Request) (context.Context, func(error)) {
+	ctx, end := t.trace(ctx, name)
 	ends := make([]func(error), len(requests))
 	for i := range requests {
-		_, ends[i] = s.trace(ctx, requests[i].Name)
+		_, ends[i] = t.trace(ctx, requests[i].Name)
 	}
-	err := send(ctx, requests...)
-	for _, endSpan := range ends {
-		endSpan(err)
-	}
-	end(err)
-	return err
-}
-
-func (s tracedSession) reportSlow(began time.Time, requests []batch.Request) {
-	if took := time.Since(began); took >= slowAfter {
-		s.slow(strings.Join(tables.Convert(requests, func(r batch.Request) string { return r.Name }), ", "), took)
+	return ctx, func(err error) {
+		for _, endStatement := range ends {
+			endStatement(err)
+		}
+		end(err)
 	}
 }

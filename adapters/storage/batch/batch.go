@@ -13,6 +13,7 @@ package batch
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 )
 
@@ -95,6 +96,14 @@ type Request struct {
 	Races bool
 	// Writes: the statement writes each of its rows, or fails.
 	Writes bool
+}
+
+// Named returns an error of the request with its name. nil stays nil.
+func (r *Request) Named(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", r.Name, err)
 }
 
 // Scan reads a row into variables. It returns the index of the key that the row belongs to.

@@ -34,7 +34,7 @@ func TestADuplicateKeyIsALostRaceOfAnInsertThatRaces(t *testing.T) {
 	}
 	for _, prefix := range []string{"accounts_", "split_"} {
 		table := batch.NewTable[shelf](engine.Dialect, schema.NamingStrategy{TablePrefix: prefix})
-		bank := batch.NewDB(engine.Dialect, nil)
+		bank := batch.NewDB(engine.Dialect, batch.Hooks{})
 		insert := func(in *batch.DB, s *batch.Statement[shelf]) batch.Failure {
 			err := in.Attempt(t.Context(), func(session batch.Session) error { return session.Commit(t.Context(), s.Request([]shelf{full})) })
 			require.Error(t, err)

@@ -99,7 +99,7 @@ type jsonSession struct {
 func (s jsonSession) Exchange(ctx context.Context, requests ...batch.Request) error {
 	for i := range requests {
 		if err := s.run(ctx, &requests[i]); err != nil {
-			return err
+			return requests[i].Named(err)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package batch_test
 
 import (
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,7 +89,7 @@ func connect(t *testing.T, driver, dsn, table string) *sql.DB {
 // transact sends the requests in one transaction.
 func (u under) transact(t *testing.T, requests ...batch.Request) error {
 	t.Helper()
-	return batch.NewDB(u.dialect, nil).Transact(t.Context(), func(s batch.Session) error {
+	return batch.NewDB(u.dialect, batch.Hooks{}).Transact(t.Context(), func(s batch.Session) error {
 		return s.Commit(t.Context(), requests...)
 	})
 }
@@ -180,7 +181,7 @@ func TestALateRow(t *testing.T) {
 		tx, err := u.db.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
 		other.Name = "d"
-		require.NoError(t, batch.NewDB(u.dialect, nil).Inside(tx).Attempt(t.Context(), func(s batch.Session) error {
+		require.NoError(t, batch.NewDB(u.dialect, batch.Hooks{}).Inside(tx).Attempt(t.Context(), func(s batch.Session) error {
 			return s.Commit(t.Context(), insert.Later(func() shelf { return other }))
 		}))
 		require.NoError(t, tx.Commit())
@@ -229,7 +230,7 @@ func TestFind(t *testing.T) {
 		require.NoError(t, u.transact(t, table.Insert().Request([]shelf{full, empty})))
 		search := func(q *batch.Query[shelf], keys ...shelf) map[int]shelf {
 			found := make(map[int]shelf)
-			require.NoError(t, batch.NewDB(u.dialect, nil).Transact(t.Context(), func(s batch.Session) error {
+			require.NoError(t, batch.NewDB(u.dialect, batch.Hooks{}).Transact(t.Context(), func(s batch.Session) error {
 				return s.Exchange(t.Context(), q.Request(keys, func(key int, row *shelf) error {
 					found[key] = *row
 					return nil
@@ -274,6 +275,38 @@ func TestARowThatCannotBeReadIsAnError(t *testing.T) {
 	})
 }
 
+// missing is a row of a table that does not exist.
+type missing struct {
+	Room  int64 `gorm:"primaryKey"`
+	Label string
+}
+
+// Many statements travel together, so an error that does not name one helps nobody.
+func TestAnErrorNamesItsStatement(t *testing.T) {
+	t.Parallel()
+	onEachDialect(t, func(t *testing.T, u under) {
+		table, gone := batch.NewTable[shelf](u.dialect, namer), batch.NewTable[missing](u.dialect, namer)
+		below := full
+		below.Items = -1
+		for name, requests := range map[string][]batch.Request{
+			"insert " + table.Name: {table.Insert().Request([]shelf{empty}), table.Insert().Request([]shelf{below})},
+			"update " + gone.Name:  {table.Insert().Request([]shelf{empty}), gone.Update("label").Request([]missing{{Room: 1}})},
+			"find " + gone.Name:    {gone.Find(batch.NoLock, "", "label").Request([]missing{{Room: 1}}, func(int, *missing) error { return nil })},
+		} {
+			err := u.transact(t, requests...)
+			require.ErrorContains(t, errors.Unwrap(err), name+": ")
+
+			tx, err := u.db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			err = batch.NewDB(u.dialect, batch.Hooks{}).Inside(tx).Attempt(t.Context(), func(s batch.Session) error {
+				return s.Commit(t.Context(), requests...)
+			})
+			require.ErrorContains(t, err, name+": ")
+			require.NoError(t, tx.Rollback())
+		}
+	})
+}
+
 func TestATransactionIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	onEachDialect(t, func(t *testing.T, u under) {
@@ -284,12 +317,12 @@ func TestATransactionIsAllOrNothing(t *testing.T) {
 		require.Error(t, u.transact(t, insert.Request([]shelf{full}), insert.Request([]shelf{below})), "the CHECK of the table")
 		require.Empty(t, u.all(t, table))
 
-		require.NoError(t, batch.NewDB(u.dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
+		require.NoError(t, batch.NewDB(u.dialect, batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
 			return s.Exchange(t.Context(), insert.Request([]shelf{full}))
 		}))
 		require.Empty(t, u.all(t, table), "without a commit")
 
-		require.NoError(t, batch.NewDB(u.dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
+		require.NoError(t, batch.NewDB(u.dialect, batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
 			if err := s.Exchange(t.Context(), insert.Request([]shelf{full})); err != nil {
 				return err
 			}
@@ -305,7 +338,7 @@ func TestInsideATransactionOfTheCaller(t *testing.T) {
 		table := batch.NewTable[shelf](u.dialect, namer)
 		add := func(tx *sql.Tx, rows ...shelf) {
 			attempts := 0
-			err := batch.NewDB(u.dialect, nil).Inside(tx).Transact(t.Context(), func(s batch.Session) error {
+			err := batch.NewDB(u.dialect, batch.Hooks{}).Inside(tx).Transact(t.Context(), func(s batch.Session) error {
 				attempts++
 				return s.Commit(t.Context(), table.Insert().Request(rows))
 			})
@@ -317,7 +350,7 @@ func TestInsideATransactionOfTheCaller(t *testing.T) {
 		add(tx, full)
 		var read []shelf
 		find := table.Find(batch.ForUpdate, "", "items")
-		require.NoError(t, batch.NewDB(u.dialect, nil).Inside(tx).Attempt(t.Context(), func(s batch.Session) error {
+		require.NoError(t, batch.NewDB(u.dialect, batch.Hooks{}).Inside(tx).Attempt(t.Context(), func(s batch.Session) error {
 			return s.Exchange(t.Context(), find.Request([]shelf{empty, full}, func(key int, row *shelf) error {
 				require.Equal(t, 1, key)
 				read = append(read, *row)

@@ -26,30 +26,47 @@ const (
 // DB runs transactions. It is safe for concurrent use.
 type DB struct {
 	Dialect Dialect
+	Hooks
+
+	attempts int
+	host     Tx // the transaction of a host, which ends it; nil for transactions of our own
+}
+
+// Hooks are what a DB calls around its transactions. A hook that is nil is not called.
+type Hooks struct {
 	// Ready is called before each transaction. If it fails, the transaction does not start.
 	Ready func(context.Context) error
 	// MayWrite is called before each transaction that writes, after Ready. If it fails, the
 	// transaction does not start. It may use other connections, so a DB of Inside does not call
 	// it: the host may hold the only connection.
 	MayWrite func(context.Context) error
+	// Begun is called with each Session, before its first requests. If it fails, the Session is
+	// rolled back. A DB of Inside does not call it.
+	Begun func(context.Context, Session) error
+	// Around is called before each round trip of a Session. The round trip gets the context that
+	// it returns, and the function that it returns gets the error of the round trip.
+	Around func(ctx context.Context, name string, requests []Request) (context.Context, func(error))
 	// Failed is called after a failure that is not a lost race.
 	Failed func()
 	// Explain returns a sentence that explains an error of the database, or "".
 	Explain func(error) string
-
-	attempts int
-	ofHost   bool // the transaction is one that a host ends
 }
 
-// NewDB returns a DB of a dialect. ready may be nil.
-func NewDB(d Dialect, ready func(context.Context) error) *DB {
-	if ready == nil {
-		ready = always
+// NewDB returns a DB of a dialect.
+func NewDB(d Dialect, hooks Hooks) *DB {
+	if hooks.Ready == nil {
+		hooks.Ready = always
 	}
-	return &DB{
-		Dialect: d, Ready: ready, MayWrite: always, Failed: func() {}, Explain: func(error) string { return "" },
-		attempts: maxAttempts,
+	if hooks.MayWrite == nil {
+		hooks.MayWrite = always
 	}
+	if hooks.Failed == nil {
+		hooks.Failed = func() {}
+	}
+	if hooks.Explain == nil {
+		hooks.Explain = func(error) string { return "" }
+	}
+	return &DB{Dialect: d, Hooks: hooks, attempts: maxAttempts}
 }
 
 func always(context.Context) error { return nil }
@@ -57,21 +74,20 @@ func always(context.Context) error { return nil }
 // Inside returns the DB inside a transaction that the caller ends. It does not retry: the
 // caller must retry a transaction that lost a race.
 func (db *DB) Inside(tx Tx) *DB {
-	return &DB{
-		Dialect: inside{db.Dialect, tx}, Ready: db.Ready, MayWrite: always, Failed: db.Failed, Explain: db.Explain,
-		attempts: 1, ofHost: true,
+	inside := *db
+	inside.MayWrite, inside.Begun = always, nil
+	inside.attempts, inside.host = 1, tx
+	return &inside
+}
+
+// Prepare returns the statements that begin a transaction of this purpose. There are none for the
+// transaction of a host: it has begun, and the host has chosen its settings.
+func (db *DB) Prepare(p Purpose) []string {
+	if db.host != nil {
+		return nil
 	}
+	return db.Dialect.Prepare(p)
 }
-
-type inside struct {
-	Dialect
-	tx Tx
-}
-
-func (i inside) Begin(context.Context) (Session, error) { return i.Dialect.Within(i.tx), nil }
-
-// Prepare returns nothing: the transaction has begun, and its owner has chosen the settings.
-func (i inside) Prepare(Purpose) []string { return nil }
 
 // Transact runs work in a new transaction, and retries it if it loses a race. work must end
 // with Commit, otherwise all changes are undone. The error has a kind of package fault.
@@ -124,13 +140,61 @@ func (db *DB) Attempt(ctx context.Context, work func(Session) error) error {
 	if err := db.MayWrite(ctx); err != nil {
 		return err
 	}
-	session, err := db.Dialect.Begin(ctx)
+	session, err := db.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer session.Rollback()
 	return work(session)
 }
+
+// begin begins a Session, or returns one in the transaction of the host.
+func (db *DB) begin(ctx context.Context) (Session, error) {
+	if db.host != nil {
+		return db.observed(db.Dialect.Within(db.host)), nil
+	}
+	session, err := db.Dialect.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if db.Begun != nil {
+		err = db.Begun(ctx, session)
+		if err != nil {
+			session.Rollback()
+			return nil, err
+		}
+	}
+	return db.observed(session), nil
+}
+
+func (db *DB) observed(s Session) Session {
+	if db.Around == nil {
+		return s
+	}
+	return observed{s, db.Around}
+}
+
+// observed is a Session with the hook Around.
+type observed struct {
+	session Session
+	around  func(context.Context, string, []Request) (context.Context, func(error))
+}
+
+func (o observed) Exchange(ctx context.Context, requests ...Request) error {
+	ctx, end := o.around(ctx, "exchange", requests)
+	err := o.session.Exchange(ctx, requests...)
+	end(err)
+	return err
+}
+
+func (o observed) Commit(ctx context.Context, requests ...Request) error {
+	ctx, end := o.around(ctx, "commit", requests)
+	err := o.session.Commit(ctx, requests...)
+	end(err)
+	return err
+}
+
+func (o observed) Rollback() { o.session.Rollback() }
 
 // wait waits for a random part of backoff. It returns false if ctx ends first.
 func wait(ctx context.Context, backoff time.Duration) bool {
@@ -180,7 +244,7 @@ func (db *DB) Classify(err error) Failure {
 		return known.Failure
 	}
 	if failure == Unknown && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) && !db.ofHost || errors.Is(err, driver.ErrBadConn) || errors.Is(err, errClosed())) {
+		errors.Is(err, sql.ErrConnDone) || errors.Is(err, sql.ErrTxDone) && db.host == nil || errors.Is(err, driver.ErrBadConn) || errors.Is(err, errClosed())) {
 		return Unreachable
 	}
 	return failure

@@ -54,7 +54,7 @@ func TestRetries(t *testing.T) {
 			attempts++
 			return errScripted
 		}
-		db := batch.NewDB(scripted{failure: failure}, nil)
+		db := batch.NewDB(scripted{failure: failure}, batch.Hooks{})
 		db.Failed = func() { failed = true }
 		err := db.Transact(t.Context(), fail)
 		require.ErrorIs(t, err, errScripted)
@@ -63,7 +63,7 @@ func TestRetries(t *testing.T) {
 		require.Equal(t, want.failed, failed)
 
 		attempts = 0
-		require.Error(t, db.Inside(nil).Transact(t.Context(), fail))
+		require.Error(t, db.Inside(new(sql.Tx)).Transact(t.Context(), fail))
 		require.Equal(t, 1, attempts, "only the owner of the transaction retries it")
 
 		attempts = 0
@@ -79,9 +79,9 @@ func TestRetries(t *testing.T) {
 func TestATransactionThatHasEnded(t *testing.T) {
 	t.Parallel()
 	ended := func(batch.Session) error { return sql.ErrTxDone }
-	db := batch.NewDB(scripted{}, nil)
+	db := batch.NewDB(scripted{}, batch.Hooks{})
 	require.Equal(t, fault.Unavailable, fault.KindOf(db.Transact(t.Context(), ended)))
-	require.Equal(t, fault.Internal, fault.KindOf(db.Inside(nil).Transact(t.Context(), ended)))
+	require.Equal(t, fault.Internal, fault.KindOf(db.Inside(new(sql.Tx)).Transact(t.Context(), ended)))
 }
 
 // A transaction that has another way takes it at once, unless that would not help or might
@@ -92,7 +92,7 @@ func TestAFallbackIsTakenAtOnce(t *testing.T) {
 		batch.LostRace: 100, batch.Broken: 100, batch.Unknown: 100, batch.Unreachable: 1, batch.Interrupted: 1,
 	} {
 		runs := 0
-		db := batch.NewDB(scripted{failure: failure}, nil)
+		db := batch.NewDB(scripted{failure: failure}, batch.Hooks{})
 		err := db.Transact(t.Context(), func(batch.Session) error {
 			if runs++; runs < 100 {
 				return batch.FailureError{Failure: batch.Fallback, Cause: errScripted}
@@ -111,7 +111,7 @@ func TestAFallbackIsTakenAtOnce(t *testing.T) {
 func TestARetryMaySucceed(t *testing.T) {
 	t.Parallel()
 	attempts := 0
-	require.NoError(t, batch.NewDB(scripted{failure: batch.LostRace}, nil).Transact(t.Context(), func(batch.Session) error {
+	require.NoError(t, batch.NewDB(scripted{failure: batch.LostRace}, batch.Hooks{}).Transact(t.Context(), func(batch.Session) error {
 		if attempts++; attempts < 3 {
 			return errScripted
 		}
@@ -123,10 +123,10 @@ func TestARetryMaySucceed(t *testing.T) {
 func TestAnErrorWithAKindKeepsIt(t *testing.T) {
 	t.Parallel()
 	refused := fault.New(fault.Conflict, "refused")
-	err := batch.NewDB(scripted{failure: batch.Unknown}, func(context.Context) error { return refused }).
+	err := batch.NewDB(scripted{failure: batch.Unknown}, batch.Hooks{Ready: func(context.Context) error { return refused }}).
 		Transact(t.Context(), func(batch.Session) error { return nil })
 	require.Equal(t, fault.Conflict, fault.KindOf(err))
-	require.NoError(t, batch.NewDB(scripted{}, nil).Translate(nil))
+	require.NoError(t, batch.NewDB(scripted{}, batch.Hooks{}).Translate(nil))
 }
 
 // Errors of package sql are recognised by their value, also the one that it
@@ -136,7 +136,7 @@ func TestErrorsOfPackageSQL(t *testing.T) {
 	closed, err := sql.Open("sqlite", "closed.db")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
-	db := batch.NewDB(scripted{failure: batch.Unknown}, nil)
+	db := batch.NewDB(scripted{failure: batch.Unknown}, batch.Hooks{})
 	for _, err := range []error{closed.PingContext(t.Context()), sql.ErrConnDone, driver.ErrBadConn, context.Canceled, context.DeadlineExceeded} {
 		require.Equal(t, batch.Unreachable, db.Classify(err), "%v", err)
 	}

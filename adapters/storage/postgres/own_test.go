@@ -42,7 +42,7 @@ func inABatch(t *testing.T, d batch.Dialect) (found inForce) {
 			return err
 		},
 	}
-	require.NoError(t, batch.NewDB(d, nil).Transact(t.Context(), func(s batch.Session) error {
+	require.NoError(t, batch.NewDB(d, batch.Hooks{}).Transact(t.Context(), func(s batch.Session) error {
 		if err := s.Exchange(t.Context(), query); err != nil {
 			return err
 		}
@@ -111,11 +111,11 @@ func TestASharedServerConnectionIsNoticed(t *testing.T) {
 	} {
 		execute(t, engine.Writes, statement)
 	}
-	err := batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
+	err := batch.NewDB(engine.Dialect, batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
 		return s.Commit(t.Context(), batch.Request{SQL: "INSERT INTO written VALUES (1)"})
 	})
 	require.Error(t, err)
-	require.Equal(t, batch.LostRace, batch.NewDB(engine.Dialect, nil).Classify(err))
+	require.Equal(t, batch.LostRace, batch.NewDB(engine.Dialect, batch.Hooks{}).Classify(err))
 	require.Equal(t, "0", asked(t, engine.Writes, "SELECT COUNT(*)::text FROM written"))
 
 	require.Equal(t, inForce{"off", "off", "on", "45s", "of another client"}, inABatch(t, engine.Dialect))
@@ -169,7 +169,7 @@ func TestACommitThatRollsBack(t *testing.T) {
 	engine := open(t, testdb.Postgres(t))
 	execute(t, engine.Writes, "CREATE TABLE written (n bigint)")
 	insert := batch.Request{SQL: "INSERT INTO written VALUES (1)"}
-	err := batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
+	err := batch.NewDB(engine.Dialect, batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
 		require.NoError(t, s.Exchange(t.Context(), insert))
 		require.Error(t, s.Exchange(t.Context(), batch.Request{SQL: "SELECT 1 / (SELECT 0)"}))
 		return s.Commit(t.Context())
@@ -191,7 +191,7 @@ func TestABatchBeginsAndCommits(t *testing.T) {
 	defer db.Close()
 	engine, err := postgres.Use(t.Context(), db, db, storage.Options{})
 	require.NoError(t, err)
-	require.NoError(t, batch.NewDB(engine.Dialect, nil).Transact(t.Context(), func(s batch.Session) error {
+	require.NoError(t, batch.NewDB(engine.Dialect, batch.Hooks{}).Transact(t.Context(), func(s batch.Session) error {
 		w.sent = nil
 		return s.Commit(t.Context(), batch.Request{SQL: "SELECT 7"})
 	}))
@@ -214,7 +214,7 @@ func TestTheServerWorksWhileARowIsLate(t *testing.T) {
 		require.Eventually(t, func() bool { return asked(t, other.Writes, held) == "1" }, time.Minute, time.Millisecond)
 		return worker{7}
 	})
-	require.NoError(t, batch.NewDB(engine.Dialect, nil).Attempt(t.Context(), func(s batch.Session) error {
+	require.NoError(t, batch.NewDB(engine.Dialect, batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
 		return s.Commit(t.Context(), batch.Request{SQL: "SELECT pg_advisory_xact_lock(4711)"}, late)
 	}))
 	require.Equal(t, "7", asked(t, engine.Writes, "SELECT id::text FROM workers"))

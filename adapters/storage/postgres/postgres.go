@@ -171,7 +171,7 @@ func use(db *batch.Pool, s *settings) *storage.Engine {
 				// of its IDs would pass.
 				requests = append(requests, batch.Request{Name: "take a transaction ID", SQL: "SELECT pg_current_xact_id()"})
 			}
-			err = batch.NewDB(d, nil).Attempt(ctx, func(begun batch.Session) error { return begun.Exchange(ctx, requests...) })
+			err = batch.NewDB(d, batch.Hooks{}).Attempt(ctx, func(begun batch.Session) error { return begun.Exchange(ctx, requests...) })
 			return cmp.Or(err, s.full.Load().still(time.Now())) //nolint:forbidigo // measures a duration
 		},
 		Relying: func(version, tables string) (storage.Check, storage.Querier) { return relied(s, version, tables), db },

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -115,83 +114,130 @@ func isUndone(err error) bool {
 // is true, it sends COMMIT after the last one.
 func (s *session) send(ctx context.Context, requests []batch.Request, ends bool) error {
 	return s.conn.Raw(func(any) error {
-		var b pgx.Batch
-		verified, committed := s.begun, false
-		var swallowed error
+		p := pipeline{session: s, verified: s.begun}
 		if !s.begun {
 			s.begun = true
-			// Row locks keep books correct. With a stricter default, every transaction that
-			// waited for a lock would have to start again.
-			b.Queue("begin isolation level read committed")
-			b.Queue(s.begins, s.arguments...).Exec(func(pgconn.CommandTag) error {
-				verified = true
-				return nil
-			})
+			p.begin()
 		}
 		for i := range requests {
-			r := &requests[i]
-			sql, arguments := formOf(r, s.native)
-			queued := b.Queue(sql, arguments...)
-			if r.Found != nil {
-				queued.Query(func(rows pgx.Rows) error {
-					count, err := find(rows, r.Found)
-					s.decided = s.decided || r.Decides && count > 0
-					return err
-				})
-				continue
-			}
-			queued.Fn = func(results pgx.BatchResults) error {
-				tag, err := results.Exec()
-				if err != nil {
-					return asLostRace(r, err)
-				}
-				changed := tag.RowsAffected()
-				s.wrote = s.wrote || changed > 0 && !tag.Select()
-				s.decided = s.decided || r.Decides && changed < int64(r.Rows.Len())
-				swallowed = cmp.Or(swallowed, wrote(r, sql, changed))
-				return nil
-			}
+			p.add(&requests[i])
 		}
 		if ends {
-			if len(s.arguments) > 0 { // a pooler may not forward a Flush
-				callNext(commit.Next(ctx), &b, s.native)
-			}
-			if sql := s.settings.beforeCommit.Load(); sql != nil {
-				b.Queue(*sql).Exec(func(pgconn.CommandTag) error { return nil })
-			}
-			b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
-				committed = tag.String() == "COMMIT"
-				return nil
-			})
+			p.commit(ctx)
 		}
-		err := s.native.SendBatch(ctx, &b).Close()
-		if native, ok := errors.AsType[*pgconn.PgError](err); ok {
-			s.demoted = native.Code == readOnly
-			if native.Code == diskFull {
-				s.settings.full.Store(&full{native, time.Now()}) //nolint:forbidigo // measures a duration; the clock of the bank may be moved
-			}
-			if !verified && native.Code == failed {
-				s.settings.pooled.Store(true)
-				return errShared
-			}
+		err := s.native.SendBatch(ctx, &p.batch).Close()
+		if err != nil {
+			return p.failed(err, requests)
 		}
-		switch {
-		case err != nil:
-			return asChanged(err)
-		case ends && !committed:
+		if ends && !p.committed {
 			return errNotCommitted
-		case ends && swallowed != nil: // the commit was in the same message
-			return batch.FailureError{Failure: batch.Interrupted, Cause: swallowed}
 		}
-		return swallowed
+		if ends && p.swallowed != nil { // the commit was in the same message
+			return batch.FailureError{Failure: batch.Interrupted, Cause: p.swallowed}
+		}
+		return p.swallowed
 	})
+}
+
+// pipeline is what one round trip of a session sends, and what the answers of the server say.
+type pipeline struct {
+	session *session
+	batch   pgx.Batch
+	// verified: the connection has its settings, and its marker. committed: the server has
+	// answered COMMIT with COMMIT.
+	verified, committed bool
+	// swallowed is the error of the first request whose rows the database ignored.
+	swallowed error
+}
+
+// begin adds BEGIN and the statement that sets what a batch needs.
+func (p *pipeline) begin() {
+	// Row locks keep books correct. With a stricter default, every transaction that
+	// waited for a lock would have to start again.
+	p.batch.Queue("begin isolation level read committed")
+	p.batch.Queue(p.session.begins, p.session.arguments...).Exec(func(pgconn.CommandTag) error {
+		p.verified = true
+		return nil
+	})
+}
+
+// add adds a request.
+func (p *pipeline) add(r *batch.Request) {
+	sql, arguments := formOf(r, p.session.native)
+	queued := p.batch.Queue(sql, arguments...)
+	if r.Found != nil {
+		queued.Query(func(rows pgx.Rows) error { return p.found(r, rows) })
+		return
+	}
+	queued.Fn = func(results pgx.BatchResults) error { return p.wrote(r, sql, results) }
+}
+
+// found passes the rows that a request has found to it.
+func (p *pipeline) found(r *batch.Request, rows pgx.Rows) error {
+	count, err := find(rows, r.Found)
+	p.session.decided = p.session.decided || r.Decides && count > 0
+	return r.Named(err)
+}
+
+// wrote notes what a request has written.
+func (p *pipeline) wrote(r *batch.Request, sql string, results pgx.BatchResults) error {
+	tag, err := results.Exec()
+	if err != nil {
+		return r.Named(asLostRace(r, err))
+	}
+	s, changed := p.session, tag.RowsAffected()
+	s.wrote = s.wrote || changed > 0 && !tag.Select()
+	s.decided = s.decided || r.Decides && changed < int64(r.Rows.Len())
+	ignored := wrote(r, sql, changed)
+	if ignored != nil && p.swallowed == nil {
+		p.swallowed = r.Named(ignored)
+	}
+	return nil
+}
+
+// commit adds the last statements of a transaction.
+func (p *pipeline) commit(ctx context.Context) {
+	if len(p.session.arguments) > 0 { // a pooler may not forward a Flush
+		callNext(commit.Next(ctx), &p.batch, p.session.native)
+	}
+	beforeCommit := p.session.settings.beforeCommit.Load()
+	if beforeCommit != nil {
+		p.batch.Queue(*beforeCommit).Exec(func(pgconn.CommandTag) error { return nil })
+	}
+	p.batch.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
+		p.committed = tag.String() == "COMMIT"
+		return nil
+	})
+}
+
+// failed notes what an error says about the server, and returns it for the caller.
+func (p *pipeline) failed(err error, requests []batch.Request) error {
+	s := p.session
+	native, isOfServer := errors.AsType[*pgconn.PgError](err)
+	if isOfServer {
+		s.demoted = native.Code == readOnly
+	}
+	if isOfServer && native.Code == diskFull {
+		s.settings.full.Store(&full{native, time.Now()}) //nolint:forbidigo // measures a duration; the clock of the bank may be moved
+	}
+	if isOfServer && native.Code == failed && !p.verified {
+		s.settings.pooled.Store(true)
+		return errShared
+	}
+	unsent, isUnsent := errors.AsType[pgx.ErrPreprocessingBatch](err)
+	for i := range requests {
+		if isUnsent && unsent.SQL() != "" && strings.Contains(requests[i].SQL, unsent.SQL()) {
+			return requests[i].Named(err)
+		}
+	}
+	return asChanged(err)
 }
 
 // wrote returns an error if the database ignored new rows. Statements that change rows check
 // this themselves: see mustWriteAll.
 func wrote(r *batch.Request, sql string, changed int64) error {
 	if r.Writes && strings.HasPrefix(sql, "INSERT") && changed < int64(r.Rows.Len()) {
-		return fmt.Errorf("%s wrote %d rows instead of %d: does the table have a trigger?", r.Name, changed, r.Rows.Len())
+		return fmt.Errorf("wrote %d rows instead of %d: does the table have a trigger?", changed, r.Rows.Len())
 	}
 	return nil
 }
@@ -245,7 +291,7 @@ type hostSession struct {
 func (s *hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
 	for i := range requests {
 		if err := s.run(ctx, &requests[i]); err != nil {
-			return err
+			return requests[i].Named(err)
 		}
 	}
 	return nil

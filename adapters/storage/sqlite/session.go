@@ -26,15 +26,14 @@ type connections struct {
 	file        *file        // nil for a database that a host has opened
 	checkpoints *checkpoints // likewise
 
-	lastWriter atomic.Pointer[writer] // of a connection that a host has opened; nil before the first session
-
 	blockedSince atomic.Int64 // since when no transaction could begin, in ns; 0 if the last one could begin
 
 	newest [len(sources)]atomic.Int64 // newest rows at the last call of index
 }
 
 // writer is a connection that writes. It keeps its prepared statements, because preparing one
-// takes as long as running it for several rows.
+// takes as long as running it for several rows. On the connection of a host it keeps them for one
+// session.
 type writer struct {
 	native     driver.Conn
 	statements map[string]driver.Stmt
@@ -58,13 +57,11 @@ func (c *connections) begin(ctx context.Context) (*session, error) {
 		if !ok {
 			return fmt.Errorf("unexpected connection %T", raw)
 		}
-		if own, ok := native.(*writerConn); ok {
+		own, isOwn := native.(*writerConn)
+		if isOwn {
 			s.writer = own.writer
-			return c.file.remember(native)
-		}
-		if s.writer = c.lastWriter.Load(); s.writer == nil || s.writer.native != native {
-			s.writer = newWriter(native)
-			c.lastWriter.Store(s.writer)
+		} else {
+			s.writer, s.isOfHost = newWriter(native), true
 		}
 		return c.file.remember(native)
 	})
@@ -124,24 +121,14 @@ func (w *writer) prepare(command string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// close waits for a running transaction, and closes the statements on the connection of a host.
-// SQLite closes a connection only if it has no statements left, and only then moves the write-ahead
-// log into the file. Our own connections do this themselves.
-func (c *connections) close() error {
+// await waits a short time for a running transaction.
+func (c *connections) await() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	conn, err := c.writes.DB().Conn(ctx) // waits for a running transaction
-	if err != nil {
-		return nil // the owner has closed the database, or it hangs: the statements cannot be closed
+	conn, err := c.writes.DB().Conn(ctx)
+	if err == nil {
+		_ = conn.Close()
 	}
-	err = conn.Raw(func(raw any) error {
-		w := c.lastWriter.Swap(nil)
-		if w == nil || w.native != raw {
-			return nil
-		}
-		return w.close()
-	})
-	return errors.Join(err, conn.Close())
 }
 
 const closeTimeout = time.Second
@@ -151,8 +138,11 @@ type session struct {
 	connections *connections
 	conn        *sql.Conn
 	writer      *writer // writer of conn
-	rows        int     // rows written
-	ended       bool
+	// isOfHost: a host has opened the connection, and its pool may drop it at any time. SQLite keeps
+	// a connection and its file open as long as it has statements, so each session closes its own.
+	isOfHost bool
+	rows     int // rows written
+	ended    bool
 }
 
 // Exchange calls the driver directly. database/sql, and a goroutine that watches the context,
@@ -176,7 +166,7 @@ func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error
 				return err
 			}
 			if err := s.run(&requests[i]); err != nil {
-				return err
+				return requests[i].Named(err)
 			}
 			if requests[i].Found == nil {
 				s.rows += requests[i].Rows.Len()
@@ -222,7 +212,7 @@ func (s *session) run(r *batch.Request) error {
 // wrote returns an error if the database ignored the row.
 func wrote(r *batch.Request, result driver.Result) error {
 	if n, err := result.RowsAffected(); r.Writes && (err != nil || n != 1) {
-		return fmt.Errorf("%s wrote %d rows instead of 1: does the table have a trigger?", r.Name, n)
+		return fmt.Errorf("wrote %d rows instead of 1: does the table have a trigger?", n)
 	}
 	return nil
 }
@@ -305,6 +295,9 @@ func (s *session) Rollback() {
 		// Ignore the error: SQLite rolls back by itself after some errors.
 		_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK")
 	}
+	if s.isOfHost {
+		_ = s.conn.Raw(func(any) error { return s.writer.close() })
+	}
 	_ = s.conn.Close()
 }
 
@@ -314,7 +307,7 @@ type hostSession struct{ tx batch.Tx }
 func (s hostSession) Exchange(ctx context.Context, requests ...batch.Request) error {
 	for i := range requests {
 		if err := s.run(ctx, &requests[i]); err != nil {
-			return err
+			return requests[i].Named(err)
 		}
 	}
 	return nil

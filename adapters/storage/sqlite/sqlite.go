@@ -62,7 +62,7 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 	engine.LogSize = func() int64 { return logSize(path) }
 	engine.Risks = func(context.Context) ([]store.Risk, error) { return longLog(engine.LogSize()), nil }
 	engine.Start = func(ctx context.Context) error { return c.start(ctx, o) }
-	engine.Close = func() error { return errors.Join(c.close(), c.end()) }
+	engine.Close = c.end
 	return engine, nil
 }
 
@@ -114,6 +114,7 @@ func (c *connections) start(ctx context.Context, o storage.Options) error {
 // end closes everything that start has opened.
 func (c *connections) end() error {
 	defer c.file.close()
+	c.await()
 	reads := c.reads.DB()
 	err := errors.Join(c.checkpoints.close(), reads.Close())
 	awaitClosed(context.Background(), reads) // the last connection moves the write-ahead log into the file
@@ -178,7 +179,7 @@ func (c *connections) engine() *storage.Engine {
 		Explain: c.file.reason, Now: "NULL", Index: c.index, Tables: []string{"lookup_runs", "lookup_entries"},
 	}
 	engine.Name, engine.MigrateAtStart = "sqlite", true
-	engine.Backup, engine.Close = c.backup, c.close
+	engine.Backup = c.backup
 	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, c.writes.DB()) }
 	return engine
 }

@@ -200,7 +200,7 @@ func (d *Database) Over(ctx context.Context, pool gorm.ConnPool) *gorm.DB {
 }
 
 func (d *Database) prepare(tx *gorm.DB, p batch.Purpose) error {
-	for _, statement := range d.Dialect.Prepare(p) {
+	for _, statement := range d.DB.Prepare(p) {
 		if err := tx.Exec(statement).Error; err != nil {
 			return err
 		}

@@ -282,7 +282,7 @@ func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbere
 // inChunks passes the lines to write in chunks, in a transaction that may take long. It reads
 // the next chunk while write runs.
 func inChunks[T any](ctx context.Context, d *tables.Database, session batch.Session, lines backoffice.Lines[T], done func(int64), write func([]numbered[T]) error) error {
-	for _, statement := range d.Dialect.Prepare(batch.Import) {
+	for _, statement := range d.Prepare(batch.Import) {
 		if err := session.Exchange(ctx, batch.Request{Name: "prepare the import", SQL: statement}); err != nil {
 			return err
 		}
