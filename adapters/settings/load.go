@@ -158,11 +158,7 @@ func (l *loader) readEnvironment(environment map[string]string) {
 			continue
 		}
 		if !known {
-			rule, isGone := Gone(pathOf(name))
-			if !isGone {
-				rule = unknown("variable", name, variables)
-			}
-			l.problem(name, rule, "environment")
+			l.problem(name, unknown("variable", name, variables), "environment")
 			continue
 		}
 		origin := "environment " + name
@@ -268,12 +264,8 @@ func (l *loader) list(s Setting, sequence *yaml.Node, origin string) {
 
 func (l *loader) at(node *yaml.Node) string { return fmt.Sprintf("file %s:%d", l.file, node.Line) }
 
-// unknown is the rule that a setting or variable breaks that no program, or only an earlier one,
-// has.
+// unknown is the rule that a setting or variable breaks that the program does not have.
 func unknown(what, name string, known map[string]Setting) string {
-	if rule, isGone := Gone(name); isGone {
-		return rule
-	}
 	if near, ok := nearest(name, slices.Sorted(maps.Keys(known))); ok {
 		return "unknown " + what + ", did you mean " + near + "?"
 	}

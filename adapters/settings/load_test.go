@@ -301,29 +301,6 @@ func TestLoadList(t *testing.T) {
 
 func load(s Sources) (Loaded, error) { return Load(s, known) }
 
-// A setting of an earlier program is never ignored: the problem says what to do instead.
-func TestGoneSettings(t *testing.T) {
-	t.Parallel()
-	current := map[string]bool{}
-	for _, s := range All() {
-		current[s.Path] = true
-	}
-	for path := range gone {
-		require.False(t, current[path], "%s is a setting", path)
-		want := "is no setting any more: " + gone[path]
-		variable := Setting{Path: path}.Variable()
-		_, inFile := load(Sources{File: write(t, "old.yaml", path+": x\n")})
-		_, inEnvironment := load(Sources{Environment: []string{variable + "=x"}})
-		_, asFlag := load(Sources{Flags: map[string]string{path: "x"}})
-		require.ErrorContains(t, inFile, path+": "+want)
-		require.ErrorContains(t, inEnvironment, variable+": "+want)
-		require.ErrorContains(t, asFlag, path+": "+want)
-	}
-	_, err := load(Sources{File: write(t, "old.yaml", "http:\n  terms_url: https://bank.example/terms\ncommit: {batch_limit: 1}\n")})
-	require.ErrorContains(t, err, "http.terms_url: is no setting any more: write it into a YAML file that http.document_info names")
-	require.ErrorContains(t, err, "commit: is no setting any more: remove it")
-}
-
 // On Postgres a balancer gets the time to notice that a replica ends, unless the operator says
 // otherwise.
 func TestDelayOnPostgres(t *testing.T) {

@@ -366,7 +366,7 @@ func TestABatchOfACopyIsNotGenuine(t *testing.T) {
 		_, found := trailFindings(t, s)
 		require.Equal(t, []string{name}, found)
 
-		// An earlier version sealed it all the same.
+		// A writer of the database puts it into the log all the same.
 		execute(t, db, fmt.Sprintf("UPDATE trail_batches SET position = %d WHERE position IS NULL", tree.Size()))
 		_, found = trailFindings(t, s)
 		require.Contains(t, found, name)

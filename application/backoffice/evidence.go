@@ -84,7 +84,7 @@ type BatchRow struct {
 	Record []byte
 	// IsGenuine is false if the batch was not made by a service.
 	IsGenuine bool
-	// Base is the state of the log that its writer had seen. It is nil if an earlier version
+	// Base is the state of the log that its writer had seen. It is nil if no service
 	// made the batch, or if batches before this batch are missing.
 	Base *proof.Base
 	// Hashes are the hashes that the log stores for the record. A missing hash is zero. Hashes

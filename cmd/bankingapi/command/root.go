@@ -272,9 +272,6 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedName()
-		if rule, isGone := settings.Gone(name); isGone {
-			return wrongUsef("--%s %s", name, rule)
-		}
 		if near, ok := settings.Suggest(name); ok && near != name {
 			return wrongUsef("unknown flag --%s (did you mean --%s?)", name, near)
 		}

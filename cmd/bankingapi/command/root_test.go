@@ -57,7 +57,6 @@ func TestWrongUse(t *testing.T) {
 		{"config extra", `unexpected argument "extra"; see 'bankingapi config --help'`},
 		{"config --no-such", `unknown flag: --no-such; see 'bankingapi config --help'`},
 		{"config --http.adress=x", `unknown flag --http.adress (did you mean --http.address?); see 'bankingapi config --help'`},
-		{"config --settlement.interval=1s", `--settlement.interval is no setting any more: remove it: the service looks for due sales every 2s; see 'bankingapi config --help'`},
 		{"config --check=perhaps", `--check: the value must be of type bool; see 'bankingapi config --help'`},
 		{"config --log.level", `flag needs an argument: --log.level; see 'bankingapi config --help'`},
 		{"completion", `the shell is missing; see 'bankingapi completion --help'`},
