@@ -150,23 +150,15 @@ var postingColumns = []Column[side]{
 var Notifications = slices.Concat(
 	envelopeColumns(func(n *push.Entry) *operation.Envelope { return &n.Envelope },
 		Column[push.Entry]{"Position", func(n *push.Entry) Value { return Integer(int64(n.Index)) }}),
-	memberColumns(),
-	[]Column[push.Entry]{
-		{"ErasedAt", func(n *push.Entry) Value {
-			if n.Erasure == nil {
-				return Instant(time.Time{})
-			}
-			return Instant(n.Erasure.At())
-		}},
-		{"ErasureReason", func(n *push.Entry) Value { return Text(cmp.Or(n.Erasure, new(push.Erasure)).Reason) }},
-	},
+	memberColumns(push.Members),
 )
 
-// memberColumns returns the columns of a notification's record. The first version ended with
-// TranData and ReceivedAt, so newer members come after them.
-func memberColumns() (columns []Column[push.Entry]) {
+// memberColumns returns the columns of a notification's record. SendDate is the last member of
+// version 1.0.0. The columns that are no members follow it, so that a member of a later version is
+// the last column.
+func memberColumns(members []push.Member) (columns []Column[push.Entry]) {
 	personal := map[push.Kind]Personal{push.User: User, push.Message: Message}
-	for _, m := range push.Members {
+	for _, m := range members {
 		valueOf, named := Text, personal[m.Kind]
 		if m.Kind == push.Number {
 			valueOf = number
@@ -175,7 +167,14 @@ func memberColumns() (columns []Column[push.Entry]) {
 		if m.Name == "SendDate" {
 			columns = append(columns,
 				Column[push.Entry]{"TranData", func(n *push.Entry) Value { return number(tranData(n.Values.TranData)).marked(Message) }},
-				Column[push.Entry]{"ReceivedAt", func(n *push.Entry) Value { return Instant(n.ReceivedAt) }})
+				Column[push.Entry]{"ReceivedAt", func(n *push.Entry) Value { return Instant(n.ReceivedAt) }},
+				Column[push.Entry]{"ErasedAt", func(n *push.Entry) Value {
+					if n.Erasure == nil {
+						return Instant(time.Time{})
+					}
+					return Instant(n.Erasure.At())
+				}},
+				Column[push.Entry]{"ErasureReason", func(n *push.Entry) Value { return Text(cmp.Or(n.Erasure, new(push.Erasure)).Reason) }})
 		}
 	}
 	return columns
