@@ -288,8 +288,8 @@ type prefixedFile struct {
 
 func (f prefixedFile) Read(p []byte) (int, error) { return f.content.Read(p) }
 
-// findMark reads the mark of the database, or "" if it has none. known is false if the schema
-// is older than marks.
+// findMark reads the mark of the database, or "" if it has none. known is false if the database
+// has no schema yet.
 func (s *migrator) findMark(ctx context.Context) (mark string, known bool, err error) {
 	db := s.Reads.WithContext(ctx)
 	known, err = s.ifExists(db, s.Properties.Name, func() *gorm.DB {

@@ -24,10 +24,10 @@ type Inboxes interface {
 	//
 	//   - each operation of Accepted, with the record of its CallerId. So every answered
 	//     operation can be found later, also one whose notifications were all stored before
-	//   - each notification of ToStore, unless one with its user and Digest is stored already
-	//     or comes earlier in ToStore. The Digest covers the subscription and every field, so
-	//     that notifications that differ in one byte are both stored. A stored notification
-	//     does not change, and keeps the ID of the operation that stored it
+	//   - each notification of ToStore, unless one with its Identity is stored already or comes
+	//     earlier in ToStore. The Identity covers the subscription and every field, so that
+	//     notifications that differ in one byte are both stored. A stored notification does not
+	//     change, and keeps the ID of the operation that stored it
 	//
 	// Updates may run at the same time, with notifications in any order. Those that need the
 	// same CallerId or notification wait for each other. They do not end in a deadlock.

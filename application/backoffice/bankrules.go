@@ -10,7 +10,7 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// RuleBook keeps the rules of the bank in its book (the contract, section 5.5).
+// RuleBook keeps the rules of the bank in its book (the contract, section 5.8).
 type RuleBook interface {
 	// Rules reads the rules. The error is ErrNoRules if the book has none yet.
 	Rules(ctx context.Context) (fund.Rules, error)

@@ -69,7 +69,7 @@ var (
 	Removed = Flaw{trailNotRemoved, "is in the trail, but its rows are not there"}
 	// Late is the flaw of a leaf written long after its rows, and not when the trail began.
 	Late = Flaw{trailNotAdded, "came into the trail long after its time"}
-	// OtherTexts is the flaw of a notification whose texts do not match its digest.
+	// OtherTexts is the flaw of a notification whose texts are not those of its identity.
 	OtherTexts = Flaw{trailTexts, "its texts are not those that came"}
 	// Foreign is the flaw of a batch whose writer had seen another log.
 	Foreign = Flaw{trailBatch, "it was made for another log, by a copy of this book or before a restore"}

@@ -69,8 +69,8 @@ const (
 // not apply to a kind of rows is ignored.
 type Query struct {
 	// CustomerNo selects holdings, accounts, sales and postings of that customer, and operations
-	// that sell or asked to sell its holdings. Operations that a version with a schema up to 11
-	// refused belong to no customer. With Object it also selects acts that showed the customer.
+	// that sell or asked to sell its holdings. With Object it also selects acts that showed the
+	// customer.
 	CustomerNo int64
 	// Refused selects only operations that were refused at once. For sales it selects the sales
 	// that these operations asked for, as failed sales.

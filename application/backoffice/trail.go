@@ -54,7 +54,7 @@ var (
 	trailUnchanged  = Rule{"trail-unchanged", "Every row is as it was when its leaf was written."}
 	trailNotRemoved = Rule{"trail-not-removed", "Every leaf has its rows."}
 	trailNotAdded   = Rule{"trail-not-added", "Every row has its leaf."}
-	trailTexts      = Rule{"trail-texts", "Every notification has the texts of its digest."}
+	trailTexts      = Rule{"trail-texts", "Every notification has the texts of its identity."}
 	trailBatch      = Rule{"trail-batch", "Every batch of the trail was made by this service."}
 	trailHashes     = Rule{"trail-hashes", "The stored hashes of the log are those of its batches."}
 	trailPlace      = Rule{"trail-place", "Every batch is at its place in the log."}

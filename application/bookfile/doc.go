@@ -16,10 +16,9 @@
 // A file whose first line has semicolons was saved by a spreadsheet as in Turkey: a comma stands
 // before the decimals, a day may be 27.11.2026, and the apostrophes of Excel are removed.
 //
-// The whole file is checked before the
-// first line is passed on. Every error is reported with its line and column. Lines are passed
-// on in the order of their keys, so that all writers lock rows in the same order. Memory does
-// not grow with the file.
+// The whole file is checked before the first line is passed on. Every error is reported with its
+// line and column. Lines are passed on in the order of their keys, so that all writers lock rows
+// in the same order. Memory does not grow with the file.
 //
 // # Writing
 //

@@ -79,7 +79,7 @@ type Remedy string
 
 const (
 	// FixRequest means that the caller corrects the request. It had no effect, but
-	// an earlier attempt may have had one unless the status is 400.
+	// an earlier attempt may have had one unless the answer has Data.
 	FixRequest Remedy = "fix the request"
 	// ChangeSubscription means that the operator of the service changes the
 	// subscription, or that the caller uses another one. The request had no

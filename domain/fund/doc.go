@@ -26,6 +26,7 @@
 //
 // # A later day
 //
-// A sale for a later day is recorded first. On its day Book.Settle settles it at the price that
-// is current on that day. All sales of an operation have the same day.
+// A sale for a later day is recorded first. From its day on Book.Settle settles it, once its fund
+// has a price whose ValidFrom is that very day, at this price. All sales of an operation have the
+// same day.
 package fund

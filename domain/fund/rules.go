@@ -12,7 +12,7 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Rules are the rules of the bank that are part of its book (the contract, section 5.5). They
+// Rules are the rules of the bank that are part of its book (the contract, section 5.8). They
 // decide which day it is for the bank, for which days it accepts sales, and from which hour it
 // settles the sales of a day. The zero value has the days of UTC, is open on every day and
 // settles from 00:00.

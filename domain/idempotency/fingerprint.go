@@ -13,10 +13,11 @@ import (
 // fingerprints ask for the same. The zero value is no fingerprint.
 //
 // It has a version, because it is stored permanently. Version 1 is a SHA-256 of
-// what the operation writes into a Digest. Version 2 is a keyed hash of version 1. What version 1 hashes never changes;
-// golden values in the tests of packages fund and push hold it. A new field is
-// hashed only if it is present, after everything else and with its name before
-// it. Then the fingerprints of all other contents stay the same.
+// what the operation writes into a Digest: that of a sale. Version 2 is a keyed hash
+// of version 1: that of a push, whose texts may be erased. What version 1 hashes
+// never changes; golden values in the tests of packages fund and push hold it. A new
+// field is hashed only if it is present, after everything else and with its name
+// before it. Then the fingerprints of all other contents stay the same.
 type Fingerprint struct {
 	// stored is the version and the hash.
 	stored [1 + sha256.Size]byte
@@ -31,9 +32,8 @@ const (
 // ErrFingerprint is returned for bytes that are not a stored fingerprint.
 var ErrFingerprint = errors.New("not a stored fingerprint")
 
-// Bytes returns the stored form, which must not be changed: for version 1 the
-// hash alone, as it was written before fingerprints had a version, and for
-// later versions the version and the hash.
+// Bytes returns the stored form, which must not be changed: the hash alone for version 1, and
+// the version and the hash for every other one.
 func (f *Fingerprint) Bytes() []byte {
 	if f.stored[0] == version1 {
 		return f.stored[1:]

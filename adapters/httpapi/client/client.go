@@ -109,7 +109,7 @@ func newTransport(config *tls.Config) *http.Transport {
 		TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 100,
-		IdleConnTimeout:     30 * time.Second, // the service closes idle connections after 60s by default
+		IdleConnTimeout:     30 * time.Second, // less than the 75s after which the service closes an idle connection
 	}
 }
 

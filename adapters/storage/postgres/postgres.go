@@ -30,7 +30,7 @@
 //	                             so batches set their settings per transaction
 //
 // Errors of three constraints have the same meaning: holdings_units_check (a holding would go
-// below zero), accounts_balance_check and operations_pkey (a CallerId is known).
+// below zero), accounts_balance_check and operations_identity (a CallerId is known).
 package postgres
 
 import (

@@ -20,7 +20,7 @@ type SubscriptionRow struct {
 	PrimaryHash       []byte `gorm:"not null"`
 	SecondaryHash     []byte `gorm:"not null"`
 	RequireCallerID   int64  `gorm:"not null;default:0"` // 0 or 1
-	// Rows that are older than these columns have no times.
+	// A time is NULL if it is not known, or if a key does not expire.
 	CreatedAt          batch.Instant
 	PrimaryCreatedAt   batch.Instant
 	SecondaryCreatedAt batch.Instant

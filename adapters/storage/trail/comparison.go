@@ -186,7 +186,7 @@ func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, vis
 }
 
 // sameCallers reports CallerIds that have several records. This is only possible if the table
-// has lost its primary key. A lookup returns only one of the records.
+// has lost its index operations_identity. A lookup returns only one of the records.
 func (c *comparison) sameCallers() error {
 	var callers []string
 	const key = "caller_id, subscription, operation"

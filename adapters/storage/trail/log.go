@@ -21,7 +21,7 @@ import (
 	"bankingapi/domain/proof"
 )
 
-// trailLog implements the ports of package application/proof.
+// trailLog implements the ports of package application/trail.
 type trailLog struct{ Writer }
 
 func (t trailLog) Use(keys *proof.Keys, newID func() operation.ID) {
