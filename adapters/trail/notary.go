@@ -1,5 +1,5 @@
 // Package trail keeps the log of the trail: a Merkle tree over the batches of package
-// domain/trail, and signed checkpoints of the tree. README.md describes the format, and
+// domain/proof, and signed checkpoints of the tree. README.md describes the format, and
 // check.py checks proofs without this package.
 //
 // The tree has the format of golang.org/x/mod/sumdb/tlog. The signed checkpoints follow the
