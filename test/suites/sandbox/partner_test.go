@@ -20,6 +20,7 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
+	"bankingapi/domain/fault"
 	"bankingapi/test/fake"
 	"bankingapi/test/kit/testdb"
 )
@@ -146,7 +147,35 @@ func (p partner) send(method, path, body string, header ...string) answer {
 	if err != nil { // the answer was cut in its middle
 		return answer{}
 	}
-	return answer{response.StatusCode, response.Header, string(content)}
+	got := answer{response.StatusCode, response.Header, string(content)}
+	got.requireFamily(p.T)
+	return got
+}
+
+// requireFamily reads an answer as the clients of the family of banking APIs do. They know only
+// {Error, Data}: a success is an answer whose Error is absent or has no Description.
+func (a answer) requireFamily(t *testing.T) {
+	t.Helper()
+	var known struct {
+		Error *struct {
+			Code        int64
+			Description string
+		}
+		Detail string `json:"detail"`
+	}
+	if json.Unmarshal([]byte(a.body), &known) != nil {
+		return // the page of a proxy: no client takes it for a success
+	}
+	isSuccess := known.Error == nil || known.Error.Description == ""
+	require.Equal(t, a.status < 300 && a.state() != 8, isSuccess, "the client of the family is told an untruth: %d %s", a.status, a.body)
+	if isSuccess {
+		require.Nil(t, known.Error, a.body)
+		return
+	}
+	require.Equal(t, known.Detail, known.Error.Description, a.body)
+	if codes := a.codes(); len(codes) > 0 {
+		require.EqualValues(t, fault.NumberOf(codes[0]), known.Error.Code, a.body)
+	}
 }
 
 // sell sends sales. An empty callerID sends none.
