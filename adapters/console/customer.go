@@ -13,17 +13,15 @@ import (
 )
 
 type customerPage struct {
-	CustomerNo int64
-	Path       string
+	saleTable // the newest sales
+	Path      string
 	// Day is the day that the page shows, or no day for now. Past means that the day is over.
 	Day  day.Day
 	Past bool
 	backoffice.Customer
-	// Sales are the newest, Refused those refused immediately. AllSales links to all sales.
-	Sales, Refused       []fund.SaleEntry
+	// Refused are the newest that were refused immediately. AllSales links to all sales.
+	Refused              []fund.SaleEntry
 	AllSales, AllRefused string
-	// Twins are the indexes of Sales that have another sale of the same terms within a minute.
-	Twins map[int]bool
 	// Statement has the newest postings. Total counts the postings that were read.
 	Statement []backoffice.Line
 	Total     int
@@ -58,7 +56,7 @@ func showCustomer(q *request) (any, error) {
 	}
 	of := url.Values{ofCustomer.Name: {strconv.FormatInt(n, 10)}}
 	p := customerPage{
-		CustomerNo: n, Path: q.r.URL.Path, Day: d, Past: !until.IsZero(),
+		saleTable: saleTable{CustomerNo: n}, Path: q.r.URL.Path, Day: d, Past: !until.IsZero(),
 		AllSales: sales.address(q, "", of), AllRefused: refusals.address(q, "", of),
 	}
 	if p.Customer, err = q.o.Office.Customer(q.ctx, n, until); err != nil {

@@ -35,13 +35,38 @@ var formats = template.FuncMap{
 		return code
 	},
 	"exact":   func(s fund.SaleEntry) string { return grouped(fund.ExactProceeds(s.Terms.Units, s.PerUnit)) },
+	"columns": columns,
 	"list":    func(all ...any) []any { return all },
 	"member":  func(m push.Member, r push.Values) string { return m.Value(&r) },
 	"members": func() []push.Member { return push.Members },
 	"sales": func(r backoffice.Received, state operation.State, waited, reversed bool) int64 {
 		return r.Count(backoffice.SalesKey{State: state, Waited: waited, Reversed: reversed})
 	},
+	"salesof": func(rows []fund.SaleEntry) saleTable { return saleTable{Sales: rows} },
 	"shortid": func(id operation.ID) string { return id.String()[:18] }, // distinguishes operations of the same millisecond
+}
+
+// column is a column in the head of a table.
+type column struct {
+	Name     string
+	IsNumber bool
+}
+
+// columns returns the columns of a head. # before a name marks numbers.
+func columns(names ...string) (all []column) {
+	for _, name := range names {
+		text, isNumber := strings.CutPrefix(name, "#")
+		all = append(all, column{text, isNumber})
+	}
+	return all
+}
+
+// saleTable is a table of sales: of one customer, or of several if CustomerNo is 0.
+type saleTable struct {
+	CustomerNo int64
+	Sales      []fund.SaleEntry
+	// Twins are the indexes of Sales that have another sale of the same terms within a minute.
+	Twins map[int]bool
 }
 
 // hasDay reports whether a map has a day, whose text may be empty.
