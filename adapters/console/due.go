@@ -46,8 +46,8 @@ type forecast struct {
 	// Rows is the chosen page of the rows that fit the filter, Fitting how many there are.
 	Rows    []fund.Forecast
 	Fitting int
-	// Sales is the number of sales that were forecast. Cut says that more wait: the page ended
-	// at maxForecast sales or at the end of its time.
+	// Sales is the number of sales that were forecast, without those of days before the chosen
+	// one. Cut says that more wait: the page ended at maxForecast sales or at the end of its time.
 	Sales int64
 	Cut   bool
 }
@@ -86,7 +86,7 @@ func resultOf(f *fund.Forecast) string {
 const (
 	// maxWaiting is how many waiting sales a page counts. More are shown as "over".
 	maxWaiting = 20_000
-	// maxForecast is how many sales a page forecasts, in at most forecastTime.
+	// maxForecast is how many sales a page shows the forecast of, in at most forecastTime.
 	maxForecast  = 10_000
 	forecastTime = 1700 * time.Millisecond
 	failedDays   = 30 // for which a sale that failed on its day is shown
@@ -139,22 +139,25 @@ func (f dueFilter) fits(s *fund.Forecast) bool {
 func forecastDue(q *request, filter dueFilter, until day.Day, page int) (all forecast, err error) {
 	ctx, cancel := context.WithTimeout(q.ctx, forecastTime)
 	defer cancel()
+	hasRead := false // a database that does not answer is another matter
 	for f, err := range q.o.Forecast(ctx, until) {
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && all.Sales > 0 {
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && hasRead {
 			all.Cut = true
 			break
 		}
 		if err != nil {
 			return all, err
 		}
+		hasRead = true
+		if !filter.Day.IsNone() && f.Terms.SelectedDay != filter.Day {
+			continue
+		}
 		if all.Sales == maxForecast {
 			all.Cut = true
 			break
 		}
 		all.Sales++
-		if filter.Day.IsNone() || f.Terms.SelectedDay == filter.Day {
-			all.group(&f)
-		}
+		all.group(&f)
 		if !filter.fits(&f) {
 			continue
 		}

@@ -1,0 +1,48 @@
+package console
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
+)
+
+// waitsFor yields n sales of one fund that wait for a day, as operations of one sale.
+func waitsFor(n int, of day.Day, yield func(fund.Forecast, error) bool) bool {
+	for range n {
+		var f fund.Forecast
+		f.State, f.Terms.SelectedDay, f.Terms.Holding.IMKBCode = operation.Completed, of, "AFA"
+		if !yield(f, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// The sales of the days before do not hide those of a chosen day.
+func TestTheForecastOfADayBehindManySales(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	today := day.Of(o.console.o.Bank(), o.console.o.Zone())
+	o.console.o.Forecast = func(_ context.Context, until day.Day) iter.Seq2[fund.Forecast, error] {
+		return func(yield func(fund.Forecast, error) bool) {
+			if waitsFor(maxForecast+1, today.Plus(1), yield) && until == today.Plus(3) {
+				waitsFor(3, today.Plus(3), yield)
+			}
+		}
+	}
+	status, body := o.get("due?day=" + today.Plus(3).String())
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, `data-name="Sales" class="n">3</td>`)
+	require.Contains(t, body, "that would complete or fail, for "+calendar(today.Plus(3))+": 3")
+	require.NotContains(t, body, "says it of all")
+
+	_, body = o.get("due?day=" + today.Plus(1).String())
+	require.Contains(t, body, "The first 10,000 sales.")
+}
