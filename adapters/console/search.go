@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"encoding/hex"
 	"errors"
 	"iter"
@@ -118,49 +117,84 @@ func findOperation(q *request, text string) ([]hit, error) {
 	return []hit{{Kind: "Operation", Text: id.String(), Operation: &found, Path: salePath(id, 0)}}, err
 }
 
-// findCustomer accepts the number of a customer who has a holding or an account, or requested a
-// sale that was refused. It also accepts an account as BRANCH-CUSTOMER-SUFFIX, with or without
-// its currency. If the customer has no such account, the hit says so and opens no page.
-func findCustomer(q *request, text string) (hits []hit, err error) {
+// position is a customer, or one of the customer's accounts, as a person writes it.
+type position struct {
+	customerNo int64
+	isAccount  bool
+	branch     int64
+	suffix     int64
+	currency   string // empty selects every currency
+}
+
+// parsePosition reads the number of a customer, or an account as BRANCH-CUSTOMER-SUFFIX with or
+// without its currency. It reports false for any other text.
+func parsePosition(text string) (p position, is bool) {
 	parts := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("-/. ", r) })
-	single := len(parts) == 1 && parts[0] == text
-	if !single && len(parts) != 3 && len(parts) != 4 {
+	if len(parts) == 1 && parts[0] == text {
+		p.customerNo = customerNumber(text)
+		return p, p.customerNo > 0
+	}
+	if len(parts) != 3 && len(parts) != 4 {
+		return p, false
+	}
+	p.isAccount = true
+	p.customerNo = customerNumber(parts[1])
+	var wrongBranch, wrongSuffix error
+	p.branch, wrongBranch = strconv.ParseInt(parts[0], 10, 64)
+	p.suffix, wrongSuffix = strconv.ParseInt(parts[2], 10, 64)
+	if len(parts) == 4 {
+		p.currency = parts[3]
+	}
+	return p, p.customerNo > 0 && wrongBranch == nil && wrongSuffix == nil
+}
+
+// customerNumber returns 0 for a text that is no number of a customer.
+func customerNumber(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// findCustomer finds a customer who has a holding or an account, or requested a sale that was
+// refused, or an account. If the customer has no such account, the hit says so and opens no page.
+func findCustomer(q *request, text string) (hits []hit, err error) {
+	p, is := parsePosition(text)
+	if !is {
 		return nil, nil
 	}
-	var numbers [3]int64
-	for i, part := range parts[:min(len(parts), len(numbers))] {
-		if numbers[i], err = strconv.ParseInt(part, 10, 64); err != nil {
-			return nil, nil // no customer or account has such a number
-		}
-	}
-	n, currency := numbers[min(len(parts)-1, 1)], strings.Join(parts[min(len(parts), 3):], "")
-	if n < 1 {
-		return nil, nil // a filter takes every customer for 0
-	}
-	has, err := q.o.Office.Customer(q.ctx, n, time.Time{})
+	has, err := q.o.Office.Customer(q.ctx, p.customerNo, time.Time{})
 	found := len(has.Holdings)+len(has.Accounts) > 0
-	if single {
-		for _, wrong := range q.o.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: n, Refused: true, Limit: 1}) {
-			found, err = true, cmp.Or(err, wrong)
-		}
+	if err == nil && !found && !p.isAccount {
+		found, err = wasRefused(q, p.customerNo)
 	}
 	if err != nil || !found {
 		return nil, err
 	}
-	q.customer = n
-	path := q.Customer(n)
-	if single {
-		return []hit{{Kind: ofNumber, Text: q.Number(n), Path: path}}, nil
+	q.customer = p.customerNo
+	path, number := q.Customer(p.customerNo), q.Number(p.customerNo)
+	if !p.isAccount {
+		return []hit{{Kind: ofNumber, Text: number, Path: path}}, nil
 	}
 	for _, a := range has.Accounts {
-		if a.Key.BranchCode == numbers[0] && a.Key.AccountSuffix == numbers[2] && (currency == "" || currency == a.Key.Currency.Code()) {
-			hits = append(hits, hit{Kind: "Account", Text: q.Account(a.Key), Note: "of customer " + q.Number(n), Path: path})
+		isOf := p.currency == "" || p.currency == a.Key.Currency.Code()
+		if isOf && a.Key.BranchCode == p.branch && a.Key.AccountSuffix == p.suffix {
+			hits = append(hits, hit{Kind: "Account", Text: q.Account(a.Key), Note: "of customer " + number, Path: path})
 		}
 	}
 	if len(hits) == 0 {
-		return []hit{{Kind: noAccount, Text: q.Number(n), Note: "the page of the customer", Path: path}}, nil
+		return []hit{{Kind: noAccount, Text: number, Note: "the page of the customer", Path: path}}, nil
 	}
 	return hits, nil
+}
+
+// wasRefused reports whether a sale of the customer was refused at once.
+func wasRefused(q *request, customerNo int64) (bool, error) {
+	for _, err := range q.o.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: customerNo, Refused: true, Limit: 1}) {
+		return err == nil, err
+	}
+	return false, nil
 }
 
 // findCallerID finds the operations of a CallerId.

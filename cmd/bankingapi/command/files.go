@@ -63,12 +63,7 @@ func (o *importCommand) run(c *call) error {
 		return err
 	}
 	defer file.Close()
-	var size int64 // 0 if it is unknown
-	if name == "-" {
-		name = "standard input"
-	} else if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
-		size = info.Size()
-	}
+	name, size := inputOf(name)
 	importing := "importing " + kind
 	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
@@ -88,6 +83,22 @@ func (o *importCommand) run(c *call) error {
 		work.printf("%s", badLines(name, err))
 		return err
 	}
+	return sayImported(c, work, kind, imported)
+}
+
+// inputOf returns how an input is called, and its size in bytes, or 0 if that is unknown.
+func inputOf(name string) (called string, size int64) {
+	if name == "-" {
+		return "standard input", 0
+	}
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return name, 0
+	}
+	return name, info.Size()
+}
+
+func sayImported(c *call, work *progress, kind string, imported backoffice.Imported) error {
 	if kind == "calendar" {
 		kind = "closed days"
 	}
@@ -99,16 +110,14 @@ func (o *importCommand) run(c *call) error {
 	if warning := imported.Warning(); warning != "" {
 		work.printf("%s\n", warning)
 	}
-	if kind == "closed days" && !c.dryRun {
-		warning, err := c.office.ClosedWarning(c.Context())
-		if err != nil {
-			return err
-		}
-		if warning != "" {
-			work.printf("%s\n", warning)
-		}
+	if kind != "closed days" || c.dryRun {
+		return nil
 	}
-	return nil
+	warning, err := c.office.ClosedWarning(c.Context())
+	if warning != "" {
+		work.printf("%s\n", warning)
+	}
+	return err
 }
 
 // badLines lists the bad lines of a file in an error, for people.
@@ -343,29 +352,46 @@ func (o *exportCommand) run(c *call) error {
 	if isClosed(c.OutOrStdout()) {
 		return errClosedOutput
 	}
-	kind, format, filter := c.args[0], rowFormat(o.format), o.query
+	kind, format := c.args[0], rowFormat(o.format)
 	if o.spreadsheet {
 		format = string(bookfile.Spreadsheet)
 	}
-	if kind == "audit" && filter.CustomerNo != 0 {
-		filter.Object = c.customerObject(filter.CustomerNo)
+	if kind == "audit" && o.query.CustomerNo != 0 {
+		o.query.Object = c.customerObject(o.query.CustomerNo)
 	}
 	details := o.details(c, format)
 	isKept := o.showsCustomers(kind) && c.look("export", kind, details)
-	filter.Rows = new(int64)
+	rows, err := o.write(c, kind, format)
+	details = backoffice.Plural(rows, "row") + ", " + details
+	if err != nil {
+		details = "broken off after " + details
+	}
+	if isKept {
+		c.look("exported", kind, details)
+	}
+	if err == nil && o.query.Follow { // only a signal stops it
+		c.Annotations["interrupted"] = "the output has everything up to then"
+		return context.Cause(c.Context())
+	}
+	return err
+}
+
+// write writes the rows, and returns how many it wrote.
+func (o *exportCommand) write(c *call, kind, format string) (rows int64, err error) {
 	spooled := newSpool(c.OutOrStdout())
-	if filter.Follow {
+	if o.query.Follow {
 		spooled.patience = math.MaxInt64 // it keeps no state of the book
 	}
 	out := bufio.NewWriterSize(spooled, 1<<16)
-	filter.Flush = out.Flush
+	query := o.query
+	query.Rows, query.Flush = &rows, out.Flush
 	watch := func(int64) {}
-	if !filter.Follow && !isTerminal(c.OutOrStdout()) { // on a terminal the rows themselves show the progress
+	if !query.Follow && !isTerminal(c.OutOrStdout()) { // on a terminal the rows themselves show the progress
 		work := startProgress(c.ErrOrStderr(), "exporting "+kind, 0)
 		defer work.stop()
 		watch = work.rows.Store
 	}
-	err := bookfile.Export(c.Context(), c.office, kind, format, filter, out, watch)
+	err = bookfile.Export(c.Context(), c.office, kind, format, query, out, watch)
 	if err == nil {
 		err = out.Flush()
 	}
@@ -373,18 +399,7 @@ func (o *exportCommand) run(c *call) error {
 	if err == nil {
 		err = closed
 	}
-	details = backoffice.Plural(*filter.Rows, "row") + ", " + details
-	if err != nil {
-		details = "broken off after " + details
-	}
-	if isKept {
-		c.look("exported", kind, details)
-	}
-	if err == nil && filter.Follow { // only a signal stops it
-		c.Annotations["interrupted"] = "the output has everything up to then"
-		err = context.Cause(c.Context())
-	}
-	return err
+	return rows, err
 }
 
 // parseDay parses the day of a flag. An empty text is no day.
