@@ -220,16 +220,38 @@ func (a *api) notFound(x *exchange, r *http.Request) *problem {
 	}
 	detail := "The service has nothing at this path. Paths are case-sensitive."
 	path := r.URL.EscapedPath()
-	alike := slices.DeleteFunc(slices.Collect(maps.Keys(a.methods)), func(known string) bool { // comparing takes time
-		return a.Pages[known] != nil || max(len(path), len(known)) > min(len(path), len(known))+2
-	})
-	if meant, ok := fault.Closest(path, slices.Values(alike), 2); ok {
+	if meant, ok := a.closest(path); ok {
 		detail += " Did you mean " + meant + "?"
 	}
 	if strings.HasPrefix(strings.ToLower(path), familyPrefix) {
 		detail += " There is: " + strings.Join(a.offered(), ", ") + "."
 	}
 	return bare(http.StatusNotFound, fault.UnknownPath, detail)
+}
+
+// closest returns the path that a caller probably meant: one that is written almost like it, or
+// that ends with the same name below another prefix.
+func (a *api) closest(path string) (meant string, ok bool) {
+	var alike []string
+	ending := nameIn(path)
+	for known := range a.methods {
+		if a.Pages[known] != nil {
+			continue
+		}
+		if strings.EqualFold(nameIn(known), ending) {
+			return known, true
+		}
+		if max(len(path), len(known)) <= min(len(path), len(known))+2 { // comparing takes time
+			alike = append(alike, known)
+		}
+	}
+	return fault.Closest(path, slices.Values(alike), 2)
+}
+
+// nameIn returns the last name in a path.
+func nameIn(path string) string {
+	path = strings.TrimRight(path, "/")
+	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
 // familyPrefix begins the paths of the API's family in all versions, in lower case.

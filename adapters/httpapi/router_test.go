@@ -150,6 +150,12 @@ func TestUnknownPaths(t *testing.T) {
 		ofFamily := strings.HasPrefix(strings.ToLower(path), "/bankingapi")
 		require.Equal(t, ofFamily, strings.Contains(w.Body.String(), offer), "%s: who asks for another version is told what there is", path)
 	}
+	for _, path := range []string{
+		"/AddPushNotificationResponse", "/addpushnotificationresponse/", "/api/AddPushNotificationResponse",
+		"/BankingApiV01/v1/AddPushNotificationResponse", "/BankingApi/AddPushNotificationResponse",
+	} { // without the prefix, or with one of its own
+		require.Contains(t, s.do(post(path, pushBody)).Body.String(), "Did you mean "+pushPath+"?", path)
+	}
 	for _, x := range s.observed() {
 		require.Empty(t, x.Route)
 	}
