@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,39 @@ import (
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 )
+
+// The help of export says of each kind which flags filter it.
+func TestTheHelpHasTheFiltersOfEachKind(t *testing.T) {
+	t.Parallel()
+	help := bankingapi(t, nil, "export", "--help").out
+	_, list, _ := strings.Cut(help, "flags filter them:\n\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	said := map[string][]string{}
+	kind := ""
+	for line := range strings.Lines(list) {
+		words := strings.Fields(line)
+		if !strings.HasPrefix(line, "   ") {
+			kind = words[0]
+			said[kind] = []string{}
+		}
+		for _, word := range words {
+			if strings.HasPrefix(word, "--") {
+				said[kind] = append(said[kind], strings.Trim(word, "-.;,"))
+			}
+		}
+	}
+	for kind, of := range filters {
+		for _, f := range of {
+			if f != follow { // it has a paragraph of its own
+				require.Contains(t, said[kind], f.name, kind)
+			}
+		}
+		for _, name := range said[kind] {
+			require.True(t, slices.ContainsFunc(of, func(f *filter) bool { return f.name == name }), "%s: --%s", kind, name)
+		}
+	}
+	require.Len(t, said, len(filters))
+}
 
 func TestMomentIsADayOfTheBankOrAnInstant(t *testing.T) {
 	t.Parallel()
