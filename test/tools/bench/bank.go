@@ -50,9 +50,15 @@ type engine interface {
 	fill(ctx context.Context, dsn, script, size string) error
 	// checkpoint puts the engine into the same state before every run.
 	checkpoint(ctx context.Context) error
+	// used returns how much a store takes, and how much its database has written to
+	// its log, after a checkpoint.
+	used(ctx context.Context, dsn string) (used, error)
 	// close stops the other side and drops the stores.
 	close() error
 }
+
+// used is a number of bytes in a database and in its log, 0 if the log is not counted.
+type used struct{ stored, logged int64 }
 
 // openBank prepares both sides of one engine. The book is the same on both.
 func openBank(ctx context.Context, t *runner, name, dir, binary string, s settings) (b *bank, err error) {

@@ -178,6 +178,24 @@ func TestChoresOfTheService(t *testing.T) {
 	}
 }
 
+// TestBytesOfTheService checks that a sale and a push take more than their content and
+// less than a page.
+func TestBytesOfTheService(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out what takes seconds")
+	}
+	t.Parallel()
+	binary := service.Build(t, "bankingapi/cmd/bankingapi")
+	s, err := parse([]string{"-engine=sqlite", "-work=bytes", "-records=3000", "-seconds=0.5", "-only=service", "-wait=0s"}, io.Discard)
+	require.NoError(t, err)
+	var report, progress bytes.Buffer
+	require.NoError(t, measureWith(t, s, t.TempDir(), binary, &report, &progress), progress.String())
+	for _, w := range []work{plainSale, plainPush} {
+		require.Regexp(t, `\| sqlite \| bankingapi \| `+w.title+` \| [0-9]{4,5} \| [1-9][0-9]{2,3} \| not measured \|`, report.String())
+	}
+	require.Contains(t, report.String(), "sqlite, bankingapi, bytes of push: ")
+}
+
 // TestReplicasOfTheService runs one and three of the service on a Postgres whose commits
 // wait for a standby.
 func TestReplicasOfTheService(t *testing.T) {

@@ -36,7 +36,8 @@ type settings struct {
 	rounds      int
 	extras      []extra
 	rates       []int
-	rows        int    // holdings and sales of the book for the chores
+	rows        int // holdings and sales of the book for the chores
+	records     int
 	only        string // "service" or "other": measure one side alone
 	otherBinary string // another version of the service; empty for none
 	book        int
@@ -87,6 +88,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	flags.DurationVar(&s.patience, "wait", 10*time.Second, "how long a run waits for other programs to leave the machine quiet")
 	rates := flags.String("rates", "100,500,1000,2000,4000", "requests a second of the works rate and replicas, in this order")
 	flags.IntVar(&s.rows, "rows", 1_000_000, "holdings and sales in the book for the work chores (a multiple of 10000, at most 1000000); a tenth of it is due")
+	flags.IntVar(&s.records, "records", 20_000, "sales and pushes that the work bytes stores; with fewer, the first pages of the tables count")
 	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
 	flags.StringVar(&s.only, "only", "", "measure one side alone: service or other")
 	flags.StringVar(&s.otherBinary, "other-binary", "", "measure this binary, another version of the service, as well")
@@ -141,6 +143,9 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	}
 	if s.seconds <= 0 || s.rounds < 1 {
 		return s, errors.New("-seconds and -rounds must be positive")
+	}
+	if s.records < 1 {
+		return s, errors.New("-records must be positive")
 	}
 	if s.rows < customers || s.rows%customers != 0 || s.rows > mostPerGap*customers {
 		return s, fmt.Errorf("-rows must be a multiple of %d, at most %d", customers, mostPerGap*customers)
@@ -199,6 +204,7 @@ var extras = []extra{
 	{"rate", (*bank).measureRates},
 	{"replicas", (*bank).measureReplicas},
 	{"neighbours", (*bank).measureNeighbours},
+	{"bytes", (*bank).measureBytes},
 }
 
 // writeFile creates a file and calls write with it.
