@@ -364,7 +364,7 @@ func testCurrentPrice(t *testing.T, b books) {
 		b.refused(sell(111, c.today), fault.PriceNotFound)
 	}
 
-	// A due sale names an old price and gets the current price of its day.
+	// A due sale names an old price and gets the price of its day.
 	terms := fund.Terms{Holding: holding, Units: 1_000_000, Account: accountOf(1), PriceID: 101, SelectedDay: on(1)}
 	o := order(500, "", terms)
 	b.settle(0, o)

@@ -76,24 +76,10 @@ func TestPackages(t *testing.T) {
 	for _, file := range made {
 		require.Equal(t, contents(t, first)[file], contents(t, second)[file], "the same commit gives the same bytes")
 	}
-	dpkg, err := exec.LookPath("dpkg")
-	if err != nil || os.Geteuid() != 0 {
+	install := dpkg(t, out)
+	if install == nil {
 		t.Log("the deb is not installed: that needs dpkg and root")
 		return
-	}
-	install := func(args ...string) string {
-		t.Helper()
-		database := filepath.Join(out, "var/lib/dpkg")
-		require.NoError(t, os.MkdirAll(filepath.Join(database, "updates"), 0o755))
-		require.NoError(t, os.MkdirAll(filepath.Join(database, "info"), 0o755))
-		for _, file := range []string{"status", "available"} {
-			handle, err := os.OpenFile(filepath.Join(database, file), os.O_CREATE, 0o644)
-			require.NoError(t, err)
-			require.NoError(t, handle.Close())
-		}
-		said, err := run(t.Context(), out, nil, dpkg, append([]string{"--root=" + out, "--force-script-chrootless", "--force-architecture", "--force-confold"}, args...)...)
-		require.NoError(t, err)
-		return said
 	}
 	require.Contains(t, install("--install", filepath.Join(first, made[0])), "To start it: systemctl enable --now bankingapi")
 	for _, file := range []string{
@@ -119,12 +105,40 @@ func TestPackages(t *testing.T) {
 	require.FileExists(t, settings)
 }
 
+// dpkg returns a function that runs dpkg on the system in a folder. It returns nil without dpkg, and
+// for a user who is not root.
+func dpkg(t *testing.T, system string) func(args ...string) (said string) {
+	t.Helper()
+	program, err := exec.LookPath("dpkg")
+	if err != nil || os.Geteuid() != 0 {
+		return nil
+	}
+	database := filepath.Join(system, "var/lib/dpkg")
+	require.NoError(t, os.MkdirAll(filepath.Join(database, "updates"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(database, "info"), 0o755))
+	for _, file := range []string{"status", "available"} {
+		require.NoError(t, os.WriteFile(filepath.Join(database, file), nil, 0o644))
+	}
+	return func(args ...string) string {
+		t.Helper()
+		said, err := run(t.Context(), system, nil, program, append([]string{"--root=" + system, "--force-script-chrootless", "--force-architecture", "--force-confold"}, args...)...)
+		require.NoError(t, err)
+		return said
+	}
+}
+
 // packagesOf makes the packages of an archive that has the files of a release, and returns their
 // names.
 func packagesOf(t *testing.T, version, out string) []string {
 	t.Helper()
+	return packagesWith(t, []byte("a program"), version, out)
+}
+
+// packagesWith is packagesOf with this program.
+func packagesWith(t *testing.T, program []byte, version, out string) []string {
+	t.Helper()
 	folder := name + "_" + version + "_linux_amd64"
-	entries := []entry{{name: name, mode: 0o755, content: []byte("a program")}, {"THIRD_PARTY_LICENSES.txt", 0o644, []byte("licences")}}
+	entries := []entry{{name: name, mode: 0o755, content: program}, {"THIRD_PARTY_LICENSES.txt", 0o644, []byte("licences")}}
 	for as, file := range files {
 		content, err := os.ReadFile(filepath.Join(root, file))
 		require.NoError(t, err)

@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -121,6 +122,72 @@ func TestTheImageRuns(t *testing.T) {
 	await(t, "the image is healthy", func() bool { return start(config.Config.Healthcheck.Test[2:]...).Run() == nil })
 	service.stop(t)
 	require.FileExists(t, filepath.Join(system, "data/bankingapi.db"))
+}
+
+// The deb is a whole system but for systemd: its program starts there with the command, the folder
+// and the umask of its unit, as a user who is not root. Commands of root find the settings and the
+// book by themselves, and nothing that they make keeps the service out.
+func TestThePackageServesAsItsUnitSays(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("WITH_DOWNLOADS") == "" {
+		t.Skip("SKIPPED: WITH_DOWNLOADS is not set; it downloads and builds nfpm")
+	}
+	system := t.TempDir()
+	install := dpkg(t, system)
+	if install == nil {
+		t.Log("the deb was not started: that needs dpkg and root")
+		return
+	}
+	program, err := built()
+	require.NoError(t, err)
+	packed := t.TempDir()
+	install("--install", filepath.Join(packed, packagesWith(t, program, "1.2.3", packed)[0]))
+	require.NoError(t, os.Chmod(system, 0o755))
+	unit, err := os.ReadFile(filepath.Join(system, "usr/lib/systemd/system/bankingapi.service"))
+	require.NoError(t, err)
+	valueOf := func(key string) string {
+		t.Helper()
+		found := regexp.MustCompile("(?m)^" + key + "=(.*)$").FindSubmatch(unit)
+		require.NotNil(t, found, key)
+		return string(found[1])
+	}
+	// What systemd makes: the folder of the state, and PrivateTmp.
+	state := filepath.Join(system, "var/lib", valueOf("StateDirectory"))
+	require.NoError(t, os.MkdirAll(state, 0o755))
+	require.NoError(t, os.Chown(state, user, user))
+	require.NoError(t, os.Mkdir(filepath.Join(system, "tmp"), 0o777))
+	require.NoError(t, os.Chmod(filepath.Join(system, "tmp"), 0o777|os.ModeSticky))
+	address := loopback(t)
+	as := func(uid uint32, folder string, words ...string) *exec.Cmd {
+		command := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/bin/"+words[0], words[1:]...)
+		command.Dir = folder
+		command.SysProcAttr = &syscall.SysProcAttr{Chroot: system, Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		command.Env = []string{"PATH=/usr/bin", "BANKINGAPI_HTTP__ADDRESS=" + address + ":8443", "BANKINGAPI_OPS__ADDRESS=" + address + ":9464"}
+		return command
+	}
+	root := func(words ...string) string {
+		t.Helper()
+		out, err := as(0, "/", words...).CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	for range 2 { // the second start meets the files that commands of root have made
+		service := launch(t, "the package", as(user, valueOf("WorkingDirectory"), strings.Fields(valueOf("ExecStart"))...))
+		await(t, "the package is healthy", func() bool { return as(0, "/", "bankingapi", "healthcheck").Run() == nil })
+		root("bankingapi", "subscriptions", "create", "partner-"+strconv.Itoa(service.command.Process.Pid))
+		require.Contains(t, root("bankingapi", "trail", "checkpoint"), "\n")
+		service.stop(t)
+		root("bankingapi", "verify")
+	}
+	require.Contains(t, root("bankingapi", "version"), "storage  sqlite")
+	owners, err := filepath.Glob(filepath.Join(state, "data/*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, owners)
+	for _, file := range owners {
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		require.EqualValues(t, user, info.Sys().(*syscall.Stat_t).Uid, "%s belongs to the service", file)
+	}
 }
 
 func unpack(t *testing.T, packed io.Reader) (files []packedFile) {
