@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/zap"
 
-	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/bootstrap"
@@ -31,12 +30,7 @@ func ExampleApp_Within() {
 	db, _ := sql.Open("sqlite", "file:"+filepath.Join(folder, "host.db")+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)")
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	engine, err := sqlite.Use(ctx, db, db, storage.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	app, err := bootstrap.Open(ctx, bootstrap.DefaultSettings(), bootstrap.WithDatabase(engine), bootstrap.WithLogger(zap.NewNop()))
+	app, err := bootstrap.Open(ctx, bootstrap.DefaultSettings(), bootstrap.WithDatabase(sqlite.Use(db, db)), bootstrap.WithLogger(zap.NewNop()))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -82,14 +76,9 @@ func ExampleWithDatabase() {
 	defer pool.Close()
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
-	engine, err := postgres.Use(ctx, db, db, storage.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	settings := bootstrap.DefaultSettings()
 	settings.Storage.Migrate = true
-	app, err := bootstrap.Open(ctx, settings, bootstrap.WithDatabase(engine), bootstrap.WithTablePrefix("bank_"))
+	app, err := bootstrap.Open(ctx, settings, bootstrap.WithDatabase(postgres.Use(db, db)), bootstrap.WithTablePrefix("bank_"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -71,7 +71,7 @@ func TestTwoServicesNeedARegistryEach(t *testing.T) {
 	}
 	newMemory(nil).open(t, nil, named("first"))
 	_, err := bootstrap.Open(t.Context(), bootstrap.DefaultSettings(), pages, bootstrap.WithLogger(zap.NewNop()),
-		bootstrap.WithDatabase(newMemory(nil).ports), named("first"))
+		bootstrap.WithDatabase(newMemory(nil).ports.Open), named("first"))
 	require.ErrorContains(t, err, "the names are taken")
 	newMemory(nil).open(t, nil, named("second"))
 }

@@ -267,7 +267,7 @@ func TestFailedStartClosesTheStorage(t *testing.T) {
 			})
 			settings := bootstrap.DefaultSettings()
 			registry := prometheus.NewRegistry()
-			_, err := bootstrap.Open(ctx(t), settings, bootstrap.WithDatabase(m.ports), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry))
+			_, err := bootstrap.Open(ctx(t), settings, bootstrap.WithDatabase(m.ports.Open), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry))
 			require.Error(t, err)
 			require.True(t, m.closed.Load())
 			left, err := registry.Gather()

@@ -33,7 +33,7 @@ import (
 // the parts.
 //
 // Module takes from the host's graph what no option gives: a *zap.Logger, a
-// prometheus.Registerer, a store.Database, and every Option in the group "bankingapi".
+// prometheus.Registerer, a store.Opener, and every Option in the group "bankingapi".
 //
 // The start of the application opens the storage and begins the background work. Before the
 // start, Module opens no file and no connection, runs no goroutine, and calls fail. Its stop
@@ -86,7 +86,7 @@ type hostParts struct {
 	fx.In
 	Logger     *zap.Logger           `optional:"true"`
 	Registerer prometheus.Registerer `optional:"true"`
-	Database   store.Database        `optional:"true"`
+	Database   store.Opener          `optional:"true"`
 	Options    []Option              `group:"bankingapi"`
 }
 
@@ -98,7 +98,7 @@ func (h hostParts) addTo(o *options) {
 		o.registerer = orNil(h.Registerer)
 	}
 	if o.database == nil && len(o.drivers) == 0 {
-		o.database = orNil(h.Database)
+		o.database = h.Database
 	}
 }
 

@@ -38,9 +38,9 @@ import (
 type Option func(*options)
 
 type options struct {
-	drivers     map[string]openFunc
+	drivers     map[string]store.Opener
 	driverNames settings.Drivers // in the order of the options
-	database    store.Database
+	database    store.Opener
 	storage     store.Options // without the values of the settings
 	logger      *zap.Logger
 	registerer  prometheus.Registerer
@@ -72,10 +72,8 @@ type options struct {
 	version, revision string
 }
 
-type openFunc func(context.Context, store.Options) (store.Database, error)
-
 func collect(all []Option) *options {
-	o := &options{version: Version, drivers: map[string]openFunc{}, driverNames: settings.Drivers{}, now: clock.Now, newID: clock.NewID, jump: clock.NewWatch().Jump}
+	o := &options{version: Version, drivers: map[string]store.Opener{}, driverNames: settings.Drivers{}, now: clock.Now, newID: clock.NewID, jump: clock.NewWatch().Jump}
 	Options(all...)(o)
 	return o
 }
@@ -193,9 +191,9 @@ func Options(all ...Option) Option {
 }
 
 // WithDriver makes name a value of storage.driver. The service calls open when the settings
-// choose that name. open is sqlite.Open, postgres.Open, or a function of the host that returns
-// a *store.Store. The program links only the drivers that it passes to WithDriver.
-func WithDriver[D store.Database](name string, open func(context.Context, store.Options) (D, error)) Option {
+// choose that name. open is sqlite.Open, postgres.Open, or a function of the host. The program
+// links only the drivers that it passes to WithDriver.
+func WithDriver(name string, open store.Opener) Option {
 	return func(o *options) {
 		if open == nil {
 			return
@@ -203,22 +201,25 @@ func WithDriver[D store.Database](name string, open func(context.Context, store.
 		if _, known := o.drivers[name]; !known {
 			o.driverNames = append(o.driverNames, name)
 		}
-		o.drivers[name] = func(ctx context.Context, so store.Options) (store.Database, error) {
+		o.drivers[name] = func(ctx context.Context, so store.Options) (*store.Store, error) {
 			opened, err := open(ctx, so)
-			if err == nil && orNil[store.Database](opened) == nil {
-				err = fmt.Errorf("storage.driver: the driver %s opened nothing", name)
+			if err != nil {
+				return nil, err
 			}
-			return opened, err
+			if opened == nil {
+				return nil, fmt.Errorf("storage.driver: the driver %s opened nothing", name)
+			}
+			return opened, nil
 		}
 	}
 }
 
-// WithDatabase uses a database that the host has opened with sqlite.Use or postgres.Use, or a
-// *store.Store. Then storage.driver and storage.dsn do not apply: the database itself reports
-// what it is. The host closes the database after App.Close. The service migrates Postgres only
-// with storage.migrate.
-func WithDatabase(database store.Database) Option {
-	return func(o *options) { o.database = orNil(database) }
+// WithDatabase uses a database that the host has opened: open is sqlite.Use(db, db),
+// postgres.Use(db, db), or the method Open of a *store.Store of the host. Then storage.driver and
+// storage.dsn do not apply: the database itself reports what it is. The host closes the database
+// after App.Close. The service migrates Postgres only with storage.migrate.
+func WithDatabase(open store.Opener) Option {
+	return func(o *options) { o.database = open }
 }
 
 // WithTablePrefix puts prefix before the name of every table and index. Use it if the database

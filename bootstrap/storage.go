@@ -34,7 +34,7 @@ func openStore(w *setup, trace func(context.Context, string) (context.Context, f
 	}
 	open := w.drivers[settings.Driver] // valid settings name a known driver
 	if w.database != nil {
-		open = func(context.Context, store.Options) (store.Database, error) { return w.database, nil }
+		open = w.database
 	}
 	return store.Open(open, o)
 }

@@ -85,7 +85,7 @@ func TestTheLogNamesTheBook(t *testing.T) {
 		"database of the host":                          {},
 	} {
 		core, logged := observer.New(zapcore.InfoLevel)
-		settings, database := bootstrap.DefaultSettings(), bootstrap.WithDatabase(newMemory(nil).ports)
+		settings, database := bootstrap.DefaultSettings(), bootstrap.WithDatabase(newMemory(nil).ports.Open)
 		settings.Settlement.Enabled, settings.TLS.Mode, settings.HTTP.Address, settings.Ops.Address = false, bootstrap.TLSOff, "127.0.0.1:0", ""
 		if of.driver != "" {
 			settings.Storage.Driver, settings.Storage.DSN = of.driver, bootstrap.Secret(of.dsn)

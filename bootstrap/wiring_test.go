@@ -134,7 +134,7 @@ func TestTheConsoleOpensAStorageOfItsOwn(t *testing.T) {
 			settings.Console.Enabled = true
 			options := []bootstrap.Option{bootstrap.WithLogger(zap.NewNop())}
 			if test.hosts {
-				options = append(options, bootstrap.WithDatabase(newMemory(nil).ports))
+				options = append(options, bootstrap.WithDatabase(newMemory(nil).ports.Open))
 			} else {
 				settings.Storage.Driver = test.driver
 				options = append(options, bootstrap.WithDriver(test.driver, open))
@@ -168,7 +168,7 @@ func TestADriverTakesPrecedenceOverTheDatabaseOfTheGraph(t *testing.T) {
 		}
 		var app *bootstrap.App
 		host := fx.New(fx.NopLogger, bootstrap.Module(settings, options...), fx.Populate(&app),
-			fx.Provide(func() store.Database { return ofGraph.ports }))
+			fx.Provide(func() store.Opener { return ofGraph.ports.Open }))
 		require.NoError(t, host.Start(t.Context()))
 		office, err := app.Backoffice(t.Context())
 		require.NoError(t, err)

@@ -22,10 +22,10 @@ import (
 // before raising them here.
 func TestAllocationsOfABatch(t *testing.T) {
 	const size = 32
-	engine, err := postgres.Open(t.Context(), storage.Options{DSN: "postgres://nobody@127.0.0.1:1/nothing"})
+	engine, err := postgres.NewEngine(storage.Options{DSN: "postgres://nobody@127.0.0.1:1/nothing"})
 	require.NoError(t, err)
 	defer engine.Close()
-	sales, notifications := storage.HotPath(engine.Dialect)
+	sales, notifications := storage.HotPath(engine.Dialect())
 
 	var orders []*fund.Operation
 	book := fund.NewBook(size)

@@ -29,7 +29,7 @@ func TestClassifyPostgres(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	testdb.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
-	engine, err := postgres.Use(t.Context(), db, db, storage.Options{})
+	engine, err := postgres.NewHostEngine(db, db, 0)
 	require.NoError(t, err)
 	code := func(code string) string {
 		return "DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '" + code + "'; END $$"
@@ -83,7 +83,7 @@ func TestClassifySQLite(t *testing.T) {
 	testdb.OpenSQLite(t, file)
 	db := connect(t, "sqlite", file+"?_pragma=busy_timeout(0)")
 	db.SetMaxOpenConns(1)
-	engine, err := sqlite.Use(t.Context(), db, db, storage.Options{})
+	engine, err := sqlite.NewHostEngine(t.Context(), db, db)
 	require.NoError(t, err)
 	exec := func(db *sql.DB, statements ...string) (err error) {
 		for _, s := range statements {
@@ -114,7 +114,7 @@ func TestClassifySQLite(t *testing.T) {
 	classifyCommon(t, engine)
 }
 
-func classifyCommon(t *testing.T, engine *storage.Engine) {
+func classifyCommon(t *testing.T, engine storage.Engine) {
 	t.Helper()
 	for err, want := range map[error]batch.Failure{
 		context.Canceled:         batch.Unreachable,
@@ -125,7 +125,7 @@ func classifyCommon(t *testing.T, engine *storage.Engine) {
 	} {
 		require.Equal(t, want, classify(engine, err), "%v", err)
 	}
-	if engine.Name == testdb.EnginePostgres {
+	if engine.Facts().Name == testdb.EnginePostgres {
 		for _, err := range []error{io.ErrUnexpectedEOF, io.EOF, net.ErrClosed, &net.OpError{Op: "read", Err: errors.New("reset")}} {
 			require.Equal(t, batch.Broken, classify(engine, err), "%v", err)
 		}
@@ -145,7 +145,7 @@ func TestOpenSQLiteRefuses(t *testing.T) {
 		filepath.Join(notes, "x"): "not a directory",
 		filepath.Dir(notes):       "make the database file",
 	} {
-		engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: dsn}))
+		engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: dsn}))
 		require.ErrorContains(t, err, want)
 		require.Nil(t, engine)
 	}
@@ -160,11 +160,11 @@ func TestOpenPostgresKeepsTheDSNSecret(t *testing.T) {
 		"host=host password=hunter2 port=notaport",
 		"hunter2",
 	} {
-		_, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn}))
+		_, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
 		require.ErrorContains(t, err, "storage.dsn", dsn)
 		require.NotContains(t, err.Error(), "hunter2")
 	}
-	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: "postgres://bank:hunter2@127.0.0.1:1/book?connect_timeout=1"}))
+	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: "postgres://bank:hunter2@127.0.0.1:1/book?connect_timeout=1"}))
 	require.NoError(t, err, "a database that is away does not keep the service from starting")
 	store := bind(t, engine, "")
 	err = store.Ping(t.Context())
@@ -173,6 +173,6 @@ func TestOpenPostgresKeepsTheDSNSecret(t *testing.T) {
 	require.NoError(t, store.Close())
 }
 
-func classify(engine *storage.Engine, err error) batch.Failure {
-	return batch.NewDB(engine.Dialect, batch.Hooks{}).Classify(err)
+func classify(engine storage.Engine, err error) batch.Failure {
+	return batch.NewDB(engine.Dialect(), batch.Hooks{}).Classify(err)
 }

@@ -186,10 +186,10 @@ func serializable(dsn string) string {
 func openSQLite(t *testing.T) (*store.Store, contract.Trouble) {
 	file := filepath.Join(t.TempDir(), "book.db")
 	testdb.WriteBook(t, file)
-	engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: file, StatementTimeout: statementTimeout}))
+	engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	var upset troublemaker
-	upset.into(engine)
+	engine = upset.into(engine)
 	store := migrated(t, engine)
 	return store, contract.Trouble{
 		Disconnect: func() { require.NoError(t, store.Close()) },
@@ -214,10 +214,10 @@ func openSQLite(t *testing.T) (*store.Store, contract.Trouble) {
 }
 
 func openPostgres(t *testing.T, dsn string) (*store.Store, contract.Trouble) {
-	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	var upset troublemaker
-	upset.into(engine)
+	engine = upset.into(engine)
 	store := migrated(t, engine)
 	return store, contract.Trouble{
 		Disconnect: func() { lockOut(t, dsn) },
@@ -240,16 +240,16 @@ func openPostgres(t *testing.T, dsn string) (*store.Store, contract.Trouble) {
 }
 
 // bind returns the ports of an engine.
-func bind(t testing.TB, engine *storage.Engine, prefix string) *store.Store {
+func bind(t testing.TB, engine storage.Engine, prefix string) *store.Store {
 	t.Helper()
-	ports, err := engine.Bind(storage.Options{TablePrefix: prefix, Now: clock.Now})
+	ports, err := storage.Open(engine, storage.Options{TablePrefix: prefix, Now: clock.Now})
 	require.NoError(t, err)
 	return ports
 }
 
-func migrated(t testing.TB, engine *storage.Engine) *store.Store {
+func migrated(t testing.TB, engine storage.Engine) *store.Store {
 	t.Helper()
-	store, err := engine.Bind(storage.Options{Now: func() time.Time { return importedAt }})
+	store, err := storage.Open(engine, storage.Options{Now: func() time.Time { return importedAt }})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	_, err = store.Schema.Up(t.Context())
@@ -263,8 +263,8 @@ type troublemaker struct {
 	at atomic.Pointer[func(batch.Session) error]
 }
 
-func (m *troublemaker) into(engine *storage.Engine) {
-	engine.Dialect = upsetDialect{engine.Dialect, m}
+func (m *troublemaker) into(engine storage.Engine) storage.Engine {
+	return testdb.With(engine, upsetDialect{engine.Dialect(), m})
 }
 
 type upsetDialect struct {

@@ -131,7 +131,7 @@ func (d service) markCopied(ctx context.Context) error {
 // analyze makes statistics of a copy where the engine needs them: without them, a server takes
 // its tables for empty, and reads them once for each row.
 func (d service) analyze(ctx context.Context) error {
-	if !d.engine.NeedsStatistics {
+	if !d.engine.Facts().NeedsStatistics {
 		return nil
 	}
 	return d.Change(ctx, func(tx *gorm.DB) error {

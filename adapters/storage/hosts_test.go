@@ -28,20 +28,20 @@ func TestADatabaseOfAHostThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	other := sql.OpenDB(otherDriver{})
 	t.Cleanup(func() { require.NoError(t, other.Close()) })
-	_, err := postgres.Use(t.Context(), other, other, storage.Options{})
+	_, err := postgres.NewHostEngine(other, other, 0)
 	require.ErrorContains(t, err, "open it with github.com/jackc/pgx/v5/stdlib")
-	_, err = sqlite.Use(t.Context(), other, other, storage.Options{})
+	_, err = sqlite.NewHostEngine(t.Context(), other, other)
 	require.ErrorContains(t, err, "open it with modernc.org/sqlite")
-	_, err = postgres.Use(t.Context(), nil, nil, storage.Options{})
+	_, err = postgres.NewHostEngine(nil, nil, 0)
 	require.ErrorContains(t, err, "needs a database")
-	_, err = sqlite.Use(t.Context(), other, nil, storage.Options{})
+	_, err = sqlite.NewHostEngine(t.Context(), other, nil)
 	require.ErrorContains(t, err, "needs a database")
 
 	memory := connect(t, "sqlite", ":memory:")
-	_, err = sqlite.Use(t.Context(), memory, memory, storage.Options{})
+	_, err = sqlite.NewHostEngine(t.Context(), memory, memory)
 	require.ErrorContains(t, err, "each connection has its own")
 	off := connect(t, "sqlite", filepath.Join(t.TempDir(), "book.db")+"?_pragma=journal_mode(OFF)")
-	_, err = sqlite.Use(t.Context(), off, off, storage.Options{})
+	_, err = sqlite.NewHostEngine(t.Context(), off, off)
 	require.ErrorContains(t, err, "cannot roll back")
 }
 
@@ -56,13 +56,13 @@ func TestConnectionsThatCannotSendABatch(t *testing.T) {
 			newBank(t, testdb.OpenPostgres(t, dsn), 2)
 			dsn += "&default_query_exec_mode=" + mode
 			const sentence = "Use default_query_exec_mode=cache_describe"
-			_, err := postgres.Open(t.Context(), storage.Options{DSN: dsn})
+			_, err := postgres.NewEngine(storage.Options{DSN: dsn})
 			require.ErrorContains(t, err, sentence)
 
 			db := connect(t, "pgx", dsn)
-			engine, err := postgres.Use(t.Context(), db, db, storage.Options{})
+			engine, err := postgres.NewHostEngine(db, db, 0)
 			require.NoError(t, err)
-			s, err := engine.Bind(storage.Options{Now: clock.Now})
+			s, err := storage.Open(engine, storage.Options{Now: clock.Now})
 			require.NoError(t, err)
 			for _, err := range []error{
 				s.Ping(t.Context()), settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))), accept(t.Context(), s, pushOf(v7(), "", "one")),
@@ -83,7 +83,7 @@ func TestWhatATablePrefixMayBe(t *testing.T) {
 		"1_": {}, "a b": {}, "a;b": {}, `a"b`: {}, "a.b": {}, "a-b": {},
 	} {
 		for i, dialect := range []goose.Dialect{goose.DialectSQLite3, goose.DialectPostgres} {
-			_, err := opened(t, dialect).Bind(storage.Options{TablePrefix: prefix, Now: clock.Now})
+			_, err := storage.Open(opened(t, dialect), storage.Options{TablePrefix: prefix, Now: clock.Now})
 			if usable[i] {
 				require.NoError(t, err, "%s %s", dialect, prefix)
 			} else {
@@ -94,13 +94,16 @@ func TestWhatATablePrefixMayBe(t *testing.T) {
 }
 
 // opened is an engine over a database that nothing connects to.
-func opened(t *testing.T, dialect goose.Dialect) *storage.Engine {
+func opened(t *testing.T, dialect goose.Dialect) storage.Engine {
 	t.Helper()
-	use, db := postgres.Use, connect(t, "pgx", "postgres://localhost")
 	if dialect == goose.DialectSQLite3 {
-		use, db = sqlite.Use, connect(t, "sqlite", filepath.Join(t.TempDir(), "book.db"))
+		db := connect(t, "sqlite", filepath.Join(t.TempDir(), "book.db"))
+		engine, err := sqlite.NewHostEngine(t.Context(), db, db)
+		require.NoError(t, err)
+		return engine
 	}
-	engine, err := use(t.Context(), db, db, storage.Options{})
+	db := connect(t, "pgx", "postgres://localhost")
+	engine, err := postgres.NewHostEngine(db, db, 0)
 	require.NoError(t, err)
 	return engine
 }
@@ -128,9 +131,9 @@ func TestADatabaseOfAHostThatMayLoseData(t *testing.T) {
 			t.Parallel()
 			db := connect(t, "sqlite", test.dsn(t))
 			db.SetMaxOpenConns(1)
-			engine, err := sqlite.Use(t.Context(), db, db, storage.Options{})
+			engine, err := sqlite.NewHostEngine(t.Context(), db, db)
 			require.NoError(t, err)
-			s, err := engine.Bind(storage.Options{Now: clock.Now})
+			s, err := storage.Open(engine, storage.Options{Now: clock.Now})
 			require.NoError(t, err)
 			risks, err := s.Risks(t.Context())
 			require.NoError(t, err)

@@ -87,7 +87,7 @@ func TestLookupsUseIndexes(t *testing.T) {
 func TestNewRowsAreAddedToIndexes(t *testing.T) {
 	t.Parallel()
 	open := func(t *testing.T, dsn string) *store.Store {
-		engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn}))
+		engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
 		require.NoError(t, err)
 		s := bind(t, engine, "")
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -315,7 +315,7 @@ func TestLookupsReadNoTable(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
 	testdb.OpenSQLite(t, file)
-	engine, err := testdb.Started(sqlite.Open(t.Context(), store.Options{DSN: file}))
+	engine, err := testdb.Started(sqlite.NewEngine(store.Options{DSN: file}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	for table, columns := range map[string][]string{"sales": {"customer_no"}, "operations": {"request_id"}, "notifications": {"push_id"}} {

@@ -53,7 +53,7 @@ func (d service) Empty(ctx context.Context, note string) error {
 		if err := d.setNote(tx, note); err != nil {
 			return err
 		}
-		engineTables := tables.Convert(d.engine.Tables, func(table string) string { return d.Prefix + table })
+		engineTables := tables.Convert(d.engine.Facts().Tables, func(table string) string { return d.Prefix + table })
 		for _, table := range append(engineTables, d.TableNames...) {
 			if table == d.Subscriptions.Name {
 				continue
@@ -121,7 +121,7 @@ func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 // ifExists calls read if the table exists.
 func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exists bool, err error) {
 	var tables int64
-	err = tx.Raw(d.engine.Migrations.HasTable, table).Scan(&tables).Error
+	err = tx.Raw(d.engine.Migrations().HasTable, table).Scan(&tables).Error
 	if err != nil || tables == 0 {
 		return false, err
 	}

@@ -22,13 +22,13 @@ import (
 // it with a mark, and query reads names from it.
 func onEmptyDatabase(t *testing.T, test func(t *testing.T, open func(mark string) *store.Store, query func(string) []string)) {
 	t.Helper()
-	run := func(name, driver, dsn string, open func(dsn string) (*storage.Engine, error)) {
+	run := func(name, driver, dsn string, open func(dsn string) (storage.Engine, error)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, func(mark string) *store.Store {
 				engine, err := open(dsn)
 				require.NoError(t, err)
-				s, err := engine.Bind(storage.Options{Mark: mark, Now: clock.Now})
+				s, err := storage.Open(engine, storage.Options{Mark: mark, Now: clock.Now})
 				require.NoError(t, err)
 				t.Cleanup(func() { require.NoError(t, s.Close()) })
 				return s
@@ -39,11 +39,11 @@ func onEmptyDatabase(t *testing.T, test func(t *testing.T, open func(mark string
 			})
 		})
 	}
-	run(testdb.EngineSQLite, "sqlite", testdb.SQLite(t), func(dsn string) (*storage.Engine, error) {
-		return testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+	run(testdb.EngineSQLite, "sqlite", testdb.SQLite(t), func(dsn string) (storage.Engine, error) {
+		return testdb.Started(sqlite.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	})
-	run(testdb.EnginePostgres, "pgx", testdb.Postgres(t), func(dsn string) (*storage.Engine, error) {
-		return testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+	run(testdb.EnginePostgres, "pgx", testdb.Postgres(t), func(dsn string) (storage.Engine, error) {
+		return testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	})
 }
 

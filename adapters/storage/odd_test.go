@@ -85,7 +85,7 @@ func TestAHostWithAnotherClientEncoding(t *testing.T) {
 	newBank(t, testdb.OpenPostgres(t, dsn), 2)
 	admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET client_encoding = 'WIN1254'")
 	host := connect(t, "pgx", dsn)
-	engine, err := postgres.Use(t.Context(), host, host, storage.Options{})
+	engine, err := postgres.NewHostEngine(host, host, 0)
 	require.NoError(t, err)
 	requireNotReady(t, bind(t, engine, ""), "A connection to the database has the client_encoding WIN1254")
 }
@@ -160,12 +160,12 @@ func TestAdministrationWaitsForTheDisk(t *testing.T) {
 		return behind
 	}
 	host := connect(t, "pgx", dsn)
-	engine, err := postgres.Use(t.Context(), host, host, storage.Options{})
+	engine, err := postgres.NewHostEngine(host, host, 0)
 	require.NoError(t, err)
-	ours, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn}))
+	ours, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, ours.Close()) })
-	for name, engine := range map[string]*storage.Engine{"our own": ours, "a host's": engine} {
+	for name, engine := range map[string]storage.Engine{"our own": ours, "a host's": engine} {
 		var s *store.Store
 		waits := func(what string, write func() error) {
 			t.Helper()

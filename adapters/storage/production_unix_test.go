@@ -94,7 +94,7 @@ func TestFailOver(t *testing.T) {
 		newBank(t, testdb.OpenPostgres(t, dsn), 1)
 	}
 	readOnly(one, "on")
-	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: both.String(), StatementTimeout: statementTimeout}))
+	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: both.String(), StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	store := bind(t, engine, "")
 	t.Cleanup(func() { require.NoError(t, store.Close()) })

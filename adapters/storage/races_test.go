@@ -42,9 +42,9 @@ func TestHotRows(t *testing.T) {
 	var lost atomic.Int64
 	var stores []*store.Store
 	for range replicas {
-		engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 25, StatementTimeout: statementTimeout}))
+		engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, MaxConnections: 25, StatementTimeout: statementTimeout}))
 		require.NoError(t, err)
-		engine.Dialect = counting{engine.Dialect, &lost}
+		engine = testdb.With(engine, counting{engine.Dialect(), &lost})
 		store := bind(t, engine, "")
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 		stores = append(stores, store)
@@ -157,11 +157,11 @@ const sellerFile = "BANKINGAPI_TEST_SELL_FROM"
 // sellForEver is another process on the same SQLite file.
 func sellForEver(file string) {
 	ctx := context.Background()
-	engine, err := testdb.Started(sqlite.Open(ctx, storage.Options{DSN: file, StatementTimeout: statementTimeout}))
+	engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
 	if err != nil {
 		panic(err)
 	}
-	store, err := engine.Bind(storage.Options{Now: clock.Now})
+	store, err := storage.Open(engine, storage.Options{Now: clock.Now})
 	if err != nil {
 		panic(err)
 	}
@@ -252,12 +252,12 @@ func TestOnlyLostRacesAreRunAgain(t *testing.T) {
 	} {
 		t.Run(string(rune('0'+failure)), func(t *testing.T) {
 			t.Parallel()
-			engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: testdb.SQLite(t), StatementTimeout: statementTimeout}))
+			engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: testdb.SQLite(t), StatementTimeout: statementTimeout}))
 			require.NoError(t, err)
 			_, err = bind(t, engine, "").Schema.Up(t.Context())
 			require.NoError(t, err)
 			tried := 0
-			engine.Dialect = failing{engine.Dialect, &tried, failure}
+			engine = testdb.With(engine, failing{engine.Dialect(), &tried, failure})
 			store := bind(t, engine, "")
 			defer store.Close()
 			require.Error(t, settle(t.Context(), store, today, order(nextID(), "", sale(1, 1, 1))))

@@ -87,9 +87,9 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 
 func openAgain(t *testing.T, dsn string) *store.Store {
 	t.Helper()
-	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
-	s, err := engine.Bind(storage.Options{Now: clock.Now})
+	s, err := storage.Open(engine, storage.Options{Now: clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

@@ -47,7 +47,7 @@ func (d replicas) Keep(ctx context.Context, r fleet.Replica, replaced time.Durat
 // now returns the time of the server, or of this machine if the engine has no server.
 func (d replicas) now(tx *gorm.DB) (time.Time, error) {
 	var row struct{ Now batch.Instant }
-	err := tx.Raw("SELECT " + d.engine.Now + " AS now").Scan(&row).Error
+	err := tx.Raw("SELECT " + d.engine.Facts().Now + " AS now").Scan(&row).Error
 	if row.Now.IsZero() {
 		return time.Now().UTC(), err //nolint:forbidigo // the clock of the bank may be moved
 	}

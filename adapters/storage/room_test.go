@@ -76,9 +76,9 @@ func TestWhoDoesNotOwnTheTablesImports(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	b := bank{testdb.OpenPostgres(t, dsn), t}
-	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: asGuest(t, dsn, "writer", "ALL")}))
+	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: asGuest(t, dsn, "writer", "ALL")}))
 	require.NoError(t, err)
-	s, err := engine.Bind(storage.Options{Now: time.Now})
+	s, err := storage.Open(engine, storage.Options{Now: time.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	require.NoError(t, importHoldings(t.Context(), s, nextID(), manyHoldings(several, fund.Units(1)), quiet))
@@ -107,9 +107,9 @@ func TestImportsOfAHostUseItsConnection(t *testing.T) {
 	b := bank{testdb.OpenPostgres(t, dsn), t}
 	host := connect(t, "pgx", dsn)
 	host.SetMaxOpenConns(1)
-	engine, err := postgres.Use(t.Context(), host, host, storage.Options{})
+	engine, err := postgres.NewHostEngine(host, host, 0)
 	require.NoError(t, err)
-	s, err := engine.Bind(storage.Options{Now: time.Now})
+	s, err := storage.Open(engine, storage.Options{Now: time.Now})
 	require.NoError(t, err)
 	tx, err := host.BeginTx(t.Context(), nil)
 	require.NoError(t, err)

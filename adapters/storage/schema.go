@@ -50,7 +50,7 @@ func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 	if err := s.mayMigrate(ctx); err != nil {
 		return nil, err
 	}
-	lock, err := s.engine.Migrations.Options(s.Prefix)
+	lock, err := s.engine.Migrations().Options(s.Prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 			applied = partial.Applied
 		}
 		results = append(results, applied...)
-		if err == nil || attempt == s.engine.Migrations.Attempts || ctx.Err() != nil {
+		if err == nil || attempt == s.engine.Migrations().Attempts || ctx.Err() != nil {
 			break
 		}
 	}
@@ -240,7 +240,8 @@ func (s *migrator) table() string { return s.Prefix + "schema_1" }
 
 // provider returns the goose provider.
 func (s *migrator) provider(options ...goose.ProviderOption) (*goose.Provider, error) {
-	m := &s.engine.Migrations
+	m := s.engine.Migrations()
+	writes, _ := s.engine.Pools()
 	versionStore, err := versions.NewStore(m.Dialect, s.table())
 	if err != nil {
 		return nil, err
@@ -249,7 +250,7 @@ func (s *migrator) provider(options ...goose.ProviderOption) (*goose.Provider, e
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(goose.DialectCustom, s.engine.Writes.DB(), prefixed{files, s.Prefix}, append(options,
+	return goose.NewProvider(goose.DialectCustom, writes.DB(), prefixed{files, s.Prefix}, append(options,
 		goose.WithDisableGlobalRegistry(true), goose.WithStore(versionTable{versionStore}), goose.WithLogger(goose.NopLogger()))...)
 }
 

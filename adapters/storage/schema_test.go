@@ -257,12 +257,12 @@ func due(s *store.Store) error {
 // Replicas that start at the same moment migrate once.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(dsn string) (*storage.Engine, error){
-		testdb.EngineSQLite: func(dsn string) (*storage.Engine, error) {
-			return testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+	for name, open := range map[string]func(dsn string) (storage.Engine, error){
+		testdb.EngineSQLite: func(dsn string) (storage.Engine, error) {
+			return testdb.Started(sqlite.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 		},
-		testdb.EnginePostgres: func(dsn string) (*storage.Engine, error) {
-			return testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn}))
+		testdb.EnginePostgres: func(dsn string) (storage.Engine, error) {
+			return testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -300,14 +300,14 @@ func TestMigrateAtOnce(t *testing.T) {
 func TestTablePrefix(t *testing.T) {
 	t.Parallel()
 	dsn, file := testdb.Postgres(t), testdb.SQLite(t)
-	for name, open := range map[string]func(o storage.Options) (*storage.Engine, error){
-		testdb.EngineSQLite: func(o storage.Options) (*storage.Engine, error) {
+	for name, open := range map[string]func(o storage.Options) (storage.Engine, error){
+		testdb.EngineSQLite: func(o storage.Options) (storage.Engine, error) {
 			o.DSN = file
-			return testdb.Started(sqlite.Open(t.Context(), o))
+			return testdb.Started(sqlite.NewEngine(o))
 		},
-		testdb.EnginePostgres: func(o storage.Options) (*storage.Engine, error) {
+		testdb.EnginePostgres: func(o storage.Options) (storage.Engine, error) {
 			o.DSN = dsn
-			return testdb.Started(postgres.Open(t.Context(), o))
+			return testdb.Started(postgres.NewEngine(o))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -374,7 +374,7 @@ func TestHashPartitions(t *testing.T) {
 	open := func(t *testing.T) (*store.Store, contract.Trouble) {
 		dsn := testdb.Postgres(t)
 		script(t, dsn, schema...)
-		engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+		engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 		require.NoError(t, err)
 		store := bind(t, engine, "")
 		t.Cleanup(func() { require.NoError(t, store.Close()) })

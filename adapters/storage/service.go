@@ -14,7 +14,7 @@ import (
 // service implements the ports about the database as a whole, and store.Marker.
 type service struct {
 	trail.Writer
-	engine *Engine
+	engine Engine
 	checks *checks
 	mark   string // the database must have this mark
 }
@@ -85,6 +85,6 @@ func (d service) index(ctx context.Context) error {
 func (d service) clock(ctx context.Context) (now, newest time.Time, err error) {
 	var row struct{ Now, Newest batch.Instant }
 	err = d.Query(ctx).Raw(fmt.Sprintf("SELECT %s AS now, (SELECT received_at FROM %s ORDER BY operation_id DESC LIMIT 1) AS newest",
-		d.engine.Now, d.Operations.Name)).Scan(&row).Error
+		d.engine.Facts().Now, d.Operations.Name)).Scan(&row).Error
 	return row.Now.Time, row.Newest.Time, d.Translate(err)
 }

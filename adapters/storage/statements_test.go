@@ -139,24 +139,24 @@ func (s textsOf) Exchange(ctx context.Context, requests ...batch.Request) error 
 // another statement.
 func TestImportsAsOfAnyMomentAreTheSameStatements(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(t *testing.T) (*storage.Engine, error){
-		testdb.EngineSQLite: func(t *testing.T) (*storage.Engine, error) {
+	for name, open := range map[string]func(t *testing.T) (storage.Engine, error){
+		testdb.EngineSQLite: func(t *testing.T) (storage.Engine, error) {
 			file := testdb.SQLite(t)
 			testdb.OpenSQLite(t, file)
-			return sqlite.Open(t.Context(), storage.Options{DSN: file})
+			return sqlite.NewEngine(storage.Options{DSN: file})
 		},
-		testdb.EnginePostgres: func(t *testing.T) (*storage.Engine, error) {
+		testdb.EnginePostgres: func(t *testing.T) (storage.Engine, error) {
 			dsn := testdb.Postgres(t)
 			testdb.OpenPostgres(t, dsn)
-			return postgres.Open(t.Context(), storage.Options{DSN: dsn})
+			return postgres.NewEngine(storage.Options{DSN: dsn})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			engine, err := testdb.Started(open(t))
 			require.NoError(t, err)
-			of := &texts{Dialect: engine.Dialect, seen: make(map[string]bool)}
-			engine.Dialect = of
+			of := &texts{Dialect: engine.Dialect(), seen: make(map[string]bool)}
+			engine = testdb.With(engine, of)
 			s := bind(t, engine, "")
 			t.Cleanup(func() { require.NoError(t, s.Close()) })
 			importAsOf := func(moment time.Time) {
@@ -190,7 +190,7 @@ func watched(t *testing.T) (*store.Store, *wire) {
 	db := stdlib.OpenDB(*config, never)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	db.SetMaxOpenConns(1)
-	engine, err := postgres.Use(t.Context(), db, db, storage.Options{StatementTimeout: statementTimeout})
+	engine, err := postgres.NewHostEngine(db, db, statementTimeout)
 	require.NoError(t, err)
 	return bind(t, engine, ""), w
 }

@@ -8,22 +8,23 @@
 //	read    lists, lookups, and the only reader of everything that is stored of an operation
 //	trail   the leaves of rows, the log, and the comparison of both for verify
 //	write   books, inboxes, imports and everything else that writes
-//	storage opens and binds a database: the schema, checks and copies of the whole book
+//	storage opens a database: the schema, checks and copies of the whole book
 //
-// The same is true for the files of a package. In this package bind.go joins them.
+// The same is true for the files of a package. In this package open.go joins them.
 //
 // The batches of Books and Inboxes use package batch and not gorm, because one round trip with
 // one array for each column is several times faster than one statement for each row. So do
 // imports, erasing, the trail's batches and the copy of a book, which write many rows at once. All
 // else uses gorm: lists, lookups, and changes of a few rows.
 //
-// An Engine contains the differences between databases. The packages sqlite and postgres make
-// one. A new engine is another package like them.
+// An Engine contains the differences between databases. The packages sqlite and postgres have
+// one each. A new engine is another package like them.
 package storage
 
 import (
 	"context"
 	"io/fs"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"gorm.io/gorm"
@@ -38,32 +39,54 @@ import (
 type Options = store.Options
 
 // Engine is a database. It has all differences between databases, and no rule of the bank.
-// Every field except Tables is required. An engine sets the functions that it implements itself
-// in the Store, which begins as store.Unsupported.
-type Engine struct {
-	store.Store
+type Engine interface {
 	tables.Engine
-	Dialect batch.Dialect
-	// Writes writes, and reads what it has written. Reads only reads. They may be the same.
-	Writes, Reads *batch.Pool
+	// Facts returns what never changes.
+	Facts() Facts
+	// Start opens the database. Before it, the engine has no file, no connection and no goroutine.
+	Start(ctx context.Context) error
+	// Close closes what Start has opened. It may be called before Start.
+	Close() error
+	// Dialect returns the dialect of its statements.
+	Dialect() batch.Dialect
+	// Pools returns the pool that writes, and reads what it has written, and the pool that only
+	// reads. They may be the same.
+	Pools() (writes, reads *batch.Pool)
 	// Gorm returns gorm's dialector on one of these pools.
-	Gorm func(gorm.ConnPool) gorm.Dialector
-	// Migrations are the migrations of the engine.
-	Migrations Migrations
+	Gorm(pool gorm.ConnPool) gorm.Dialector
+	// Migrations returns the migrations of the engine.
+	Migrations() Migrations
+	// Ways sets the additional ways to carry out batches.
+	Ways(b *write.Books, i *write.Inboxes, d *tables.Database)
 	// Suits returns an error if the database cannot hold a book, whatever its tables are. It asks
 	// over the pool, or in the transaction of a host.
-	Suits func(ctx context.Context, pool gorm.ConnPool) error
-	// Ways sets the engine's additional ways to carry out batches.
-	Ways func(*write.Books, *write.Inboxes, *tables.Database)
+	Suits(ctx context.Context, pool gorm.ConnPool) error
 	// Probe runs requests without rows as a batch would, and rolls everything back.
-	Probe func(ctx context.Context, requests []batch.Request) error
+	Probe(ctx context.Context, requests []batch.Request) error
 	// Relying returns a check of the tables, and the pool that it may use. tables is the list
 	// Relied in JSON. version is the table with the version of the schema.
-	Relying func(version, tables string) (Check, Querier)
+	Relying(version, tables string) (Check, Querier)
 	// Explain returns a sentence that tells the operator what is wrong, or "".
-	Explain func(error) string
-	// Index prepares Find for rows that were written since its last call, or for some of them.
-	Index func(ctx context.Context, prefix string) error
+	Explain(err error) string
+	// Index, Risks, Alone, Backup, FreeSpace and LogSize are as in store.Store. prefix is that of
+	// the tables.
+	Index(ctx context.Context, prefix string) error
+	Risks(ctx context.Context) ([]store.Risk, error)
+	Alone(ctx context.Context) error
+	Backup(ctx context.Context, file string) error
+	FreeSpace() int64
+	LogSize() int64
+}
+
+// Facts are the facts about an engine. Name, MigrateAtStart and Grace are as in store.Store.
+type Facts struct {
+	Name           string
+	MigrateAtStart bool
+	Grace          time.Duration
+	// DataFolder is the folder of the database file, or "" if there is none.
+	DataFolder string
+	// OneWriter: nothing that a writing transaction has read can change before it ends.
+	OneWriter bool
 	// Now is the SQL expression for the server's time, or NULL if the engine has no server.
 	Now string
 	// NeedsStatistics says that the engine plans badly until ANALYZE has seen new rows.

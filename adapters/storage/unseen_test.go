@@ -220,7 +220,7 @@ WHERE k.table_schema = 'public' AND c.data_type = 'text' AND c.collation_name IS
 func TestACommitThatCannotBeSynced(t *testing.T) { //nolint:paralleltest // the disk is the process's
 	folder := t.TempDir()
 	under := disk.New(t, folder)
-	engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: filepath.Join(folder, "book.db"), StatementTimeout: statementTimeout}))
+	engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: filepath.Join(folder, "book.db"), StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	b := newBank(t, migrated(t, engine), 1)
 	under.Decide(func(c disk.Call) disk.Result {
@@ -239,7 +239,7 @@ func TestACommitThatCannotBeSynced(t *testing.T) { //nolint:paralleltest // the 
 func TestALockThatAnotherProgramHoldsIsNotReady(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "book.db")
-	engine, err := testdb.Started(sqlite.Open(t.Context(), storage.Options{DSN: file, StatementTimeout: statementTimeout}))
+	engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	b := newBank(t, migrated(t, engine), 1)
 	release := locked(t, connect(t, "sqlite", file+"?_txlock=immediate"))

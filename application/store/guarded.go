@@ -10,8 +10,7 @@ import (
 	"bankingapi/domain/push"
 )
 
-// guard makes both operations of a finished Store ask mayWrite first. The host made such a Store
-// without Options, so its adapter cannot ask.
+// guard makes both operations ask mayWrite first, for an adapter that does not ask itself.
 func (s *Store) guard(mayWrite func(context.Context) error) {
 	s.Books = guardedBooks{s.Books, mayWrite}
 	s.Inboxes = guardedInboxes{s.Inboxes, mayWrite}

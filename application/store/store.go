@@ -53,11 +53,9 @@ type Options struct {
 	Slow func(statements string, took time.Duration)
 }
 
-// Database is a database without options. Bind makes its Store. A Store is also a Database, so
-// that a driver can return either of them.
-type Database interface {
-	Bind(o Options) (*Store, error)
-}
+// Opener returns the Store of an adapter, which its Start opens. sqlite.Open, postgres.Open and the
+// functions that sqlite.Use and postgres.Use return are Openers. So is Open of a finished Store.
+type Opener func(context.Context, Options) (*Store, error)
 
 // Store is a storage: the ports of the use cases, and functions for the
 // service itself. Every port and function is required. An adapter that
@@ -77,6 +75,10 @@ type Store struct {
 	Trail         *trail.Ports // trail.None if the storage keeps no trail
 	Schema        Schema
 	Marker        Marker
+
+	// Guarded says that the adapter calls Options.MayWrite itself. Otherwise Books and Inboxes are
+	// called only while the service may write.
+	Guarded bool
 
 	// MigrateAtStart says that the service migrates this storage when it opens it, even without
 	// the setting storage.migrate.
@@ -166,8 +168,8 @@ type Risk struct {
 	Unsafe bool
 }
 
-// Bind returns s, because the driver that opened it already had the options.
-func (s *Store) Bind(Options) (*Store, error) { return s, nil }
+// Open returns s. It is the Opener of a Store that a host has made itself.
+func (s *Store) Open(context.Context, Options) (*Store, error) { return s, nil }
 
 // SchemaVersion is the version of the relational schema that this program needs. A test of the
 // adapters compares their migrations with it.

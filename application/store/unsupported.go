@@ -29,22 +29,21 @@ import (
 const openTimeout = 10 * time.Second
 
 // Open returns the Store of an adapter. Start opens it. The error names the missing fields.
-func Open(adapter func(context.Context, Options) (Database, error), o Options) (*Store, error) {
+func Open(adapter Opener, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	database, err := adapter(ctx, o)
+	opened, err := adapter(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := database.Bind(o)
-	if err != nil {
-		return nil, err
+	if opened == nil {
+		return nil, errors.New("the storage opened nothing")
 	}
 	if err := opened.complete(); err != nil {
 		return nil, err
 	}
 	s := *opened
-	if _, isFinished := database.(*Store); isFinished && o.MayWrite != nil {
+	if o.MayWrite != nil && !opened.Guarded {
 		s.guard(o.MayWrite)
 	}
 	s.DataFolder = cmp.Or(opened.DataFolder, o.DataFolder, "data")

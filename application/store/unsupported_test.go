@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"errors"
 	"reflect"
 	"testing"
@@ -21,7 +20,7 @@ func small() *store.Store {
 }
 
 func open(s *store.Store) (*store.Store, error) {
-	return store.Open(func(context.Context, store.Options) (store.Database, error) { return s, nil }, store.Options{})
+	return store.Open(s.Open, store.Options{})
 }
 
 func TestAStorageSaysWhatItCannotDo(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 func TestADuplicateKeyIsALostRaceOfAnInsertThatRaces(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, StatementTimeout: time.Minute}))
+	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: time.Minute}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	const columns = " (room bigint, name text, owner uuid, label text DEFAULT '', items bigint, seal bytea, most bigint, built date, seen_at timestamptz, emptied_at timestamptz, PRIMARY KEY (room, name))"
@@ -33,8 +33,8 @@ func TestADuplicateKeyIsALostRaceOfAnInsertThatRaces(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for _, prefix := range []string{"accounts_", "split_"} {
-		table := batch.NewTable[shelf](engine.Dialect, schema.NamingStrategy{TablePrefix: prefix})
-		bank := batch.NewDB(engine.Dialect, batch.Hooks{})
+		table := batch.NewTable[shelf](engine.Dialect(), schema.NamingStrategy{TablePrefix: prefix})
+		bank := batch.NewDB(engine.Dialect(), batch.Hooks{})
 		insert := func(in *batch.DB, s *batch.Statement[shelf]) batch.Failure {
 			err := in.Attempt(t.Context(), func(session batch.Session) error { return session.Commit(t.Context(), s.Request([]shelf{full})) })
 			require.Error(t, err)

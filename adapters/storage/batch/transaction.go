@@ -80,6 +80,9 @@ func (db *DB) Inside(tx Tx) *DB {
 	return &inside
 }
 
+// IsInside reports whether the DB is one of Inside.
+func (db *DB) IsInside() bool { return db.host != nil }
+
 // Prepare returns the statements that begin a transaction of this purpose. There are none for the
 // transaction of a host: it has begun, and the host has chosen its settings.
 func (db *DB) Prepare(p Purpose) []string {

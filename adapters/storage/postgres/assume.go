@@ -29,7 +29,7 @@ import (
 // completes sales that the normal way would complete, and never refuses a sale. It saves a
 // third of a batch's time.
 
-// newWays implements Ways of storage.Engine.
+// newWays is Ways of storage.Engine.
 func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 	w := &ways{
 		Books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),

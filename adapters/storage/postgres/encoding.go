@@ -18,7 +18,7 @@ import (
 // not tell its encoding.
 var utf8 = []string{"UTF8", "UNICODE", "utf8", ""}
 
-// suits implements Suits of storage.Engine.
+// suits is Suits of storage.Engine.
 func suits(ctx context.Context, pool gorm.ConnPool) error {
 	var server, client string
 	err := pool.QueryRowContext(ctx, "SELECT COALESCE(current_setting('server_encoding', true), ''), COALESCE(current_setting('client_encoding', true), '')").Scan(&server, &client)

@@ -21,9 +21,9 @@ import (
 )
 
 // open opens one connection.
-func open(t *testing.T, dsn string) *storage.Engine {
+func open(t *testing.T, dsn string) storage.Engine {
 	t.Helper()
-	engine, err := testdb.Started(postgres.Open(t.Context(), storage.Options{DSN: dsn, MaxConnections: 1, StatementTimeout: 45 * time.Second}))
+	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, MaxConnections: 1, StatementTimeout: 45 * time.Second}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	return engine
@@ -71,20 +71,20 @@ func TestSettingsOfOurOwnConnection(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	engine := open(t, dsn)
-	require.Equal(t, "off", asked(t, engine.Writes, "SHOW enable_seqscan"), "before any batch")
-	require.Equal(t, "off", asked(t, engine.Writes, "SHOW jit"), "scans look expensive, and are not to be compiled")
-	first := inABatch(t, engine.Dialect)
+	require.Equal(t, "off", asked(t, pool(engine), "SHOW enable_seqscan"), "before any batch")
+	require.Equal(t, "off", asked(t, pool(engine), "SHOW jit"), "scans look expensive, and are not to be compiled")
+	first := inABatch(t, engine.Dialect())
 	require.NotEmpty(t, first.marker)
 	require.Equal(t, inForce{"off", "off", "on", "45s", first.marker}, first)
-	require.NotEqual(t, "45s", asked(t, engine.Writes, "SHOW statement_timeout"), "migrations have no timeout")
+	require.NotEqual(t, "45s", asked(t, pool(engine), "SHOW statement_timeout"), "migrations have no timeout")
 
-	other := inABatch(t, open(t, dsn).Dialect)
+	other := inABatch(t, open(t, dsn).Dialect())
 	require.NotEmpty(t, other.marker)
 	require.NotEqual(t, first.marker, other.marker, "each connection has its own marker")
 
-	tx, err := engine.Writes.BeginTx(t.Context(), nil)
+	tx, err := pool(engine).BeginTx(t.Context(), nil)
 	require.NoError(t, err)
-	for _, statement := range engine.Dialect.Prepare(batch.Snapshot) {
+	for _, statement := range engine.Dialect().Prepare(batch.Snapshot) {
 		execute(t, tx, statement)
 	}
 	require.Equal(t, "on", asked(t, tx, "SHOW enable_seqscan"), "reading much needs the planner")
@@ -96,7 +96,7 @@ func TestSettingsOfOurOwnConnection(t *testing.T) {
 	require.Equal(t, "0", asked(t, tx, "SHOW idle_in_transaction_session_timeout"))
 	require.Equal(t, "repeatable read", asked(t, tx, "SHOW transaction_isolation"))
 	require.NoError(t, tx.Rollback())
-	require.Equal(t, first, inABatch(t, engine.Dialect))
+	require.Equal(t, first, inABatch(t, engine.Dialect()))
 }
 
 // If the server connection turns out to be shared, the batch that finds out is
@@ -104,22 +104,22 @@ func TestSettingsOfOurOwnConnection(t *testing.T) {
 func TestASharedServerConnectionIsNoticed(t *testing.T) {
 	t.Parallel()
 	engine := open(t, testdb.Postgres(t))
-	require.NotEmpty(t, inABatch(t, engine.Dialect).marker)
+	require.NotEmpty(t, inABatch(t, engine.Dialect()).marker)
 	for _, statement := range []string{
 		"SELECT set_config('bankingapi.session', 'of another client', false)", "SET enable_seqscan = on", "SET synchronous_commit = off",
 		"CREATE TABLE written (n bigint)",
 	} {
-		execute(t, engine.Writes, statement)
+		execute(t, pool(engine), statement)
 	}
-	err := batch.NewDB(engine.Dialect, batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
+	err := batch.NewDB(engine.Dialect(), batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
 		return s.Commit(t.Context(), batch.Request{SQL: "INSERT INTO written VALUES (1)"})
 	})
 	require.Error(t, err)
-	require.Equal(t, batch.LostRace, batch.NewDB(engine.Dialect, batch.Hooks{}).Classify(err))
-	require.Equal(t, "0", asked(t, engine.Writes, "SELECT COUNT(*)::text FROM written"))
+	require.Equal(t, batch.LostRace, batch.NewDB(engine.Dialect(), batch.Hooks{}).Classify(err))
+	require.Equal(t, "0", asked(t, pool(engine), "SELECT COUNT(*)::text FROM written"))
 
-	require.Equal(t, inForce{"off", "off", "on", "45s", "of another client"}, inABatch(t, engine.Dialect))
-	require.Equal(t, "on", asked(t, engine.Writes, "SHOW enable_seqscan"), "set for the batch only")
+	require.Equal(t, inForce{"off", "off", "on", "45s", "of another client"}, inABatch(t, engine.Dialect()))
+	require.Equal(t, "on", asked(t, pool(engine), "SHOW enable_seqscan"), "set for the batch only")
 }
 
 // A pooler refuses the marker, and a batch sets everything for itself. Other
@@ -128,7 +128,7 @@ func TestSettingsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	through := testdb.PgBouncer(t, testdb.Postgres(t))
 	engine := open(t, through)
-	require.Equal(t, inForce{"off", "off", "on", "45s", ""}, inABatch(t, engine.Dialect))
+	require.Equal(t, inForce{"off", "off", "on", "45s", ""}, inABatch(t, engine.Dialect()))
 	other, err := pgx.Connect(t.Context(), through)
 	require.NoError(t, err)
 	defer other.Close(context.WithoutCancel(t.Context()))
@@ -167,9 +167,9 @@ func TestOnlyKnownSettingsAreSet(t *testing.T) {
 func TestACommitThatRollsBack(t *testing.T) {
 	t.Parallel()
 	engine := open(t, testdb.Postgres(t))
-	execute(t, engine.Writes, "CREATE TABLE written (n bigint)")
+	execute(t, pool(engine), "CREATE TABLE written (n bigint)")
 	insert := batch.Request{SQL: "INSERT INTO written VALUES (1)"}
-	err := batch.NewDB(engine.Dialect, batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
+	err := batch.NewDB(engine.Dialect(), batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
 		require.NoError(t, s.Exchange(t.Context(), insert))
 		require.Error(t, s.Exchange(t.Context(), batch.Request{SQL: "SELECT 1 / (SELECT 0)"}))
 		return s.Commit(t.Context())
@@ -177,7 +177,7 @@ func TestACommitThatRollsBack(t *testing.T) {
 	require.ErrorContains(t, err, "rolled the transaction back")
 	_, isNative := errors.AsType[*pgconn.PgError](err)
 	require.False(t, isNative)
-	require.Equal(t, "0", asked(t, engine.Writes, "SELECT COUNT(*)::text FROM written"))
+	require.Equal(t, "0", asked(t, pool(engine), "SELECT COUNT(*)::text FROM written"))
 }
 
 // A batch is one explicit transaction, also when it is sent in one round trip.
@@ -189,9 +189,9 @@ func TestABatchBeginsAndCommits(t *testing.T) {
 	config.Tracer = &w
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
-	engine, err := postgres.Use(t.Context(), db, db, storage.Options{})
+	engine, err := postgres.NewHostEngine(db, db, 0)
 	require.NoError(t, err)
-	require.NoError(t, batch.NewDB(engine.Dialect, batch.Hooks{}).Transact(t.Context(), func(s batch.Session) error {
+	require.NoError(t, batch.NewDB(engine.Dialect(), batch.Hooks{}).Transact(t.Context(), func(s batch.Session) error {
 		w.sent = nil
 		return s.Commit(t.Context(), batch.Request{SQL: "SELECT 7"})
 	}))
@@ -208,16 +208,16 @@ func TestTheServerWorksWhileARowIsLate(t *testing.T) {
 	type worker struct {
 		ID int64 `gorm:"primaryKey"`
 	}
-	execute(t, engine.Writes, "CREATE TABLE workers (id bigint PRIMARY KEY)")
-	late := batch.NewTable[worker](engine.Dialect, schema.NamingStrategy{}).Insert().Later(func() worker {
+	execute(t, pool(engine), "CREATE TABLE workers (id bigint PRIMARY KEY)")
+	late := batch.NewTable[worker](engine.Dialect(), schema.NamingStrategy{}).Insert().Later(func() worker {
 		const held = "SELECT COUNT(*)::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-		require.Eventually(t, func() bool { return asked(t, other.Writes, held) == "1" }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return asked(t, pool(other), held) == "1" }, time.Minute, time.Millisecond)
 		return worker{7}
 	})
-	require.NoError(t, batch.NewDB(engine.Dialect, batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
+	require.NoError(t, batch.NewDB(engine.Dialect(), batch.Hooks{}).Attempt(t.Context(), func(s batch.Session) error {
 		return s.Commit(t.Context(), batch.Request{SQL: "SELECT pg_advisory_xact_lock(4711)"}, late)
 	}))
-	require.Equal(t, "7", asked(t, engine.Writes, "SELECT id::text FROM workers"))
+	require.Equal(t, "7", asked(t, pool(engine), "SELECT id::text FROM workers"))
 }
 
 type watcher struct{ sent []string }
@@ -241,4 +241,9 @@ func TestAFullDiskIsToldForAWhile(t *testing.T) {
 	noRoom := errors.New("no room")
 	require.ErrorIs(t, postgres.StillFull(noRoom, 9*time.Second), noRoom)
 	require.NoError(t, postgres.StillFull(noRoom, 10*time.Second))
+}
+
+func pool(engine storage.Engine) *batch.Pool {
+	writes, _ := engine.Pools()
+	return writes
 }

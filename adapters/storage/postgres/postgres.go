@@ -50,12 +50,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
-	gormpostgres "gorm.io/driver/postgres"
-	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/store"
 )
 
@@ -69,10 +66,19 @@ const (
 	maxIdle = 5 * time.Minute
 )
 
-// Open returns the engine of the URL or key=value string o.DSN. The parameters of libpq apply,
+// Open is the store.Opener of the URL or key=value string o.DSN. The parameters of libpq apply,
 // also several hosts with target_session_attrs=read-write. Start does not connect yet: if the
 // database is unreachable, requests fail, but the start succeeds.
-func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
+func Open(_ context.Context, o store.Options) (*store.Store, error) {
+	engine, err := NewEngine(o)
+	if err != nil {
+		return nil, err
+	}
+	return storage.Open(engine, o)
+}
+
+// NewEngine returns the engine of Open, for a program that stands between it and its Store.
+func NewEngine(o store.Options) (storage.Engine, error) {
 	config, err := pgx.ParseConfig(o.DSN)
 	if err != nil {
 		return nil, fmt.Errorf("storage.dsn is not a Postgres URL: %s", reason(err))
@@ -91,31 +97,9 @@ func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
 		config.RuntimeParams["application_name"] = strings.TrimSpace("bankingapi " + o.TablePrefix)
 	}
 	config.RuntimeParams["client_encoding"] = "UTF8" // also if the URL, the database or the role has another one
-	settings, pool := newSettings(o.StatementTimeout), new(batch.Pool)
-	engine := use(pool, settings)
+	pool := new(batch.Pool)
 	limit := cmp.Or(max(o.MaxConnections, 0), maxConnections)
-	engine.Start = func(context.Context) error {
-		db := sql.OpenDB(connector{config, settings})
-		db.SetMaxOpenConns(limit)
-		db.SetMaxIdleConns(limit)
-		db.SetConnMaxIdleTime(maxIdle)
-		pool.Open(db)
-		return nil
-	}
-	engine.Grace = grace // hosts may configure their connections differently
-	plain := isPlain(config)
-	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, pool, plain) }
-	engine.NeedsStatistics = true
-	engine.Alone = func(ctx context.Context) error {
-		pool.DB().SetMaxIdleConns(1) // our other connections would count too
-		defer pool.DB().SetMaxIdleConns(limit)
-		return alone(ctx, pool)
-	}
-	engine.Close = func() error {
-		_ = pool.DB().Close() // ignore errors of connections that were already broken
-		return nil
-	}
-	return engine, nil
+	return ownEngine{newEngine(pool, pool, o.StatementTimeout), config, limit}, nil
 }
 
 // reason returns what is wrong with a DSN. It does not include the DSN, which has a password.
@@ -126,11 +110,21 @@ func reason(err error) string {
 	return "expected postgres://user:password@host:port/database"
 }
 
-// Use makes an engine of databases that a host has opened with pgx's stdlib, also over its own
-// pool (stdlib.OpenDBFromPool). The host closes them. reads may be the same as writes, or
-// another connection to the same server. The only option that Use reads is StatementTimeout.
-// Use does not connect.
-func Use(_ context.Context, writes, reads *sql.DB, o storage.Options) (*storage.Engine, error) {
+// Use returns the store.Opener of databases that a host has opened with pgx's stdlib, also over its
+// own pool (stdlib.OpenDBFromPool). The host closes them. reads may be the same as writes, or
+// another connection to the same server. The Opener does not connect.
+func Use(writes, reads *sql.DB) store.Opener {
+	return func(_ context.Context, o store.Options) (*store.Store, error) {
+		engine, err := NewHostEngine(writes, reads, o.StatementTimeout)
+		if err != nil {
+			return nil, err
+		}
+		return storage.Open(engine, o)
+	}
+}
+
+// NewHostEngine returns the engine of Use, for a program that stands between it and its Store.
+func NewHostEngine(writes, reads *sql.DB, statementTimeout time.Duration) (storage.Engine, error) {
 	if writes == nil || reads == nil {
 		return nil, errors.New("postgres.Use needs a database to write and one to read: they may be the same")
 	}
@@ -139,55 +133,14 @@ func Use(_ context.Context, writes, reads *sql.DB, o storage.Options) (*storage.
 			return nil, fmt.Errorf("the database was opened with the driver %T: open it with github.com/jackc/pgx/v5/stdlib", db.Driver())
 		}
 	}
-	engine := use(batch.OpenPool(writes), newSettings(o.StatementTimeout))
-	if reads != writes {
-		engine.Reads = batch.OpenPool(reads)
+	writing := batch.OpenPool(writes)
+	if reads == writes {
+		return newEngine(writing, writing, statementTimeout), nil
 	}
-	return engine, nil
+	return newEngine(writing, batch.OpenPool(reads), statementTimeout), nil
 }
 
-func use(db *batch.Pool, s *settings) *storage.Engine {
-	d := dialect{db: db, settings: s}
-	r := &ranges{done: make(map[int64]int64)}
-	engine := &storage.Engine{
-		Store: *store.Unsupported(), Dialect: d, Writes: db, Reads: db,
-		Gorm: func(pool gorm.ConnPool) gorm.Dialector {
-			return gormpostgres.New(gormpostgres.Config{Conn: pool})
-		},
-		Migrations: storage.Migrations{
-			Dialect: goose.DialectPostgres, Files: migrations, Options: lockOptions, Attempts: 1,
-			HasTable: "SELECT COUNT(to_regclass(?))",
-		},
-		Suits:  suits,
-		Ways:   newWays,
-		Engine: tables.Engine{Check: func() error { return nil }, Find: lookup, LeaveRoom: leaveRoom, Align: align},
-		Probe: func(ctx context.Context, requests []batch.Request) error {
-			hasIDs, err := s.hasMessages(ctx, db) // before the session: there may be one connection only
-			if err != nil {
-				return err
-			}
-			if hasIDs {
-				// The requests have no rows, so they need no transaction ID. A server near the end
-				// of its IDs would pass.
-				requests = append(requests, batch.Request{Name: "take a transaction ID", SQL: "SELECT pg_current_xact_id()"})
-			}
-			err = batch.NewDB(d, batch.Hooks{}).Attempt(ctx, func(begun batch.Session) error { return begun.Exchange(ctx, requests...) })
-			return cmp.Or(err, s.full.Load().still(time.Now())) //nolint:forbidigo // measures a duration
-		},
-		Relying: func(version, tables string) (storage.Check, storage.Querier) { return relied(s, version, tables), db },
-		Explain: func(err error) string { return meaningOf(err).sentence },
-		Now:     "clock_timestamp()",
-		Index:   func(ctx context.Context, prefix string) error { return r.index(ctx, db, prefix) },
-	}
-	engine.Name = "postgres"
-	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, db, false) }
-	engine.Backup = func(context.Context, string) error {
-		return errors.New("a Postgres database is backed up with its own tools: with pg_dump, or with a base backup and WAL archiving")
-	}
-	return engine
-}
-
-// align implements Align of storage.Engine.
+// align is Align of storage.Engine.
 func align(ctx context.Context, first, second *sql.Tx) error {
 	const repeatable = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 	for _, tx := range []*sql.Tx{first, second} {
@@ -203,7 +156,7 @@ func align(ctx context.Context, first, second *sql.Tx) error {
 	return err
 }
 
-// leaveRoom implements LeaveRoom of storage.Engine. A sale adds a new version of its holding
+// leaveRoom is LeaveRoom of storage.Engine. A sale adds a new version of its holding
 // and of its account to their pages. A half-empty page has room for many versions. But while a
 // page is fuller than the table's fillfactor, the server cleans it at each access, and logs
 // that. So the fillfactor is 50 only in the transaction of an import, and 90 otherwise: with 50
@@ -230,10 +183,10 @@ func leaveRoom(ctx context.Context, s batch.Session, table string) ([]batch.Requ
 		batch.Request{Name: "set no timeout", SQL: "SET LOCAL lock_timeout TO DEFAULT"})
 }
 
-// lookup implements Find of storage.Engine. Indexes of page ranges (BRIN) find the rows. The
+// lookup is the condition of Find of storage.Engine. Indexes of page ranges (BRIN) find the rows. The
 // planner uses them only if a condition is on a column in the order of the table.
-func lookup(_, alias, _, _ string, _ any) (condition string, arguments []any) {
-	return alias + "operation_id >= '00000000-0000-0000-0000-000000000000'", nil
+func lookup(alias string) string {
+	return alias + "operation_id >= '00000000-0000-0000-0000-000000000000'"
 }
 
 // otherConnections counts the other connections to the database that have the same application

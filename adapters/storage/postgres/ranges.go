@@ -49,7 +49,7 @@ const (
 	lockTimeout = "55P03"
 )
 
-// index implements Index of storage.Engine.
+// index is Index of storage.Engine.
 func (r *ranges) index(ctx context.Context, db *batch.Pool, prefix string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,7 +24,7 @@ var riskySettings = []struct {
 	{"data_checksums", "off", store.Risk{Detail: "The database has no data checksums. Damage on the disk stays unnoticed. Enable them with pg_checksums while the server is stopped."}},
 }
 
-// risks implements Risks of storage.Engine. plain means that a connection to a remote host does
+// risks is Risks of storage.Engine. plain means that a connection to a remote host does
 // not verify the server's certificate.
 func risks(ctx context.Context, db *batch.Pool, plain bool) (list []store.Risk, err error) {
 	if plain {

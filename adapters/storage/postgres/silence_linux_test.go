@@ -15,7 +15,7 @@ import (
 // option, it keeps what waits for it for a quarter of an hour.
 func TestASilentMachineEndsTheConnection(t *testing.T) {
 	t.Parallel()
-	conn, err := open(t, testdb.Postgres(t)).Writes.DB().Conn(t.Context())
+	conn, err := pool(open(t, testdb.Postgres(t))).DB().Conn(t.Context())
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.Raw(func(driver any) error {

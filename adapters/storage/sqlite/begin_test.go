@@ -43,12 +43,12 @@ func (c *endsAt) Err() error {
 // could be stored until the program ends.
 func TestAContextThatEndsInTheBeginLeavesNoTransaction(t *testing.T) {
 	t.Parallel()
-	engine, err := Open(t.Context(), store.Options{DSN: t.TempDir() + "/book.db"})
+	engine, err := NewEngine(store.Options{DSN: t.TempDir() + "/book.db"})
 	require.NoError(t, err)
 	require.NoError(t, engine.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	write := func(ctx context.Context) error {
-		s, err := engine.Dialect.Begin(ctx)
+		s, err := engine.Dialect().Begin(ctx)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // dialect implements batch.Dialect. A statement runs once for each row.
-type dialect struct{ *connections }
+type dialect struct{ connections *connections }
 
 func (dialect) Insert(table string, columns []batch.Column, conflict batch.Conflict) string {
 	names := batch.Names(columns)
@@ -61,7 +61,7 @@ func (dialect) Find(l *batch.Lookup) string {
 func (dialect) Bind(value any) any { return bind(value) }
 
 func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
-	s, err := d.begin(ctx)
+	s, err := d.connections.begin(ctx)
 	if err != nil {
 		return nil, err // a nil *session would not be a nil interface
 	}

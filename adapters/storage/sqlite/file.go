@@ -287,7 +287,7 @@ func (f *file) forget() {
 	f.lastConn, f.beside, f.last = nil, [2]*held{}, nil
 }
 
-// reason implements Explain of storage.Engine.
+// reason is Explain of storage.Engine.
 func (f *file) reason(err error) string { return f.name(meanings[codeOf(err)].sentence) }
 
 // name adds the name of the file, without its folder, to a sentence.

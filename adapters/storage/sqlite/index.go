@@ -2,7 +2,7 @@ package sqlite
 
 import "context"
 
-// index implements Index of storage.Engine. While many rows arrive, it adds at most one run for
+// index is Index of storage.Engine. While many rows arrive, it adds at most one run for
 // each source, so that most of the time is left for batches. It catches up later.
 func (c *connections) index(ctx context.Context, prefix string) error {
 	for i := range sources {

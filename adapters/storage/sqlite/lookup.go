@@ -58,7 +58,7 @@ func (s *source) statement(text, prefix string) string {
 	return strings.NewReplacer("{{prefix}}", prefix, "{{number}}", s.number, "{{table}}", s.table, "{{column}}", s.column).Replace(text)
 }
 
-// lookup implements Find of storage.Engine.
+// lookup is Find of storage.Engine.
 func lookup(prefix, alias, table, column string, value any) (condition string, arguments []any) {
 	for i := range sources {
 		if s := &sources[i]; s.table == table && s.column == column {

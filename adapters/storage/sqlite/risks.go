@@ -48,7 +48,7 @@ var riskySettings = []struct {
 	{func(s hostSettings) bool { return s.File != "" && s.Busy == 0 }, store.Risk{Detail: "The database has no busy_timeout. While another connection writes, requests are answered 503. Use busy_timeout(5000)."}},
 }
 
-// risks implements Risks of storage.Engine for a database that a host has opened.
+// risks is Risks of storage.Engine for a database that a host has opened.
 func risks(ctx context.Context, db *sql.DB) (list []store.Risk, err error) {
 	host, err := settingsOf(ctx, db)
 	if err != nil {

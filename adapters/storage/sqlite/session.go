@@ -72,7 +72,7 @@ func (c *connections) begin(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// align implements Align of storage.Engine. A transaction sees the state of its first read.
+// align is Align of storage.Engine. A transaction sees the state of its first read.
 // While this session holds the write lock, no other connection writes. If an import writes for
 // minutes, align returns an error.
 func (c *connections) align(ctx context.Context, first, second *sql.Tx) error {

@@ -20,7 +20,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pressly/goose/v3"
 	gormsqlite "gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/callbacks"
@@ -28,8 +27,6 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/write"
 	"bankingapi/application/owner"
 	"bankingapi/application/store"
 )
@@ -45,25 +42,66 @@ const walPages = "wal_autocheckpoint(40000)"
 // anew.
 const walLimit = "journal_size_limit(268435456)"
 
-// Open returns the engine of the file o.DSN. Start creates the file and its folder if they do
+// Open is the store.Opener of the file o.DSN. Start creates the file and its folder if they do
 // not exist. Only the owner can read them. With o.MustExist it creates nothing and returns an
 // error. A second process may open the same file.
-func Open(_ context.Context, o storage.Options) (*storage.Engine, error) {
-	path := o.DSN
-	if path == "" || strings.HasPrefix(path, ":memory:") {
+func Open(_ context.Context, o store.Options) (*store.Store, error) {
+	engine, err := NewEngine(o)
+	if err != nil {
+		return nil, err
+	}
+	return storage.Open(engine, o)
+}
+
+// NewEngine returns the engine of Open, for a program that stands between it and its Store.
+func NewEngine(o store.Options) (storage.Engine, error) {
+	if o.DSN == "" || strings.HasPrefix(o.DSN, ":memory:") {
 		return nil, errors.New("storage.dsn: the name of a file is needed")
 	}
-	c := &connections{writes: new(batch.Pool), reads: new(batch.Pool), file: &file{path: path, asItIs: o.AsItIs}}
-	engine := c.engine()
-	engine.DataFolder = filepath.Dir(path)
-	engine.Align = c.align
-	engine.FreeSpace = func() int64 { return free(engine.DataFolder) }
-	engine.Alone = c.alone
-	engine.LogSize = func() int64 { return logSize(path) }
-	engine.Risks = func(context.Context) ([]store.Risk, error) { return longLog(engine.LogSize()), nil }
-	engine.Start = func(ctx context.Context) error { return c.start(ctx, o) }
-	engine.Close = c.end
-	return engine, nil
+	c := &connections{writes: new(batch.Pool), reads: new(batch.Pool), file: &file{path: o.DSN, asItIs: o.AsItIs}}
+	return ownEngine{engine{c}, o}, nil
+}
+
+// Use returns the store.Opener of databases that a host has opened with the driver
+// modernc.org/sqlite. The host closes them. writes should have one connection and begin its
+// transactions immediately (_txlock=immediate). reads may be the same.
+//
+// The Opener returns an error if they have another driver, if the database is in memory and they
+// have more than one connection, or if journal_mode is OFF, which cannot roll back. Readiness
+// reports other settings that may lose data as risks.
+func Use(writes, reads *sql.DB) store.Opener {
+	return func(ctx context.Context, o store.Options) (*store.Store, error) {
+		engine, err := NewHostEngine(ctx, writes, reads)
+		if err != nil {
+			return nil, err
+		}
+		return storage.Open(engine, o)
+	}
+}
+
+// NewHostEngine returns the engine of Use, for a program that stands between it and its Store.
+func NewHostEngine(ctx context.Context, writes, reads *sql.DB) (storage.Engine, error) {
+	if writes == nil || reads == nil {
+		return nil, errors.New("sqlite.Use needs a database to write and one to read: they may be the same")
+	}
+	for _, db := range []*sql.DB{writes, reads} {
+		if _, ok := db.Driver().(*sqlitedriver.Driver); !ok {
+			return nil, fmt.Errorf("the database was opened with the driver %T: open it with modernc.org/sqlite", db.Driver())
+		}
+	}
+	host, err := settingsOf(ctx, writes)
+	if err != nil {
+		return nil, err
+	}
+	err = host.usable(writes, reads)
+	if err != nil {
+		return nil, err
+	}
+	c := &connections{writes: batch.OpenPool(writes)}
+	if c.reads = c.writes; reads != writes {
+		c.reads = batch.OpenPool(reads)
+	}
+	return engine{c}, nil
 }
 
 // start opens the file.
@@ -119,69 +157,6 @@ func (c *connections) end() error {
 	err := errors.Join(c.checkpoints.close(), reads.Close())
 	awaitClosed(context.Background(), reads) // the last connection moves the write-ahead log into the file
 	return errors.Join(err, c.writes.DB().Close())
-}
-
-// Use makes an engine of databases that a host has opened with the driver modernc.org/sqlite.
-// The host closes them. writes should have one connection and begin its transactions
-// immediately (_txlock=immediate). reads may be the same. Use ignores the options, which are
-// for other engines.
-//
-// It returns an error if they have another driver, if the database is in memory and they have
-// more than one connection, or if journal_mode is OFF, which cannot roll back. Readiness
-// reports other settings that may lose data as risks.
-func Use(ctx context.Context, writes, reads *sql.DB, _ storage.Options) (*storage.Engine, error) {
-	if writes == nil || reads == nil {
-		return nil, errors.New("sqlite.Use needs a database to write and one to read: they may be the same")
-	}
-	for _, db := range []*sql.DB{writes, reads} {
-		if _, ok := db.Driver().(*sqlitedriver.Driver); !ok {
-			return nil, fmt.Errorf("the database was opened with the driver %T: open it with modernc.org/sqlite", db.Driver())
-		}
-	}
-	host, err := settingsOf(ctx, writes)
-	if err != nil {
-		return nil, err
-	}
-	err = host.usable(writes, reads)
-	if err != nil {
-		return nil, err
-	}
-	c := &connections{writes: batch.OpenPool(writes)}
-	if c.reads = c.writes; reads != writes {
-		c.reads = batch.OpenPool(reads)
-	}
-	return c.engine(), nil
-}
-
-// engine returns the engine of a database that a host has opened. Open changes some fields.
-func (c *connections) engine() *storage.Engine {
-	engine := &storage.Engine{
-		Store:   *store.Unsupported(),
-		Dialect: dialect{c},
-		Writes:  c.writes,
-		Reads:   c.reads,
-		Gorm:    func(pool gorm.ConnPool) gorm.Dialector { return dialector{gormsqlite.Dialector{Conn: pool}} },
-		Migrations: storage.Migrations{
-			Dialect:  goose.DialectSQLite3,
-			Files:    migrations,
-			Options:  func(string) ([]goose.ProviderOption, error) { return nil, nil },
-			Attempts: 12,
-			HasTable: "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
-		},
-		Suits: func(context.Context, gorm.ConnPool) error { return nil },
-		Ways:  func(*write.Books, *write.Inboxes, *tables.Database) {},
-		Engine: tables.Engine{
-			OneWriter: true, Check: c.file.check, Find: lookup, LeaveRoom: tables.LeaveNoRoom,
-			Align: func(context.Context, *sql.Tx, *sql.Tx) error { return errors.ErrUnsupported },
-		},
-		Probe:   c.probe,
-		Relying: func(_, tables string) (storage.Check, storage.Querier) { return relied(tables), c.reads },
-		Explain: c.file.reason, Now: "NULL", Index: c.index, Tables: []string{"lookup_runs", "lookup_entries"},
-	}
-	engine.Name, engine.MigrateAtStart = "sqlite", true
-	engine.Backup = c.backup
-	engine.Risks = func(ctx context.Context) ([]store.Risk, error) { return risks(ctx, c.writes.DB()) }
-	return engine
 }
 
 // dialector is gorm's dialector without its query of the version, which would open the file.

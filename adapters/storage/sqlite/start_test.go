@@ -20,7 +20,7 @@ import (
 func TestAFailedStartKeepsTheFileOfOthers(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "book.db")
-	engine, err := Open(t.Context(), storage.Options{DSN: path})
+	engine, err := NewEngine(storage.Options{DSN: path})
 	require.NoError(t, err)
 	require.NoError(t, engine.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
@@ -28,7 +28,7 @@ func TestAFailedStartKeepsTheFileOfOthers(t *testing.T) {
 	require.NoError(t, err)
 	defer mine.release()
 
-	other, err := Open(t.Context(), storage.Options{DSN: path})
+	other, err := NewEngine(storage.Options{DSN: path})
 	require.NoError(t, err)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -12,34 +12,31 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// Engine has the functions of an engine that are not in its dialect.
-type Engine struct {
-	// OneWriter: nothing that a writing transaction has read can change before it ends.
-	OneWriter bool
+// Engine has what an engine does for the tables of a book, besides its dialect.
+type Engine interface {
 	// Check returns nil while the database is still the one that was opened. It is called
 	// before each commit, except the commit of a batch.
-	Check func() error
+	Check() error
 	// Find returns a condition that is true for every row of the table with this value. The
 	// engine can use it to find these rows in a large table. It may be true for other rows too.
 	// alias is the name of the table in the query, with a point, or empty.
-	Find func(prefix, alias, table, column string, value any) (condition string, arguments []any)
+	Find(prefix, alias, table, column string, value any) (condition string, arguments []any)
 	// LeaveRoom makes the inserts of a transaction into a table leave free space in its pages,
 	// for later updates of its rows. The transaction must end with the returned requests. After
 	// an error the transaction runs again without LeaveRoom.
-	LeaveRoom func(ctx context.Context, s batch.Session, table string) ([]batch.Request, error)
+	LeaveRoom(ctx context.Context, s batch.Session, table string) ([]batch.Request, error)
 	// Align makes two transactions that have read nothing yet see the same state of the
 	// database. After an error the caller rolls back both.
-	Align func(ctx context.Context, first, second *sql.Tx) error
+	Align(ctx context.Context, first, second *sql.Tx) error
 }
-
-// LeaveNoRoom is LeaveRoom for engines that cannot leave free space.
-func LeaveNoRoom(context.Context, batch.Session, string) ([]batch.Request, error) { return nil, nil }
 
 // Database is shared by all repositories.
 type Database struct {
 	*batch.DB
 	Engine
-	Prefix string
+	// OneWriter: nothing that a writing transaction has read can change before it ends.
+	OneWriter bool
+	Prefix    string
 	// Writes and Reads are gorm handles without a model.
 	Writes, Reads *gorm.DB
 	Now           func() time.Time

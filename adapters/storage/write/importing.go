@@ -104,7 +104,7 @@ func unseenFunds(part []numbered[fund.Price], seen map[fund.Fund]bool) (keys []t
 
 // transact is Transact. A dry run needs its own transaction: a host would commit its changes.
 func (i imports) transact(ctx context.Context, o backoffice.ImportOptions, work func(batch.Session) error) error {
-	if _, isPool := i.Reads.Statement.ConnPool.(*batch.Pool); o.DryRun && !isPool {
+	if o.DryRun && i.IsInside() {
 		return fault.New(fault.Invalid, "A dry run is not possible in a transaction of a host, which would keep what it writes.")
 	}
 	return i.Transact(ctx, work)
@@ -158,7 +158,7 @@ type positions[T, R any] struct {
 
 func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.Lines[T], o backoffice.ImportOptions, p positions[T, R]) (imported backoffice.Imported, err error) {
 	now := i.Now()
-	hasRoom := !o.DryRun
+	hasRoom := !o.DryRun && !i.IsInside() // an error would end the transaction of the host
 	transaction := func(session batch.Session) error {
 		imported = backoffice.Imported{}
 		var last []batch.Request

@@ -20,6 +20,7 @@ import (
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/store"
@@ -213,8 +214,8 @@ func options(dsn string) storage.Options {
 	return storage.Options{DSN: dsn, StatementTimeout: 20 * time.Second}
 }
 
-// Started opens the database of an engine: testdb.Started(sqlite.Open(ctx, options)).
-func Started(engine *storage.Engine, err error) (*storage.Engine, error) {
+// Started opens the database of an engine: testdb.Started(sqlite.NewEngine(options)).
+func Started(engine storage.Engine, err error) (storage.Engine, error) {
 	if err == nil {
 		err = engine.Start(context.Background())
 	}
@@ -224,13 +225,25 @@ func Started(engine *storage.Engine, err error) (*storage.Engine, error) {
 	return engine, nil
 }
 
+// With is an engine with another dialect.
+func With(engine storage.Engine, dialect batch.Dialect) storage.Engine {
+	return withDialect{engine, dialect}
+}
+
+type withDialect struct {
+	storage.Engine
+	dialect batch.Dialect
+}
+
+func (w withDialect) Dialect() batch.Dialect { return w.dialect }
+
 // OpenSQLite opens the file with the schema in place, and closes it after the test.
 func OpenSQLite(t testing.TB, file string) *store.Store {
 	t.Helper()
 	if _, err := os.Stat(file); os.IsNotExist(err) {
 		WriteBook(t, file)
 	}
-	engine, err := Started(sqlite.Open(t.Context(), options(file)))
+	engine, err := Started(sqlite.NewEngine(options(file)))
 	require.NoError(t, err)
 	return open(t, engine)
 }
@@ -251,11 +264,11 @@ var emptyBook = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer os.RemoveAll(folder)
 	file := filepath.Join(folder, "bankingapi.db")
-	engine, err := Started(sqlite.Open(context.Background(), options(file)))
+	engine, err := Started(sqlite.NewEngine(options(file)))
 	if err != nil {
 		return nil, err
 	}
-	made, err := engine.Bind(storage.Options{Now: clock.Now})
+	made, err := storage.Open(engine, storage.Options{Now: clock.Now})
 	if err == nil {
 		_, err = made.Schema.Up(context.Background())
 		err = errors.Join(err, made.Close())
@@ -269,14 +282,14 @@ var emptyBook = sync.OnceValues(func() ([]byte, error) {
 // OpenPostgres opens the database with the schema in place, and closes it after the test.
 func OpenPostgres(t testing.TB, dsn string) *store.Store {
 	t.Helper()
-	engine, err := Started(postgres.Open(t.Context(), options(dsn)))
+	engine, err := Started(postgres.NewEngine(options(dsn)))
 	require.NoError(t, err)
 	return open(t, engine)
 }
 
-func open(t testing.TB, engine *storage.Engine) *store.Store {
+func open(t testing.TB, engine storage.Engine) *store.Store {
 	t.Helper()
-	store, err := engine.Bind(storage.Options{Now: clock.Now})
+	store, err := storage.Open(engine, storage.Options{Now: clock.Now})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	_, err = store.Schema.Up(t.Context())

@@ -105,11 +105,10 @@ func TestErrorsOfDrivers(t *testing.T) {
 func TestNilOptions(t *testing.T) {
 	t.Parallel()
 	settings, options := inMemory()
-	var engine *store.Store
 	var registry *prometheus.Registry
 	app := opened(t, settings, options, nil, bootstrap.Options(nil), bootstrap.WithClock(nil), bootstrap.WithDatabase(nil),
-		bootstrap.WithDatabase(engine), bootstrap.WithRegistry(nil), bootstrap.WithRegistry(registry),
-		bootstrap.WithDriver[*store.Store]("sqlite", nil), bootstrap.WithSettings(nil), bootstrap.WithParts(nil, fx.Options()),
+		bootstrap.WithRegistry(nil), bootstrap.WithRegistry(registry),
+		bootstrap.WithDriver("sqlite", nil), bootstrap.WithSettings(nil), bootstrap.WithParts(nil, fx.Options()),
 		bootstrap.WithDocs(nil), bootstrap.WithSandbox(nil), bootstrap.WithProfiles(nil), bootstrap.WithOperation(nil))
 	require.NoError(t, app.Start(t.Context()))
 	loadBook(t, app) // with an empty Watch
@@ -129,8 +128,6 @@ func TestHandedInDatabaseDecides(t *testing.T) {
 		db, err := sql.Open("pgx", testdb.Postgres(t))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
-		engine, err := postgres.Use(t.Context(), db, db, store.Options{})
-		require.NoError(t, err)
 		settings := bootstrap.DefaultSettings() // its driver is sqlite
 		settings.Settlement.Enabled, settings.Storage.AllowUnsafe = false, true
 		tables := func() (n int) {
@@ -138,12 +135,12 @@ func TestHandedInDatabaseDecides(t *testing.T) {
 			return n
 		}
 
-		app := opened(t, settings, bootstrap.WithDatabase(engine), quiet)
+		app := opened(t, settings, bootstrap.WithDatabase(postgres.Use(db, db)), quiet)
 		require.Zero(t, tables())
 		require.ErrorContains(t, app.Ready(t.Context()), "The schema is too old")
 
 		settings.Storage.Migrate = true
-		app = opened(t, settings, bootstrap.WithDatabase(engine), quiet)
+		app = opened(t, settings, bootstrap.WithDatabase(postgres.Use(db, db)), quiet)
 		require.NotZero(t, tables())
 		require.NoError(t, app.Ready(t.Context()))
 	})
@@ -153,11 +150,9 @@ func TestHandedInDatabaseDecides(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		db.SetMaxOpenConns(1)
-		engine, err := sqlite.Use(t.Context(), db, db, store.Options{})
-		require.NoError(t, err)
 		settings := bootstrap.DefaultSettings()
 		settings.Storage.Driver, settings.Storage.DSN, settings.Settlement.Enabled = bootstrap.Postgres, "", false
-		app := opened(t, settings, bootstrap.WithDatabase(engine), quiet)
+		app := opened(t, settings, bootstrap.WithDatabase(sqlite.Use(db, db)), quiet)
 		require.NoError(t, app.Ready(t.Context()), "SQLite is brought up to date")
 	})
 }

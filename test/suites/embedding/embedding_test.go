@@ -21,11 +21,11 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	_ "modernc.org/sqlite"
 
-	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
+	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
 	"bankingapi/domain/decimal"
@@ -39,7 +39,7 @@ import (
 // host is a program that opens and closes its own database.
 type host struct {
 	db       *sql.DB
-	engine   *storage.Engine
+	database store.Opener
 	settings bootstrap.Settings
 }
 
@@ -50,21 +50,17 @@ func eachEngine(t *testing.T, test func(t *testing.T, h host)) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		db.SetMaxOpenConns(1)
-		engine, err := sqlite.Use(t.Context(), db, db, storage.Options{})
-		require.NoError(t, err)
-		test(t, host{db, engine, bootstrap.DefaultSettings()})
+		test(t, host{db, sqlite.Use(db, db), bootstrap.DefaultSettings()})
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		db, err := sql.Open("pgx", testdb.Postgres(t))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
-		engine, err := postgres.Use(t.Context(), db, db, storage.Options{})
-		require.NoError(t, err)
 		settings := bootstrap.DefaultSettings()
 		settings.Storage.Driver, settings.Storage.DSN = bootstrap.Postgres, "postgres://the-hosts-own"
 		settings.Storage.Migrate, settings.Storage.AllowUnsafe = true, true // a temporary server has no fsync
-		test(t, host{db, engine, settings})
+		test(t, host{db, postgres.Use(db, db), settings})
 	})
 }
 
@@ -72,7 +68,7 @@ func (h host) open(t *testing.T, options ...bootstrap.Option) *bootstrap.App {
 	t.Helper()
 	h.settings.Settlement.Enabled = false
 	app, err := bootstrap.Open(t.Context(), h.settings,
-		append(options, bootstrap.WithDatabase(h.engine), bootstrap.WithLogger(zap.NewNop()))...)
+		append(options, bootstrap.WithDatabase(h.database), bootstrap.WithLogger(zap.NewNop()))...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
 	return app
@@ -228,7 +224,7 @@ func TestTheBookOfAHostIsNamedSo(t *testing.T) {
 	eachEngine(t, func(t *testing.T, h host) {
 		core, lines := observer.New(zapcore.InfoLevel)
 		h.settings.HTTP.Address, h.settings.Ops.Address, h.settings.TLS.Mode = "127.0.0.1:0", "", bootstrap.TLSOff
-		app, err := bootstrap.Open(t.Context(), h.settings, bootstrap.WithDatabase(h.engine), bootstrap.WithLogger(zap.New(core)))
+		app, err := bootstrap.Open(t.Context(), h.settings, bootstrap.WithDatabase(h.database), bootstrap.WithLogger(zap.New(core)))
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
 		require.NoError(t, app.Start(t.Context()))
@@ -249,11 +245,9 @@ func TestPgxInTheTransactionOfAHost(t *testing.T) {
 	t.Cleanup(pool.Close) // waits until all connections are back
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	engine, err := postgres.Use(ctx, db, db, storage.Options{})
-	require.NoError(t, err)
 	settings := bootstrap.DefaultSettings()
 	settings.Storage.Migrate, settings.Storage.AllowUnsafe = true, true
-	h := host{db, engine, settings}
+	h := host{db, postgres.Use(db, db), settings}
 	app := h.open(t)
 	_, err = pool.Exec(ctx, "CREATE TABLE orders (id text PRIMARY KEY)")
 	require.NoError(t, err)

@@ -125,7 +125,7 @@ func TestAModuleUsesTheGraphOfTheHost(t *testing.T) {
 		fx.Supply(zap.New(core), config{"127.0.0.1:0"}),
 		fx.Provide(
 			func() prometheus.Registerer { return registry },
-			func() store.Database { return fake.NewStore().Ports(nil, nil) },
+			func() store.Opener { return fake.NewStore().Ports(nil, nil).Open },
 			fx.Annotate(func(c config) bootstrap.Option {
 				return bootstrap.WithSettings(func(s *bootstrap.Settings) {
 					s.HTTP.Address, s.Ops.Address, s.TLS.Mode = c.address, "", bootstrap.TLSOff

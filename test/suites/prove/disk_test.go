@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/test/kit/service"
 	"bankingapi/test/kit/testdb"
@@ -81,17 +81,18 @@ func TestPowerCutIsFelt(t *testing.T) {
 
 // withoutSync opens SQLite with synchronous=OFF, which loses data in a power
 // cut.
-func withoutSync(ctx context.Context, o storage.Options) (*storage.Engine, error) {
+func withoutSync(ctx context.Context, o store.Options) (*store.Store, error) {
 	db, err := sql.Open("sqlite", "file:"+o.DSN+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	engine, err := sqlite.Use(ctx, db, db, storage.Options{})
-	if err == nil {
-		engine.Close = db.Close
+	opened, err := sqlite.Use(db, db)(ctx, o)
+	if err != nil {
+		return nil, err
 	}
-	return engine, err
+	opened.Close = db.Close
+	return opened, nil
 }
 
 // moment is some time between since and to.

@@ -23,6 +23,7 @@ import (
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/adapters/storage/write"
+	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 )
 
@@ -46,8 +47,8 @@ func run() error {
 		return err
 	}
 	app, err := bootstrap.Open(ctx, loaded.Settings,
-		bootstrap.WithDriver(bootstrap.SQLite, with(bug, false, sqlite.Open)),
-		bootstrap.WithDriver(bootstrap.Postgres, with(bug, name == "no-lock", postgres.Open)),
+		bootstrap.WithDriver(bootstrap.SQLite, with(bug, false, sqlite.NewEngine)),
+		bootstrap.WithDriver(bootstrap.Postgres, with(bug, name == "no-lock", postgres.NewEngine)),
 	)
 	if err != nil {
 		return err
@@ -61,20 +62,31 @@ func run() error {
 	return nil
 }
 
-type opener func(context.Context, storage.Options) (*storage.Engine, error)
-
 // with plants a bug. plain leaves out the optimistic commit, which locks nothing.
-func with(plant func(batch.Session) batch.Session, plain bool, open opener) opener {
-	return func(ctx context.Context, o storage.Options) (*storage.Engine, error) {
-		engine, err := open(ctx, o)
+func with(plant func(batch.Session) batch.Session, plain bool, make func(storage.Options) (storage.Engine, error)) store.Opener {
+	return func(_ context.Context, o storage.Options) (*store.Store, error) {
+		engine, err := make(o)
 		if err != nil {
 			return nil, err
 		}
-		engine.Dialect = planted{engine.Dialect, plant}
-		if plain {
-			engine.Ways = func(*write.Books, *write.Inboxes, *tables.Database) {}
-		}
-		return engine, nil
+		return storage.Open(plantedEngine{engine, plant, plain}, o)
+	}
+}
+
+// plantedEngine is an engine whose dialect has the bug.
+type plantedEngine struct {
+	storage.Engine
+	plant func(batch.Session) batch.Session
+	plain bool
+}
+
+// Dialect implements storage.Engine.
+func (e plantedEngine) Dialect() batch.Dialect { return planted{e.Engine.Dialect(), e.plant} }
+
+// Ways implements storage.Engine.
+func (e plantedEngine) Ways(b *write.Books, i *write.Inboxes, d *tables.Database) {
+	if !e.plain {
+		e.Engine.Ways(b, i, d)
 	}
 }
 

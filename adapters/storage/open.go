@@ -28,19 +28,20 @@ import (
 // lower case and cuts them off after 63 bytes.
 var prefixes = regexp.MustCompile(`^([\pL_][\pL\pN_]*)?$`)
 
-// Bind returns the ports of the database.
-func (e *Engine) Bind(o Options) (*store.Store, error) {
+// Open returns the ports of the database of an engine. Their Start opens it.
+func Open(e Engine, o Options) (*store.Store, error) {
 	if o.Now == nil {
 		return nil, errors.New("the option Now is missing: it dates what imports write")
 	}
-	if p := o.TablePrefix; !prefixes.MatchString(p) || e.Migrations.Dialect == goose.DialectPostgres && (len(p) > 40 || p != strings.ToLower(p)) {
+	if p := o.TablePrefix; !prefixes.MatchString(p) || e.Migrations().Dialect == goose.DialectPostgres && (len(p) > 40 || p != strings.ToLower(p)) {
 		return nil, fmt.Errorf("the table prefix %q must have letters, digits and underscores only, and begin with no digit; on Postgres small letters, at most 40", p)
 	}
 	log := logger.Discard // it would print values; errors are returned instead
 	if o.Slow != nil {
 		log = slowStatements{log, o.Slow}
 	}
-	writes, err := gorm.Open(e.Gorm(e.Writes), &gorm.Config{
+	writes, reads := e.Pools()
+	gormWrites, err := gorm.Open(e.Gorm(writes), &gorm.Config{
 		Logger:                   log,
 		SkipDefaultTransaction:   true,
 		DisableNestedTransaction: true,
@@ -56,10 +57,9 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	if o.Trace != nil || o.Slow != nil {
 		hooks.Around = tracing{o.Trace, o.Slow}.around
 	}
-	db := batch.NewDB(e.Dialect, hooks)
-	d := tables.NewDatabase(db, o.TablePrefix)
-	d.Engine, d.Writes, d.Now = e.Engine, writes, o.Now
-	d.Reads = d.Over(context.Background(), e.Reads)
+	d := tables.NewDatabase(batch.NewDB(e.Dialect(), hooks), o.TablePrefix)
+	d.Engine, d.OneWriter, d.Writes, d.Now = e, e.Facts().OneWriter, gormWrites, o.Now
+	d.Reads = d.Over(context.Background(), reads)
 	s := service{trail.NewWriter(d), e, checks, o.Mark}
 	schema.service = s
 	relied, err := json.Marshal(d.Relied)
@@ -70,11 +70,6 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 	books, inboxes := write.NewBooks(s.Writer), write.NewInboxes(s.Writer)
 	e.Ways(books, inboxes, d)
 	ports := s.ports(books, inboxes, schema)
-	ports.HasDataFile = e.DataFolder != ""
-	ports.Pools = map[string]func() *sql.DB{"all": e.Writes.DB}
-	if e.Reads != e.Writes {
-		ports.Pools = map[string]func() *sql.DB{"writes": e.Writes.DB, "reads": e.Reads.DB}
-	}
 	ports.Within = func(tx any) (*store.Store, error) {
 		begun, err := tables.Transaction(tx)
 		if err != nil {
@@ -90,15 +85,28 @@ func (e *Engine) Bind(o Options) (*store.Store, error) {
 
 // ports returns the ports of the database.
 func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Store {
-	ports := d.engine.Store
-	ports.Books, ports.Inboxes, ports.Schema, ports.Marker = b, i, s, d
+	facts := d.engine.Facts()
+	ports := store.Store{
+		Name: facts.Name, MigrateAtStart: facts.MigrateAtStart, Grace: facts.Grace, Guarded: true,
+		DataFolder: facts.DataFolder, HasDataFile: facts.DataFolder != "",
+		Books: b, Inboxes: i, Schema: s, Marker: d, Replicas: replicas{d},
+		Ping: d.ping, Risks: d.risks, Clock: d.clock, Index: d.index, Copy: d.copyTo, RemoveMark: d.removeMark,
+		Alone: d.engine.Alone, Backup: d.engine.Backup, FreeSpace: d.engine.FreeSpace, LogSize: d.engine.LogSize,
+		Start: d.engine.Start, Close: d.engine.Close, Pools: d.pools(),
+	}
 	read.Fill(&ports.Backoffice, d.Database)
 	write.Fill(&ports, d.Writer)
 	trail.Fill(&ports, d.Writer)
-	ports.Ping, ports.Risks, ports.Clock, ports.Index, ports.Copy = d.ping, d.risks, d.clock, d.index, d.copyTo
-	ports.RemoveMark = d.removeMark
-	ports.Replicas = replicas{d}
 	return &ports
+}
+
+// pools implements Pools of store.Store.
+func (d service) pools() map[string]func() *sql.DB {
+	writes, reads := d.engine.Pools()
+	if reads == writes {
+		return map[string]func() *sql.DB{"all": writes.DB}
+	}
+	return map[string]func() *sql.DB{"writes": writes.DB, "reads": reads.DB}
 }
 
 // requireSame returns an error if the transaction of a host has ended, or is one of another
@@ -127,7 +135,6 @@ func (d service) requireSame(tx batch.Tx) error {
 func (d service) inside(tx batch.Tx, s *migrator) *store.Store {
 	database := *d.Database
 	database.DB = d.DB.Inside(tx)
-	database.LeaveRoom = tables.LeaveNoRoom // an error would end the transaction of the host
 	database.Reads = d.Over(context.Background(), tx)
 	database.Writes = database.Reads
 	d.Database = &database
@@ -135,5 +142,6 @@ func (d service) inside(tx batch.Tx, s *migrator) *store.Store {
 	database.Ready = schema.Require
 	ports := d.ports(write.NewBooks(d.Writer), write.NewInboxes(d.Writer), schema)
 	ports.Close = func() error { return nil }
+	ports.Within = store.Unsupported().Within
 	return ports
 }
