@@ -48,7 +48,8 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 	run("the last use only moves forward", func(t *testing.T, b repository) {
 		usage, ok := b.Repository.(subscriptions.Usage)
 		if !ok {
-			t.Skip("this implementation keeps no usage")
+			t.Log("this implementation keeps no usage")
+			return
 		}
 		s := named("used")
 		s.Created, s.RequireCallerID = at(0), true

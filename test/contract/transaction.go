@@ -57,7 +57,9 @@ func transactions(t *testing.T, open func(t *testing.T) transaction) {
 		works(t, tx)
 	})
 	run("a failed commit is reported or run again", func(t *testing.T, tx transaction) {
-		needs(t, tx.FailCommit, "commit that fails on demand")
+		if lacks(t, tx.FailCommit, "commit that fails on demand") {
+			return
+		}
 		tx.FailCommit()
 		err := tx.run(t.Context(), undisturbed)
 		switch kind := fault.KindOf(err); {
@@ -71,7 +73,9 @@ func transactions(t *testing.T, open func(t *testing.T) transaction) {
 		}
 	})
 	run("a lost race is retried and has one effect", func(t *testing.T, tx transaction) {
-		needs(t, tx.LoseRace, "race to lose on demand")
+		if lacks(t, tx.LoseRace, "race to lose on demand") {
+			return
+		}
 		tx.LoseRace()
 		calls := 0
 		require.NoError(t, tx.run(t.Context(), func() { calls++ }))
@@ -79,7 +83,9 @@ func transactions(t *testing.T, open func(t *testing.T) transaction) {
 		tx.once(t)
 	})
 	run("unreachable storage is reported as unavailable", func(t *testing.T, tx transaction) {
-		needs(t, tx.Disconnect, "connection to cut on demand")
+		if lacks(t, tx.Disconnect, "connection to cut on demand") {
+			return
+		}
 		tx.Disconnect()
 		fails(t, fault.Unavailable, tx.run(t.Context(), undisturbed))
 	})
