@@ -59,7 +59,7 @@ func TestEveryReplicaSpeaksForAll(t *testing.T) {
 	}, time.Minute, 100*time.Millisecond)
 	require.Contains(t, page, "<b>Do</b> Set the clock of this machine")
 	require.Contains(t, page, "<title>(")
-	require.Regexp(t, `data-name="Name">[^<]*:`+port+`</th>`, v.get(""))
+	require.Regexp(t, `data-name="Name"><span>[^<]*:`+port+`</span></th>`, v.get(""))
 	require.Eventually(t, func() bool { // a command says the same
 		status, err := s.app.Status(t.Context())
 		require.NoError(t, err)

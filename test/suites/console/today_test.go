@@ -82,7 +82,7 @@ func TestTodayTheListsAndTheDashboardAgree(t *testing.T) {
 	require.Equal(t, []string{"holding-insufficient", "1"}, refused[0][1:], "operations, not repeats")
 	require.InDelta(t, metric(t, metrics, "bankingapi_subscription_requests_total", `subscription="demo"`, `code="`+refused[1][1]+`"`), 2, 0)
 	require.Equal(t, "2", refused[1][2])
-	funds := regexp.MustCompile(`(?s)fund=AFA[^>]*>AFA</a></th>\s*<td class="n">(\d+)</td>\s*<td class="n">([\d.,]+) TRY</td>`).FindStringSubmatch(page)
+	funds := regexp.MustCompile(`(?s)fund=AFA[^>]*>AFA</a></th>\s*<td data-name="Sales" class="n"><span>(\d+)</span></td>\s*<td data-name="Proceeds" class="n">([\d.,]+) TRY</td>`).FindStringSubmatch(page)
 	require.NotNil(t, funds)
 	require.Equal(t, strconv.Itoa(int(figure(t, page, "Sales completed"))), funds[1])
 }
@@ -103,7 +103,7 @@ func TestTodayCountsTheDayOfTheBank(t *testing.T) {
 	page = v.get("")
 	require.InDelta(t, 0, figure(t, page, "Sales completed"), 0)
 	require.Contains(t, page, "<dd>1 more had waited for today</dd>")
-	require.Regexp(t, `(?s)AFA</a></th>\s*<td class="n">1 <span class="dim">\(1 had waited\)</span></td>`, page)
+	require.Regexp(t, `(?s)AFA</a></th>\s*<td data-name="Sales" class="n"><span>1 <span class="dim">\(1 had waited\)</span></span></td>`, page)
 	now := func(callerID string) string { // at the price of the new day
 		office, err := s.app.Backoffice(t.Context())
 		require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestTodayCountsTheDayOfTheBank(t *testing.T) {
 	page = v.get("")
 	require.InDelta(t, 1, figure(t, page, "Sales completed"), 0)
 	require.Contains(t, page, "<dd>1 reversed</dd>")
-	require.Regexp(t, `(?s)fund=AFA[^>]*>AFA</a></th>\s*<td class="n">2 <span class="dim">\(1 had waited\)</span></td>\s*<td class="n">[\d.]+ TRY</td>\s*<td class="n">1, [\d.]+ TRY</td>`, page)
+	require.Regexp(t, `(?s)fund=AFA[^>]*>AFA</a></th>\s*<td data-name="Sales" class="n"><span>2 <span class="dim">\(1 had waited\)</span></span></td>\s*<td data-name="Proceeds" class="n">[\d.]+ TRY</td>\s*<td data-name="Reversed" class="n">1, [\d.]+ TRY</td>`, page)
 }
 
 // While very much arrives, a page shows what was counted for the page before, and says so.
