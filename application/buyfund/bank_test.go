@@ -8,8 +8,6 @@ import (
 	"time"
 	_ "time/tzdata"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -17,12 +15,12 @@ import (
 	"bankingapi/application/commit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
-	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
+	"bankingapi/test/kit/expect"
 	"bankingapi/test/kit/value"
 )
 
@@ -40,11 +38,8 @@ var (
 	gold = fund.Fund{IMKBCode: "GLD", HolderCorporationName: "Holder"}
 )
 
-// ours is a subscription with nothing defined; theirs is another.
-var (
-	ours   = &subscription.Subscription{Name: "ours"}
-	theirs = &subscription.Subscription{Name: "theirs"}
-)
+// ours is a subscription with nothing defined.
+var ours = &subscription.Subscription{Name: "ours"}
 
 // bank is a Buyer over a store of its own, with a clock that stands at noon.
 // Customer 1001 has 1,000 units of gold, at 1.25 TRY, and an empty account.
@@ -182,27 +177,11 @@ func today(n int) day.Day { return day.Of(noon, istanbul).Plus(n) }
 // midnight is when that day begins in Istanbul.
 func midnight(n int) time.Time { return today(n).Start(istanbul) }
 
-// fails checks the kind of an error and the codes and pointers of its faults,
-// each as "code pointer".
-func fails(t *testing.T, kind fault.Kind, err error, faults ...string) {
-	t.Helper()
-	require.Error(t, err)
-	require.Equal(t, kind, fault.KindOf(err), "%v", err)
-	require.Empty(t, cmp.Diff(faults, described(fault.Of(err)), cmpopts.EquateEmpty()))
-}
-
 // refused checks that the bank refused for these reasons.
 func refused(t *testing.T, outcome operation.Outcome, reasons ...string) {
 	t.Helper()
 	require.Equal(t, operation.Failed, outcome.State)
-	require.Equal(t, reasons, described(outcome.Faults))
-}
-
-func described(faults []fault.Fault) (all []string) {
-	for _, f := range faults {
-		all = append(all, f.Code+" "+f.Pointer)
-	}
-	return all
+	require.Equal(t, reasons, expect.Described(outcome.Faults))
 }
 
 var (
@@ -210,29 +189,9 @@ var (
 	recorded  = operation.Outcome{State: operation.Recorded}
 )
 
-// requireOutcome compares all of an outcome but its ID, which every decided
-// operation must have.
-func requireOutcome(t testing.TB, want, got operation.Outcome, message ...any) {
-	t.Helper()
-	require.NotZero(t, got.ID, message...)
-	got.ID, want.ID = operation.ID{}, operation.ID{}
-	require.Equal(t, want, got, message...)
-}
-
 func replayed(o operation.Outcome) operation.Outcome {
 	o.Replayed = true
 	return o
-}
-
-// struck fails once, at that moment.
-func struck(at fake.Moment, err error) fake.Strike {
-	return func(_ context.Context, m fake.Moment) error {
-		if m != at {
-			return nil
-		}
-		defer func() { err = nil }()
-		return err
-	}
 }
 
 // gate is a Strike that holds transactions at their beginning while it is

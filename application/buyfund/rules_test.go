@@ -18,6 +18,7 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/test/kit/expect"
 )
 
 // closings are the closed days of a storage.
@@ -56,49 +57,6 @@ func openCalendar(t *testing.T, days *closings) *bank {
 		})
 	}})
 	return b
-}
-
-func TestASaleForAClosedDayIsRefused(t *testing.T) {
-	t.Parallel()
-	days := &closings{days: []day.Day{today(1), today(2)}}
-	b := openCalendar(t, days)
-	outcome := b.mustBuy("closed", sale("1", on(today(1))))
-	require.Equal(t, operation.Failed, outcome.State)
-	require.Equal(t, fault.DayClosed, outcome.Faults[0].Code)
-	require.Equal(t, "/Parameters/0/SelectedTransactionDate", outcome.Faults[0].Pointer)
-	require.Contains(t, outcome.Faults[0].Detail, today(3).String())
-	require.Equal(t, operation.Recorded, b.mustBuy("open", sale("1", on(today(3)))).State)
-
-	// A sale that is recorded is settled on its day, although the bank is closed by then.
-	days.days = []day.Day{today(3)}
-	b.clock.Set(midnight(3))
-	settled, err := b.SettleDue(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, buyfund.Settlement{Completed: 1}, settled)
-	require.Equal(t, fault.DayClosed, b.mustBuy("", sale("1")).Faults[0].Code, "a sale for today, without a date")
-	require.Equal(t, operation.Completed, b.mustBuy("open", sale("1", on(today(3)))).State, "a repeat is answered as before")
-	require.Equal(t, operation.Failed, b.mustBuy("closed", sale("1", on(today(1)))).State)
-}
-
-func TestASaleAfterTheLastHourIsRefused(t *testing.T) {
-	t.Parallel()
-	b := openCalendar(t, &closings{days: []day.Day{today(1)}})
-	b.clock.Set(noon.Add(2*time.Hour + 29*time.Minute + 59*time.Second)) // 17:29:59 in Istanbul
-	require.Equal(t, operation.Completed, b.mustBuy("a", sale("1")).State)
-	b.clock.Set(noon.Add(2*time.Hour + 30*time.Minute))
-	for _, late := range []fund.SaleFields{sale("2"), sale("2", on(today(0)))} {
-		outcome := b.mustBuy("", late)
-		require.Equal(t, operation.Failed, outcome.State)
-		require.Equal(t, fault.AfterCutOff, outcome.Faults[0].Code)
-		require.Contains(t, outcome.Faults[0].Detail, today(2).String())
-	}
-	repeat := b.mustBuy("a", sale("1"))
-	require.True(t, repeat.Replayed)
-	require.Equal(t, operation.Completed, repeat.State)
-	require.Equal(t, operation.Recorded, b.mustBuy("", sale("1", on(today(2)))).State)
-	b.clock.Set(midnight(2))
-	require.Equal(t, operation.Completed, b.mustBuy("", sale("1")).State, "a new day has begun")
-	b.sold(2)
 }
 
 func TestAChangedCalendarCountsWithinFiveSeconds(t *testing.T) {
@@ -170,8 +128,8 @@ func TestSalesFollowTheRulesOfTheBook(t *testing.T) {
 		_, _, err := office.ChangeRules(t.Context(), f)
 		require.NoError(t, err)
 	}
-	requireOutcome(t, completed, b.mustBuy("a", sale("1")))
-	requireOutcome(t, recorded, b.mustBuy("later", sale("1", on(today(1)))))
+	expect.Outcome(t, completed, b.mustBuy("a", sale("1")))
+	expect.Outcome(t, recorded, b.mustBuy("later", sale("1", on(today(1)))))
 
 	change(fund.RulesFields{CutOff: "15:00"}) // it is 15:00
 	require.Equal(t, fault.AfterCutOff, b.mustBuy("b", sale("1")).Faults[0].Code)
@@ -179,16 +137,16 @@ func TestSalesFollowTheRulesOfTheBook(t *testing.T) {
 	quotes, err := b.Quote(t.Context(), ours, operation.Header{}, []fund.SaleFields{sale("1")})
 	require.NoError(t, err)
 	require.Equal(t, operation.Completed, quotes[0].State)
-	requireOutcome(t, completed, b.mustBuy("c", sale("1")))
+	expect.Outcome(t, completed, b.mustBuy("c", sale("1")))
 
 	b.clock.Set(midnight(1))
 	require.NoError(t, err)
 	b.settles(buyfund.Settlement{Completed: 1})
 	b.clock.Set(noon)
-	requireOutcome(t, recorded, b.mustBuy("evening", sale("1", on(today(1)))))
+	expect.Outcome(t, recorded, b.mustBuy("evening", sale("1", on(today(1)))))
 	b.clock.Set(midnight(1))
 	b.settles(buyfund.Settlement{Completed: 1})
-	requireOutcome(t, recorded, b.mustBuy("next", sale("1", on(today(2)))))
+	expect.Outcome(t, recorded, b.mustBuy("next", sale("1", on(today(2)))))
 	b.clock.Set(midnight(2))
 	_, err = b.CountDue(t.Context()) // it has read the rules of now
 	require.NoError(t, err)

@@ -18,91 +18,11 @@ import (
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/test/fake"
+	"bankingapi/test/kit/expect"
 	"bankingapi/test/kit/value"
 )
-
-func TestARecordedSaleIsSettledOnItsDay(t *testing.T) {
-	t.Parallel()
-	b := openBank(t, with{})
-	requireOutcome(t, recorded, b.mustBuy("caller", sale("2", on(today(1))), sale("3", on(today(1)))))
-	b.settles(buyfund.Settlement{})
-	b.clock.Set(midnight(1).Add(-time.Microsecond))
-	b.settles(buyfund.Settlement{})
-	b.sold(0)
-
-	b.clock.Set(midnight(1))
-	requireOutcome(t, replayed(recorded), b.mustBuy("caller", sale("2", on(today(1))), sale("3", on(today(1)))))
-	b.settles(buyfund.Settlement{Completed: 1})
-	b.settles(buyfund.Settlement{})
-	b.sold(5)
-	require.Equal(t, []operation.State{operation.Completed, operation.Completed}, b.states())
-	for _, s := range b.store.Sales() {
-		require.Equal(t, midnight(1).UTC(), s.SettledAt)
-		require.Equal(t, noon, s.ReceivedAt)
-	}
-	requireOutcome(t, replayed(completed), b.mustBuy("caller", sale("2", on(today(1))), sale("3", on(today(1)))))
-	b.sold(5)
-}
-
-func TestARecordedSaleFailsWithItsReasons(t *testing.T) {
-	t.Parallel()
-	b := openBank(t, with{})
-	request := []fund.SaleFields{sale("2", on(today(1))), sale("999", on(today(1)))}
-	requireOutcome(t, recorded, b.mustBuy("caller", request...))
-	requireOutcome(t, recorded, b.mustBuy("", sale("7", on(today(1)))))
-	b.clock.Set(midnight(1))
-	b.settles(buyfund.Settlement{Completed: 1, Failed: 1})
-	b.settles(buyfund.Settlement{})
-	b.sold(7)
-	require.Equal(t, []operation.State{operation.Failed, operation.Failed, operation.Completed}, b.states())
-
-	outcome := b.mustBuy("caller", request...)
-	require.True(t, outcome.Replayed)
-	refused(t, outcome, "holding-insufficient /Parameters/1/FundAmount")
-}
-
-func TestAfterDowntimeEachSaleGetsThePriceOfItsDay(t *testing.T) {
-	t.Parallel()
-	b := openBank(t, with{unpriced: true})
-	for n := range 4 {
-		b.store.PutPrices(fund.Price{
-			ID: int64(n + 2), Fund: gold, PerUnit: fund.UnitPrice(n+2) * 100_000_000, Currency: lira, ValidFrom: today(n + 1),
-		})
-	}
-	for _, n := range []int{3, 1, 2, 4} {
-		// The total was right for the price of today; on the day it is not checked.
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(n)), func(f *fund.SaleFields) { f.Amount = number("1.25") })))
-	}
-	b.clock.Set(midnight(3).Add(time.Hour))
-	b.settles(buyfund.Settlement{Completed: 3})
-
-	var proceeds []int64
-	for _, s := range b.store.Sales() {
-		proceeds = append(proceeds, s.Proceeds.Minor())
-	}
-	require.Equal(t, []int64{400, 200, 300, 0}, proceeds)
-	require.Equal(t, money.New(900, lira), b.store.Accounts()[0].Balance)
-}
-
-func TestAClockThatStepsBackSettlesNothingTwice(t *testing.T) {
-	t.Parallel()
-	b := openBank(t, with{})
-	requireOutcome(t, recorded, b.mustBuy("a", sale("1", on(today(1)))))
-	requireOutcome(t, recorded, b.mustBuy("b", sale("2", on(today(2)))))
-	b.clock.Set(midnight(1))
-	b.settles(buyfund.Settlement{Completed: 1})
-	b.clock.Advance(-time.Hour)
-	b.settles(buyfund.Settlement{})
-	requireOutcome(t, replayed(completed), b.mustBuy("a", sale("1", on(today(1)))))
-	b.clock.Set(midnight(2))
-	b.settles(buyfund.Settlement{Completed: 1})
-	b.clock.Set(midnight(1))
-	b.settles(buyfund.Settlement{})
-	b.sold(3)
-}
 
 // The clock may step back between the listing and the settling.
 func TestWhatIsNoLongerDueStaysRecorded(t *testing.T) {
@@ -111,11 +31,11 @@ func TestWhatIsNoLongerDueStaysRecorded(t *testing.T) {
 	b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books {
 		return listing{books, func() { b.clock.Set(midnight(1).Add(-time.Microsecond)) }}
 	}})
-	requireOutcome(t, recorded, b.mustBuy("caller", sale("1", on(today(1)))))
+	expect.Outcome(t, recorded, b.mustBuy("caller", sale("1", on(today(1)))))
 	b.clock.Set(midnight(1))
 	b.settles(buyfund.Settlement{})
 	b.sold(0)
-	requireOutcome(t, replayed(recorded), b.mustBuy("caller", sale("1", on(today(1)))))
+	expect.Outcome(t, replayed(recorded), b.mustBuy("caller", sale("1", on(today(1)))))
 }
 
 // listing does something after every Due.
@@ -160,7 +80,7 @@ func TestDaysBeginInTheBanksZone(t *testing.T) {
 			require.NoError(t, err)
 			b.store.PutPrices(fund.Price{ID: 1, Fund: gold, PerUnit: 125_000_000, Currency: lira, ValidFrom: of})
 			b.clock.Set(begins.AddDate(0, 0, -2))
-			requireOutcome(t, recorded, b.mustBuy("", sale("1", func(f *fund.SaleFields) { f.SelectedTransactionDate = c.day })))
+			expect.Outcome(t, recorded, b.mustBuy("", sale("1", func(f *fund.SaleFields) { f.SelectedTransactionDate = c.day })))
 			b.clock.Set(begins.Add(-time.Microsecond))
 			b.settles(buyfund.Settlement{})
 			b.clock.Set(begins)
@@ -179,7 +99,7 @@ func TestDueSalesAreSettledInOrder(t *testing.T) {
 			const operations = 600
 			b := openBank(t, with{options: func(o *buyfund.Options) { o.Commit.Batch = batch }})
 			for i := range operations {
-				requireOutcome(t, recorded, b.mustBuy("", sale("2", on(today(2-i%2)))))
+				expect.Outcome(t, recorded, b.mustBuy("", sale("2", on(today(2-i%2)))))
 			}
 			b.clock.Set(midnight(2))
 			b.settles(buyfund.Settlement{Completed: 500, Failed: 100}) // 1,000 units are enough for 500
@@ -216,7 +136,7 @@ func TestDueOperationsFillBatchesByTheirSales(t *testing.T) {
 		options: func(o *buyfund.Options) { o.Commit.Batch = 3 },
 	})
 	for _, sales := range []int{1, 2, 3, 1, 3, 1, 1, 1, 1} {
-		requireOutcome(t, recorded, b.mustBuy("", slices.Repeat([]fund.SaleFields{sale("1", on(today(1)))}, sales)...))
+		expect.Outcome(t, recorded, b.mustBuy("", slices.Repeat([]fund.SaleFields{sale("1", on(today(1)))}, sales)...))
 	}
 	// One that is heavier than a batch goes alone.
 	weights := make(chan int, 20) // a batch is reported after its callers have their answers
@@ -243,7 +163,7 @@ func TestReplicasShareTheWork(t *testing.T) {
 	const operations = 600
 	b := openBank(t, with{})
 	for range operations {
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	}
 	b.clock.Set(midnight(1))
 	var mu sync.Mutex
@@ -276,9 +196,9 @@ func TestTheLoserOfARaceSettledNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := openBank(t, with{})
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 		b.clock.Set(midnight(1))
-		lose := struck(fake.Commit, fake.ErrConflict)
+		lose := fake.Once(fake.Commit, fake.ErrConflict)
 		loser := b.replica(with{strike: func(ctx context.Context, m fake.Moment) error {
 			if m == fake.Commit {
 				time.Sleep(2 * time.Second)
@@ -304,16 +224,16 @@ func TestDueSalesShareBatchesWithRequests(t *testing.T) {
 		gate := newGate()
 		b := openBank(t, with{strike: gate.strike})
 		request := sale("1", on(today(1)))
-		requireOutcome(t, recorded, b.mustBuy("caller", request))
+		expect.Outcome(t, recorded, b.mustBuy("caller", request))
 		b.clock.Set(midnight(1))
 		// The round lists what is due before the gate is shut for its batch.
 		b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books {
 			return withStrike{b.store.Books(nil), b.store.Books(gate.strike)}
 		}})
 		b.together(gate, func() {},
-			func() { requireOutcome(t, replayed(recorded), b.mustBuy("caller", request)) },
+			func() { expect.Outcome(t, replayed(recorded), b.mustBuy("caller", request)) },
 			func() { b.settles(buyfund.Settlement{Completed: 1}) },
-			func() { requireOutcome(t, replayed(completed), b.mustBuy("caller", request)) },
+			func() { expect.Outcome(t, replayed(completed), b.mustBuy("caller", request)) },
 			func() { b.settles(buyfund.Settlement{}) })
 		b.sold(1)
 	})
@@ -340,7 +260,7 @@ func TestPoisonousDueSalesDoNotStopTheRest(t *testing.T) {
 		case n%100 == 45:
 			request = sale("1", on(today(1)), ofCustomer(panicking))
 		}
-		requireOutcome(t, recorded, b.mustBuy(fmt.Sprint(n), request))
+		expect.Outcome(t, recorded, b.mustBuy(fmt.Sprint(n), request))
 	}
 	b.clock.Set(midnight(1))
 	poisoned := b.replica(with{books: poison, options: func(o *buyfund.Options) { o.Commit.Batch = 30 }})
@@ -353,7 +273,7 @@ func TestPoisonousDueSalesDoNotStopTheRest(t *testing.T) {
 		require.Len(t, err.(interface{ Unwrap() []error }).Unwrap(), 9)
 	}
 	b.sold(291)
-	requireOutcome(t, replayed(recorded), b.mustBuy("20", sale("1", on(today(1)), ofCustomer(failing))))
+	expect.Outcome(t, replayed(recorded), b.mustBuy("20", sale("1", on(today(1)), ofCustomer(failing))))
 
 	// Once the reason is gone they are settled.
 	b.settles(buyfund.Settlement{Failed: 9})
@@ -364,9 +284,9 @@ func TestARoundRemembersTheFirstReasons(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
 	for range 30 {
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofCustomer(failing))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofCustomer(failing))))
 	}
-	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	b.clock.Set(midnight(1))
 	b.Buyer = b.replica(with{books: poison})
 	settled, err := b.SettleDue(t.Context())
@@ -395,10 +315,10 @@ func TestABatchThatFailsStaysDue(t *testing.T) {
 			var strike fake.Strike
 			b := openBank(t, with{})
 			for range 8 {
-				requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+				expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 			}
 			b.clock.Set(midnight(1))
-			strike = struck(c.at, c.err)
+			strike = fake.Once(c.at, c.err)
 			b.Buyer = b.replica(with{
 				books:   func(buyfund.Books) buyfund.Books { return withStrike{b.store.Books(nil), b.store.Books(strike)} },
 				options: func(o *buyfund.Options) { o.Commit.Batch = 3 },
@@ -425,7 +345,7 @@ func TestAListingThatFailsEndsTheRound(t *testing.T) {
 		if n == 3 {
 			customer = failing
 		}
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofCustomer(customer))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofCustomer(customer))))
 	}
 	b.clock.Set(midnight(1))
 	lists := 0
@@ -452,7 +372,7 @@ func TestAListingThatFailsEndsTheRound(t *testing.T) {
 func TestAPanicOutsideOfTheBatchDoesNotStopTheSettlement(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
-	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	b.clock.Set(midnight(1))
 	broken := b.replica(with{options: func(o *buyfund.Options) {
 		o.Commit.Batch = 1
@@ -481,7 +401,7 @@ func TestSettleDueEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
 	for range 10 {
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	}
 	b.clock.Set(midnight(1))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -515,7 +435,7 @@ func (a *after) Update(ctx context.Context, touched fund.LockSet, settle func(*f
 func TestAClosedBuyerLeavesWhatIsDue(t *testing.T) {
 	t.Parallel()
 	b := openBank(t, with{})
-	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	b.clock.Set(midnight(1))
 	require.NoError(t, b.Close(t.Context()))
 	settled, err := b.SettleDue(t.Context())
@@ -531,7 +451,7 @@ func TestRoundsGoOnAfterAFailure(t *testing.T) {
 		const interval = 15 * time.Second
 		begin := fake.BubbleNow()
 		after := func() time.Duration { return fake.BubbleNow().Sub(begin) }
-		failures := struck(fake.Begin, fault.New(fault.Unavailable, "lost"))
+		failures := fake.Once(fake.Begin, fault.New(fault.Unavailable, "lost"))
 		b := openBank(t, with{})
 		b.Buyer = b.replica(with{books: func(books buyfund.Books) buyfund.Books {
 			return failingList{books, func() error {
@@ -541,9 +461,9 @@ func TestRoundsGoOnAfterAFailure(t *testing.T) {
 				return nil
 			}}
 		}})
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
-		requireOutcome(t, recorded, b.mustBuy("", sale("2", on(today(1)))))
-		requireOutcome(t, recorded, b.mustBuy("", sale("2000", on(today(2)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("2", on(today(1)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("2000", on(today(2)))))
 
 		for round, want := range []struct {
 			settled buyfund.Settlement
@@ -594,9 +514,9 @@ func TestSalesWaitForThePriceOfTheirDay(t *testing.T) {
 	b := openBank(t, with{unpriced: true})
 	silver := b.putSilver(1000)
 	for range 3 {
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	}
-	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofSilver)))
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofSilver)))
 	b.clock.Set(midnight(1))
 	b.settles(buyfund.Settlement{}) // there is a price of yesterday
 	waits, err := b.CountDue(t.Context())
@@ -652,7 +572,7 @@ func TestASaleThatCannotBeReadStopsNoOtherPage(t *testing.T) {
 	b := openBank(t, with{books: func(books buyfund.Books) buyfund.Books { return partly{books} }})
 	const sales = 600
 	for range sales {
-		requireOutcome(t, recorded, b.mustBuy("", sale("0.01", on(today(1)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("0.01", on(today(1)))))
 	}
 	b.clock.Set(midnight(1))
 	settled, err := b.SettleDue(t.Context())
@@ -667,7 +587,7 @@ func TestASaleThatCannotBeReadStopsNoOtherFund(t *testing.T) {
 	b.store.PutHoldings(fund.Holding{Key: holding(1001, silver), Units: 1000_000_000})
 	for i, of := range []fund.Fund{gold, silver} {
 		b.store.PutPrices(fund.Price{ID: int64(7 + i), Fund: of, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(1)})
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), func(f *fund.SaleFields) {
+		expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), func(f *fund.SaleFields) {
 			f.FundToProcess.IMKBCode, f.FundToProcess.PriceID = of.IMKBCode, decimal.Int(int64(7+i))
 		})))
 	}
@@ -684,7 +604,7 @@ func TestWaitingSalesAreNotListedAgain(t *testing.T) {
 		return listing{books, func() { lists++ }}
 	}})
 	for range 2 {
-		requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	}
 	b.clock.Set(midnight(1))
 	b.settles(buyfund.Settlement{})
@@ -698,7 +618,7 @@ func TestSalesAreSettledFromTheHourOfTheBank(t *testing.T) {
 	b := openBank(t, with{unpriced: true, options: func(o *buyfund.Options) {
 		o.Rules = buyfund.FixedRules(fund.Rules{Zone: istanbul, SettleFrom: half}, nil, o.Now)
 	}})
-	requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 	b.clock.Set(midnight(1).Add(18*time.Hour + 29*time.Minute + 59*time.Second))
 	require.Equal(t, today(0), b.DueUntil())
 	b.settles(buyfund.Settlement{})
@@ -720,9 +640,9 @@ func TestAForecastSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	b := openBank(t, with{unpriced: true})
 	const operations = 600 // more than a page: 1,000 units are enough for 500
 	for range operations {
-		requireOutcome(t, recorded, b.mustBuy("", sale("2", on(today(1)))))
+		expect.Outcome(t, recorded, b.mustBuy("", sale("2", on(today(1)))))
 	}
-	requireOutcome(t, recorded, b.mustBuy("", sale("2", on(today(2)))))
+	expect.Outcome(t, recorded, b.mustBuy("", sale("2", on(today(2)))))
 	b.store.PutPrices(fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
 	before := b.store.Sales()
 	states := map[operation.State]int{}
@@ -754,8 +674,8 @@ func TestAnArrayIsSettledWithItsFirstFund(t *testing.T) {
 	b := openBank(t, with{unpriced: true})
 	silver := b.putSilver(1)
 	oneOfSilver := sale("1", on(today(1)), ofSilver)
-	requireOutcome(t, recorded, b.mustBuy("silver", oneOfSilver))
-	requireOutcome(t, recorded, b.mustBuy("both", sale("1", on(today(1))), oneOfSilver))
+	expect.Outcome(t, recorded, b.mustBuy("silver", oneOfSilver))
+	expect.Outcome(t, recorded, b.mustBuy("both", sale("1", on(today(1))), oneOfSilver))
 	b.store.PutPrices(
 		fund.Price{ID: 8, Fund: silver, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(1)},
 		fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
@@ -805,7 +725,7 @@ func TestARoundEndsAlthoughTheStorageDoesNotAnswer(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := openBank(t, with{})
-			requireOutcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+			expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
 			b.clock.Set(midnight(1))
 			b.Buyer = b.replica(with{books: books})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -99,6 +99,17 @@ const (
 // write, but reads continue.
 type Strike func(context.Context, Moment) error
 
+// Once returns a Strike that returns err one time, at that moment.
+func Once(at Moment, err error) Strike {
+	return func(_ context.Context, m Moment) error {
+		if m != at {
+			return nil
+		}
+		defer func() { err = nil }()
+		return err
+	}
+}
+
 // ErrConflict is what a Strike returns to have a transaction run again.
 var ErrConflict = errors.New("lost a race")
 
