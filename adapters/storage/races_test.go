@@ -185,7 +185,7 @@ func sellForEver(file string) {
 func TestTwoProcessesOnOneFile(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: -short; starts and kills processes")
+		t.Skip("SKIPPED: -short; run: make test")
 	}
 	file := testdb.SQLite(t)
 	b := newBank(t, testdb.OpenSQLite(t, file), 2)

@@ -252,11 +252,11 @@ func TestARefusedSaleIsReadable(t *testing.T) {
 func TestTheOtherChecker(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: -short; starts Python for each of several proofs")
+		t.Skip("SKIPPED: -short; run: make test")
 	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("SKIPPED: python3 is not installed")
+		t.Skip("SKIPPED: no python3 on this machine; run: apt-get install python3")
 	}
 	b := newBank(t, 6)
 	check := func(file []byte, key string) (string, error) {

@@ -328,7 +328,7 @@ func (l *limited) Write(p []byte) (int, error) {
 // parallel: it moves the folder of temporary files.
 func TestImportsLeaveNoTemporaryFile(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: -short; imports 200,000 lines")
+		t.Skip("SKIPPED: -short; run: make test")
 	}
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)

@@ -159,7 +159,7 @@ func many(n int, seen func(i int)) io.Reader {
 // of temporary files.
 func TestReadManyLines(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: -short; reads 400,000 lines and measures memory")
+		t.Skip("SKIPPED: -short; run: make test")
 	}
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
@@ -200,7 +200,7 @@ func TestReadManyLines(t *testing.T) {
 func TestReadManyLinesWithOneTwice(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: -short; reads 150,000 lines")
+		t.Skip("SKIPPED: -short; run: make test")
 	}
 	const n = 150_000
 	content := io.MultiReader(many(n, func(int) {}), strings.NewReader("1,AFA,Demo Portfoy,5\n7920,AFA,Demo Portfoy,5\n"))

@@ -17,7 +17,7 @@ import (
 func TestFilesOfRootBelongToTheService(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: only root can give files away")
+		t.Skip("SKIPPED: only root can give files away; run: sudo make test")
 	}
 	const service = 61234
 	folder := t.TempDir()

@@ -21,7 +21,7 @@ const limit = 10 * time.Minute
 func Start(t testing.TB, width, height int) context.Context {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("SKIPPED: -short leaves out tests in a browser")
+		t.Skip("SKIPPED: -short leaves out tests in a browser; run: make test")
 	}
 	var program string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -31,7 +31,7 @@ func Start(t testing.TB, width, height int) context.Context {
 		}
 	}
 	if program == "" {
-		t.Skip("SKIPPED: no Chromium on this machine, so pages are not tested in a browser: apt-get install chromium brings one")
+		t.Skip("SKIPPED: no Chromium on this machine; run: apt-get install chromium")
 	}
 	// Chromium leaves files behind when it is killed. The path of t.TempDir is too
 	// long for its sockets.

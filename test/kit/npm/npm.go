@@ -17,7 +17,7 @@ func Allowed() bool { return os.Getenv("WITH_DOWNLOADS") == "1" }
 func Require(t testing.TB) {
 	t.Helper()
 	if !Allowed() {
-		t.Skip("SKIPPED: needs tools from npm or the Go proxy; make clients downloads them")
+		t.Skip("SKIPPED: needs tools from npm or the Go proxy; run: make clients")
 	}
 }
 

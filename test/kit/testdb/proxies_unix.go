@@ -100,7 +100,7 @@ func through(t testing.TB, dsn, name string, configure func(folder, port string,
 	program, err := exec.LookPath(name)
 	if err != nil {
 		if program, err = exec.LookPath("/usr/sbin/" + name); err != nil { // not in everybody's PATH
-			t.Skipf("SKIPPED: no %s to test with: apt-get install pgbouncer haproxy pgpool2 brings one", name)
+			t.Skipf("SKIPPED: no %s on this machine; run: apt-get install pgbouncer haproxy pgpool2", name)
 		}
 	}
 	server, err := pgx.ParseConfig(dsn)

@@ -133,7 +133,7 @@ func run(t testing.TB, dsn string, statements ...string) {
 func skipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("SKIPPED: -short leaves out tests on Postgres")
+		t.Skip("SKIPPED: -short leaves out tests on Postgres; run: make test")
 	}
 }
 
@@ -142,7 +142,7 @@ func without(t testing.TB, reason error) {
 	if os.Getenv("REQUIRE_POSTGRES") == "1" {
 		t.Fatalf("REQUIRE_POSTGRES=1, but there is no Postgres: %v", reason)
 	}
-	t.Skipf("SKIPPED: no Postgres: %v", reason)
+	t.Skipf("SKIPPED: no Postgres: %v; run: apt-get install postgresql, or set TEST_POSTGRES_DSN", reason)
 }
 
 // inDatabase is the DSN, a URL or key=value, with another database.

@@ -70,7 +70,7 @@ func TestUpgradeAndTheWayBack(t *testing.T) {
 				b.Must(t, "backup", backup)
 			} else {
 				if !hasDump() {
-					t.Skip("SKIPPED: no pg_dump on this machine, or no TEST_POSTGRES_DSN, so there is no backup to go back to")
+					t.Skip("SKIPPED: no pg_dump on this machine, or no TEST_POSTGRES_DSN; run: apt-get install postgresql, then set TEST_POSTGRES_DSN")
 				}
 				dumped = dump(t, b)
 			}

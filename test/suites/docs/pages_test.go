@@ -330,7 +330,7 @@ func copyOfTheRepository(t *testing.T) string {
 func TestMakeModuleRenamesEverything(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("SKIPPED: -short; renames the module in a copy of the repository")
+		t.Skip("SKIPPED: -short; run: make test")
 	}
 	folder := copyOfTheRepository(t)
 	inside := func(name string, args ...string) string {

@@ -40,7 +40,7 @@ func TestGeneratedClients(t *testing.T) {
 			requireTool(t, "node")
 			folder := npm.Install(t, "openapi-typescript@7.13.0", "typescript@5.9.3", "@types/node@20.19.0")
 			if folder == "" {
-				t.Skip("SKIPPED: cannot get openapi-typescript from npm")
+				t.Skip("SKIPPED: cannot get openapi-typescript from npm; run: make clients, with a network")
 			}
 			document(t, folder, openapi.Version31)
 			copyFile(t, "testdata/generated.mts", filepath.Join(folder, "main.mts"))
@@ -52,7 +52,7 @@ func TestGeneratedClients(t *testing.T) {
 			requireTool(t, "node")
 			folder := npm.Install(t, "@hey-api/openapi-ts@0.64.15", "@hey-api/client-fetch@0.8.4", "esbuild@0.28.2", "typescript@5.9.3", "@types/node@20.19.0")
 			if folder == "" {
-				t.Skip("SKIPPED: cannot get @hey-api/openapi-ts from npm")
+				t.Skip("SKIPPED: cannot get @hey-api/openapi-ts from npm; run: make clients, with a network")
 			}
 			document(t, folder, openapi.Version31)
 			copyFile(t, "testdata/heyapi.ts.txt", filepath.Join(folder, "main.ts"))

@@ -22,7 +22,7 @@ func TestAReceiptIsCheckedWithoutOurProgram(t *testing.T) {
 	t.Parallel()
 	requireTool(t, "python3")
 	if exec.Command("python3", "-c", "import cryptography").Run() != nil {
-		t.Skip("SKIPPED: no python3-cryptography on this machine, so nothing has run the receipt.py of the guide")
+		t.Skip("SKIPPED: no python3-cryptography on this machine; run: apt-get install python3-cryptography")
 	}
 	folder := t.TempDir()
 	program := recipe(t, "receipt.py", filepath.Join(folder, "receipt.py"), nil)

@@ -210,7 +210,7 @@ func TestPythonReadsOutcomesAfterALongOutage(t *testing.T) {
 func requireTool(t *testing.T, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("SKIPPED: no %s on this machine", name)
+		t.Skipf("SKIPPED: no %s on this machine; run: make clients, after installing it", name)
 	}
 }
 

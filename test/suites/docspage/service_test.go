@@ -91,7 +91,7 @@ func TestCommandsOfTheGuideWork(t *testing.T) {
 		t.Skip("SKIPPED: no shell on this machine")
 	}
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("SKIPPED: no curl on this machine, so nothing has run the commands of the guide")
+		t.Skip("SKIPPED: no curl on this machine; run: apt-get install curl")
 	}
 	server := httptest.NewServer(service(t))
 	defer server.Close()

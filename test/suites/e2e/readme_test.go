@@ -50,7 +50,7 @@ func TestFirstMinute(t *testing.T) {
 
 	curl, err := exec.LookPath("curl")
 	if err != nil {
-		t.Skip("SKIPPED: no curl on this machine, so the README's commands were not tried")
+		t.Skip("SKIPPED: no curl on this machine; run: apt-get install curl")
 	}
 	t.Log("with", curl)
 	b := newBank(t, testdb.EngineSQLite)

@@ -105,7 +105,7 @@ func TestAPartnerMovesToAnotherCell(t *testing.T) {
 		}
 	}
 	if balancer == "" {
-		t.Skip("SKIPPED: no haproxy on this machine, so no partner has moved to another cell")
+		t.Skip("SKIPPED: no haproxy on this machine; run: apt-get install haproxy")
 	}
 	cell := func(name string) *service.Bank {
 		t.Helper()

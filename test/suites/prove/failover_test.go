@@ -36,7 +36,7 @@ func failOvers(t *testing.T) int {
 	t.Helper()
 	n := setting(t, "PROVE_FAILOVERS", 0)
 	if n == 0 {
-		t.Skip("SKIPPED: fail-overs take minutes: PROVE_FAILOVERS=1 makes one of each kind")
+		t.Skip("SKIPPED: fail-overs take minutes; run: make check PROVE_FAILOVERS=1")
 	}
 	return n
 }
@@ -72,7 +72,7 @@ func newManaged(t *testing.T, programs ...string) *managed {
 	}
 	for _, program := range programs {
 		if _, err := exec.LookPath(program); err != nil || m.bin == "" {
-			t.Skipf("SKIPPED: no %s to test with (Debian: apt-get install patroni etcd-server pg-auto-failover-cli postgresql-15-auto-failover)", program)
+			t.Skipf("SKIPPED: no %s on this machine; run: apt-get install patroni etcd-server pg-auto-failover-cli postgresql-15-auto-failover", program)
 		}
 	}
 	folder, err := os.MkdirTemp("/tmp", "bankingapi-failover-")
@@ -82,7 +82,7 @@ func newManaged(t *testing.T, programs ...string) *managed {
 	if os.Geteuid() == 0 {
 		found, err := osuser.Lookup("postgres")
 		if err != nil {
-			t.Skip("SKIPPED: Postgres refuses to run as root, and there is no user postgres")
+			t.Skip("SKIPPED: Postgres refuses to run as root, and there is no user postgres; run: useradd postgres")
 		}
 		uid, _ := strconv.Atoi(found.Uid)
 		gid, _ := strconv.Atoi(found.Gid)

@@ -22,7 +22,7 @@ func small(t *testing.T, size string) string {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.Remove(folder)) })
 	if err := syscall.Mount("prove", folder, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("SKIPPED: mounting a file system needs root: %v", err)
+		t.Skipf("SKIPPED: mounting a file system needs root: %v; run: sudo make check", err)
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(folder, syscall.MNT_DETACH)) })
 	require.NoError(t, os.Chmod(folder, 0o755))

@@ -25,7 +25,7 @@ func TestTheFirstHour(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("SKIPPED: no " + program + " on this machine, so nothing has run the commands of the first hour")
+			t.Skip("SKIPPED: no " + program + " on this machine; run: apt-get install " + program)
 		}
 	}
 	settings := bootstrap.SandboxSettings(t.TempDir())

@@ -162,7 +162,7 @@ func TestBenchFromStartToReport(t *testing.T) {
 // itself as the other version.
 func TestChoresOfTheService(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: -short leaves out what takes seconds")
+		t.Skip("SKIPPED: -short; run: make check")
 	}
 	t.Parallel()
 	binary := service.Build(t, "bankingapi/cmd/bankingapi")
@@ -221,7 +221,7 @@ func TestReplicasOfTheService(t *testing.T) {
 // victim sent is stored.
 func TestNeighboursOfTheService(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: -short leaves out what takes seconds")
+		t.Skip("SKIPPED: -short; run: make check")
 	}
 	t.Parallel()
 	binary := service.Build(t, "bankingapi/cmd/bankingapi")

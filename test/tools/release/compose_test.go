@@ -50,7 +50,7 @@ func composed(t *testing.T) composition {
 func TestComposeIsValid(t *testing.T) {
 	t.Parallel()
 	if exec.CommandContext(t.Context(), "docker", "compose", "version").Run() != nil {
-		t.Skip("SKIPPED: no docker-compose (version 2, a part of docker) on this machine, so it has not read compose.yaml")
+		t.Skip("SKIPPED: no docker-compose on this machine; run: apt-get install docker-compose-plugin, from the packages of Docker")
 	}
 	_, err := run(t.Context(), root, nil, "docker", "compose", "--file", "compose.yaml", "config", "--quiet")
 	require.NoError(t, err)

@@ -47,7 +47,7 @@ func TestTheUnitsAreValid(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("SKIPPED: no systemd-analyze on this machine, so nothing has read the units")
+		t.Skip("SKIPPED: no systemd-analyze on this machine; run: apt-get install systemd")
 	}
 	folder := t.TempDir()
 	args := []string{"verify", "--recursive-errors=no"}
@@ -68,7 +68,7 @@ func TestTheUnitsAreValid(t *testing.T) {
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("WITH_DOWNLOADS") == "" {
-		t.Skip("SKIPPED: WITH_DOWNLOADS is not set; it downloads and builds nfpm")
+		t.Skip("SKIPPED: it downloads and builds nfpm; run: make check WITH_DOWNLOADS=1")
 	}
 	first, second, out := t.TempDir(), t.TempDir(), t.TempDir()
 	made := packagesOf(t, "1.2.3", first)
@@ -165,7 +165,7 @@ func packagesWith(t *testing.T, program []byte, version, out string) []string {
 func TestBillOfMaterials(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("WITH_DOWNLOADS") == "" {
-		t.Skip("SKIPPED: WITH_DOWNLOADS is not set; it downloads and builds cyclonedx-gomod")
+		t.Skip("SKIPPED: it downloads and builds cyclonedx-gomod; run: make check WITH_DOWNLOADS=1")
 	}
 	program, err := os.ReadFile(builtProgram(t))
 	require.NoError(t, err)

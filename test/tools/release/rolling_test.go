@@ -36,7 +36,7 @@ func TestRollingRestartFailsNoRequest(t *testing.T) {
 	t.Parallel()
 	haproxy(t)
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("SKIPPED: the secrets of compose.yaml cannot be made: openssl is not installed")
+		t.Skip("SKIPPED: no openssl on this machine; run: apt-get install openssl")
 	}
 	p := newProject(t)
 	p.makeSecrets(t)
@@ -76,7 +76,7 @@ func haproxy(t *testing.T) string {
 			return found
 		}
 	}
-	t.Skip("SKIPPED: the balancer of compose.yaml cannot be tested: haproxy is not installed")
+	t.Skip("SKIPPED: no haproxy on this machine; run: apt-get install haproxy")
 	return ""
 }
 

@@ -1,6 +1,7 @@
 // Command skipped lists the tests that no run has executed, in one table with the reason of
-// each. Its arguments are files that `go test -json` wrote. A test that one run skipped and
-// another run executed is not in the table.
+// each and the command that makes them run. A test says both when it is skipped, as
+// "SKIPPED: reason; run: command". The arguments of skipped are files that `go test -json`
+// wrote. A test that one run skipped and another run executed is not in the table.
 //
 // With REQUIRE_ALL=1 it fails if the table is not empty, so that nothing is skipped in CI. MAY_SKIP is
 // a regular expression of reasons that are allowed, such as a program that cannot be installed.
@@ -17,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"text/tabwriter"
 )
 
 func main() {
@@ -39,9 +41,16 @@ func main() {
 	}
 	failed := false
 	fmt.Println("Not executed:")
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "tests\treason\tto execute them")
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		fmt.Printf("%5d  %s\n", reasons[reason], reason)
+		why, command, _ := strings.Cut(reason, "; run: ")
+		_, _ = fmt.Fprintf(table, "%5d\t%s\t%s\n", reasons[reason], why, cmp.Or(command, "-"))
 		failed = failed || !allowed.MatchString(reason)
+	}
+	if err := table.Flush(); err != nil {
+		fmt.Fprintln(os.Stderr, "skipped:", err)
+		os.Exit(1)
 	}
 	if failed && os.Getenv("REQUIRE_ALL") == "1" {
 		fmt.Fprintln(os.Stderr, "skipped: REQUIRE_ALL=1 allows no skipped test but those that match MAY_SKIP")
