@@ -22,7 +22,6 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/application/addpush"
 	"bankingapi/application/buyfund"
-	"bankingapi/application/commit"
 	"bankingapi/application/summary"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
@@ -32,6 +31,7 @@ import (
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
+	"bankingapi/test/kit/memory"
 )
 
 // trouble is what happens to the first transaction of a bank.
@@ -56,8 +56,10 @@ type bank struct {
 // channel is defined for the caller.
 const channel = "web"
 
-func newBank(first trouble) (*bank, http.Handler) {
-	b := &bank{store: fake.NewStore()}
+func newBank(t *testing.T, first trouble) (*bank, http.Handler) {
+	t.Helper()
+	kit := memory.New(today)
+	b := &bank{store: kit.Store}
 	b.trouble.Store(int32(first))
 	lira, _ := money.ParseCurrency("TRY")
 	yen, _ := money.ParseCurrency("JPY")
@@ -72,30 +74,21 @@ func newBank(first trouble) (*bank, http.Handler) {
 			Balance: money.New(500, currency),
 		})
 	}
-	ids, now := new(fake.IDs), func() time.Time { return today }
-	limits := commit.Limits{Batch: 10, Queue: 10, Timeout: time.Minute}
-	adder, err := addpush.New(b.store.Inboxes(b.strike), addpush.Options{ParametersLimit: limit, Commit: limits, Now: now, NewID: ids.Next})
-	if err != nil {
-		panic(err)
-	}
-	buyer, err := buyfund.New(b.store.Books(b.strike), buyfund.Options{
-		ParametersLimit: limit, Commit: limits, Rules: buyfund.FixedRules(fund.Rules{Zone: time.FixedZone("bank", 3*60*60)}, nil, now), Now: now, NewID: ids.Next,
+	adder := kit.Adder(t, b.store.Inboxes(b.strike), func(o *addpush.Options) { o.ParametersLimit = limit })
+	buyer := kit.Buyer(t, b.store.Books(b.strike), func(o *buyfund.Options) {
+		o.ParametersLimit = limit
+		o.Rules = buyfund.FixedRules(fund.Rules{Zone: time.FixedZone("bank", 3*60*60)}, nil, o.Now)
 	})
-	if err != nil {
-		panic(err)
-	}
 	callers := callers{key: caller(func(s *subscription.Subscription) { s.Channel = channel })}
 	handler, err := httpapi.New([]httpapi.Descriptor{httpapi.AddPush(adder), httpapi.BuyFund(buyer)}, callers, httpapi.Options{
-		BodyLimit: bodyLimit, ParametersLimit: limit, ErrorPages: "/docs/errors/", Now: now,
+		BodyLimit: bodyLimit, ParametersLimit: limit, ErrorPages: "/docs/errors/", Now: kit.Clock.Now,
 		Observe: func(_ context.Context, x *summary.Exchange) {
 			b.mutex.Lock()
 			defer b.mutex.Unlock()
 			b.exchanges = append(b.exchanges, *x)
 		},
 	})
-	if err != nil {
-		panic(err)
-	}
+	require.NoError(t, err)
 	return b, handler
 }
 

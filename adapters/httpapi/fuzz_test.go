@@ -34,8 +34,9 @@ func newFront(f *testing.F) *front {
 	return &at
 }
 
-func (at *front) open(first trouble) *bank {
-	b, handler := newBank(first)
+func (at *front) open(t *testing.T, first trouble) *bank {
+	t.Helper()
+	b, handler := newBank(t, first)
 	at.handler.Store(&handler)
 	return b
 }
@@ -79,7 +80,7 @@ func FuzzBody(f *testing.F) {
 	f.Cleanup(client.CloseIdleConnections)
 	f.Fuzz(func(t *testing.T, body []byte, isSale bool, first uint8) {
 		planned := trouble(first % 3)
-		bank := at.open(planned)
+		bank := at.open(t, planned)
 		path := pushPath
 		if isSale {
 			path = salePath
@@ -182,7 +183,7 @@ func FuzzConnection(f *testing.F) {
 	}
 	at := newFront(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		bank := at.open(none)
+		bank := at.open(t, none)
 		answers := bufio.NewReader(bytes.NewReader(speak(t, at.Server, raw)))
 		answered := bank.answered() // the connection is at its end
 		for {

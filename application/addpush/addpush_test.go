@@ -20,6 +20,7 @@ import (
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
 	"bankingapi/test/kit/expect"
+	"bankingapi/test/kit/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -109,7 +110,6 @@ type inbox struct {
 	*addpush.Adder
 	t     *testing.T
 	store *fake.Store
-	ids   *fake.IDs
 }
 
 // with changes how an inbox is opened.
@@ -128,20 +128,14 @@ var (
 
 func open(t *testing.T, w with) *inbox {
 	t.Helper()
-	b := &inbox{t: t, store: fake.NewStore(), ids: new(fake.IDs)}
-	options := addpush.Options{
-		ParametersLimit: 3,
-		Commit:          commit.Limits{Batch: 100, Queue: 100, Timeout: 10 * time.Second},
-		Now:             fake.NewClock(noon).Now,
-		NewID:           b.ids.Next,
-	}
-	if w.options != nil {
-		w.options(&options)
-	}
-	adder, err := addpush.New(b.store.Inboxes(w.strike), options)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, adder.Close(context.Background())) })
-	b.Adder = adder
+	kit := memory.New(noon)
+	b := &inbox{t: t, store: kit.Store}
+	b.Adder = kit.Adder(t, b.store.Inboxes(w.strike), func(o *addpush.Options) {
+		o.ParametersLimit = 3
+		if w.options != nil {
+			w.options(o)
+		}
+	})
 	return b
 }
 

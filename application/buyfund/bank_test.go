@@ -12,7 +12,6 @@ import (
 	"go.uber.org/goleak"
 
 	"bankingapi/application/buyfund"
-	"bankingapi/application/commit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
@@ -21,6 +20,7 @@ import (
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
 	"bankingapi/test/kit/expect"
+	"bankingapi/test/kit/memory"
 	"bankingapi/test/kit/value"
 )
 
@@ -76,24 +76,18 @@ func openBank(t *testing.T, w with) *bank {
 // replica is one more Buyer over the same store.
 func (b *bank) replica(w with) *buyfund.Buyer {
 	b.t.Helper()
-	options := buyfund.Options{
-		ParametersLimit: 3,
-		Commit:          commit.Limits{Batch: 100, Queue: 100, Timeout: 10 * time.Second},
-		Rules:           buyfund.FixedRules(fund.Rules{Zone: istanbul}, nil, b.clock.Now),
-		Now:             b.clock.Now,
-		NewID:           b.ids.Next,
-	}
-	if w.options != nil {
-		w.options(&options)
-	}
 	var books buyfund.Books = b.store.Books(w.strike)
 	if w.books != nil {
 		books = w.books(books)
 	}
-	buyer, err := buyfund.New(books, options)
-	require.NoError(b.t, err)
-	b.t.Cleanup(func() { require.NoError(b.t, buyer.Close(context.Background())) })
-	return buyer
+	kit := memory.Bank{Store: b.store, Clock: b.clock, IDs: b.ids}
+	return kit.Buyer(b.t, books, func(o *buyfund.Options) {
+		o.ParametersLimit = 3
+		o.Rules = buyfund.FixedRules(fund.Rules{Zone: istanbul}, nil, o.Now)
+		if w.options != nil {
+			w.options(o)
+		}
+	})
 }
 
 // buy is Buy for our subscription.

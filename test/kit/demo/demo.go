@@ -11,15 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/httpapi"
-	"bankingapi/application/addpush"
 	"bankingapi/application/buyfund"
-	"bankingapi/application/commit"
 	"bankingapi/application/outcomes"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
+	"bankingapi/test/kit/memory"
 	"bankingapi/test/kit/value"
 )
 
@@ -72,7 +71,8 @@ func New(t testing.TB, pages map[string]http.Handler) (http.Handler, *fake.Store
 // Start is like New with another setup.
 func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	t.Helper()
-	store := fake.NewStore()
+	kit := memory.New(Today)
+	store, clock := kit.Store, kit.Clock
 	for _, fields := range []fund.PriceFields{
 		{PriceID: decimal.Int(1), IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", Price: value.Number("1.25"), CurrencyCode: "TRY", ValidFrom: "2024-01-01"},
 		{PriceID: decimal.Int(2), IMKBCode: "GAF.F1", HolderCorporationName: "Demo Portfoy", Price: value.Number("2.5"), CurrencyCode: "USD", ValidFrom: "2024-01-01"},
@@ -98,23 +98,15 @@ func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 		require.Empty(t, faults)
 		store.PutAccounts(account)
 	}
-	clock, ids := fake.NewClock(Today), new(fake.IDs)
-	limits := commit.Limits{Batch: 100, Queue: 100, Timeout: time.Minute}
-	adder, err := addpush.New(store.Inboxes(nil), addpush.Options{ParametersLimit: 1000, Commit: limits, Now: clock.Now, NewID: ids.Next})
-	require.NoError(t, err)
-	sale := buyfund.Options{ParametersLimit: 1000, Commit: limits, Now: clock.Now, NewID: ids.Next}
-	if setup.Rules != nil {
-		sale.Rules = buyfund.FixedRules(*setup.Rules, store.Backoffice(nil, clock.Now).Reader, clock.Now)
-	}
-	buyer, err := buyfund.New(store.Books(setup.Strike), sale)
-	require.NoError(t, err)
-	stop := func() {
+	adder := kit.Adder(t, store.Inboxes(nil), nil)
+	buyer := kit.Buyer(t, store.Books(setup.Strike), func(o *buyfund.Options) {
+		if setup.Rules != nil {
+			o.Rules = buyfund.FixedRules(*setup.Rules, store.Backoffice(nil, clock.Now).Reader, clock.Now)
+		}
+	})
+	if setup.Stopping {
 		require.NoError(t, adder.Close(context.Background()))
 		require.NoError(t, buyer.Close(context.Background()))
-	}
-	t.Cleanup(stop)
-	if setup.Stopping {
-		stop()
 	}
 	feed := outcomes.New(store.Books(nil))
 	t.Cleanup(feed.Close)
