@@ -225,26 +225,3 @@ func TestUsedPort(t *testing.T) {
 	require.Contains(t, got.Err, "http.address (BANKINGAPI_HTTP__ADDRESS): listen on "+taken.Addr().String())
 	require.Contains(t, got.Err, "ops.address (BANKINGAPI_OPS__ADDRESS): listen on "+other.Addr().String(), "both are told of at once")
 }
-
-// TestImportWhileServing checks that commands of another process and requests
-// do not block each other, on SQLite too.
-func TestImportWhileServing(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b bank) {
-		s := b.serve(t, "--demo")
-		l := work(t, s, 4, 0)
-		var lines strings.Builder
-		for customer := range 3000 {
-			lines.WriteString(number(100_000+customer) + ",AFA,Demo Portfoy,1\n")
-		}
-		for range 3 {
-			b.Load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", strings.TrimSuffix(lines.String(), "\n"))
-			b.Verify(t)
-		}
-		acknowledged := l.stop()
-		require.NotEmpty(t, acknowledged)
-		require.Subset(t, b.stored(t), acknowledged)
-		require.Len(t, b.Export(t, "holdings"), 3003)
-		b.Verify(t)
-	})
-}
