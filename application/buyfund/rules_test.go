@@ -156,3 +156,59 @@ func TestSalesFollowTheRulesOfTheBook(t *testing.T) {
 	b.settles(buyfund.Settlement{Completed: 1})
 	b.sold(5)
 }
+
+// The rules change between the listing of a round and its batch: the round settles the sales by the
+// new rules.
+func TestARoundFollowsRulesThatChangeMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	office := backoffice.New(b.store.Backoffice(nil, b.clock.Now), audit.Acts{NewID: b.ids.Next, Now: b.clock.Now}, istanbul)
+	_, err := backoffice.BeginRules(t.Context(), office.RuleBook, office.Acts, fund.DefaultRules())
+	require.NoError(t, err)
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	b.clock.Set(midnight(1))
+	lists := 0
+	b.Buyer = b.replica(with{
+		books: func(books buyfund.Books) buyfund.Books {
+			return listing{books, func() {
+				if lists++; lists == 1 {
+					_, _, err := office.ChangeRules(t.Context(), fund.RulesFields{CutOff: "17:30"})
+					require.NoError(t, err)
+				}
+			}}
+		},
+		options: func(o *buyfund.Options) { o.Rules = buyfund.NewRules(office.RuleBook, nil, fund.Rules{}, b.clock.Now) },
+	})
+	b.settles(buyfund.Settlement{Completed: 1})
+	require.Greater(t, lists, 1, "it lists what is due once more")
+	b.sold(1)
+}
+
+// What only reads says so if the storage or the calendar cannot be read.
+func TestQuotesAndForecastsNeedTheStorage(t *testing.T) {
+	t.Parallel()
+	away := fault.New(fault.Unavailable, "away")
+	days := &closings{}
+	b := openCalendar(t, days)
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	fails := b.replica(with{books: func(books buyfund.Books) buyfund.Books { return blind{books, away} }})
+	_, err := fails.Quote(t.Context(), ours, operation.Header{}, []fund.SaleFields{sale("1")})
+	require.ErrorIs(t, err, away)
+	var failed error
+	for _, err := range fails.Forecast(t.Context(), today(1)) {
+		failed = err
+	}
+	require.ErrorIs(t, failed, away)
+
+	days.err = away
+	_, err = openCalendar(t, days).Quote(t.Context(), ours, operation.Header{}, []fund.SaleFields{sale("1")})
+	require.ErrorIs(t, err, away)
+}
+
+// blind are books of which nothing can be loaded.
+type blind struct {
+	buyfund.Books
+	err error
+}
+
+func (b blind) Snapshot(context.Context, fund.LockSet) (*fund.Book, error) { return nil, b.err }

@@ -1,6 +1,7 @@
 package docspage_test
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -66,6 +67,7 @@ func sellRecipes() map[string]preparing {
 	}
 	recipes["Java"] = func(t *testing.T, folder string, old ...string) []string {
 		requireTool(t, "javac")
+		requireTool(t, "java")
 		run(t, folder, "javac", recipe(t, "Sell.java", filepath.Join(folder, "Sell.java"), old))
 		return []string{"java", "-XX:TieredStopAtLevel=1", "-cp", folder, "Sell"}
 	}
@@ -207,10 +209,13 @@ func TestPythonReadsOutcomesAfterALongOutage(t *testing.T) {
 	require.NoError(t, err, string(out))
 }
 
+// packages are those of Debian that have a tool of another name.
+var packages = map[string]string{"javac": "default-jdk-headless", "java": "default-jdk-headless", "node": "nodejs", "dotnet": "dotnet-sdk-9.0, from the packages of Microsoft"}
+
 func requireTool(t *testing.T, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
-		t.Skipf("SKIPPED: no %s on this machine; run: make clients, after installing it", name)
+		t.Skipf("SKIPPED: no %s on this machine; run: apt-get install %s", name, cmp.Or(packages[name], name))
 	}
 }
 
