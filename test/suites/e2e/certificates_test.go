@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"bankingapi/adapters/clock"
+	"bankingapi/test/kit/testdb"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,60 +31,60 @@ import (
 // service runs.
 func TestClientCertificates(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b bank) {
-		first, second := newIssuer(t), newIssuer(t)
-		file := filepath.Join(b.Folder, "clients.pem")
-		trust := func(i *issuer) {
-			t.Helper()
-			content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.der})
-			require.NoError(t, os.WriteFile(file, content, 0o600))
-		}
-		trust(first)
-		s := b.with("tls.client_ca", file).serve(t, "--demo")
-		certificate := func(i *issuer, serial int64) tls.Certificate {
-			t.Helper()
-			chain, key := i.issue(t, serial)
-			pair, err := tls.X509KeyPair(chain, key)
-			require.NoError(t, err)
-			return pair
-		}
-		connect := func(all ...tls.Certificate) *http.Client {
-			return s.connect(t, func(transport *http.Transport) {
-				transport.DisableKeepAlives = true
-				transport.TLSClientConfig.Certificates = all
-			})
-		}
-		mine, other, foreign := certificate(first, 1), certificate(first, 2), certificate(second, 3)
-		status := func(client *http.Client) int {
-			t.Helper()
-			got, err := s.tryPost(client, addPush, s.key, push("certificate"))
-			require.NoError(t, err)
-			return got.status
-		}
-		_, err := s.tryPost(connect(), addPush, s.key, push("certificate"))
-		requireNoHandshake(t, err, "certificate required")
-		_, err = s.tryPost(connect(foreign), addPush, s.key, push("certificate"))
-		requireNoHandshake(t, err, "unknown certificate authority")
-		require.Equal(t, http.StatusOK, status(connect(mine)))
-		require.Equal(t, http.StatusOK, status(connect(other)), "the key belongs to no certificate yet")
-
-		digest := sha256.Sum256(mine.Leaf.Raw)
-		printed := strings.ReplaceAll(strings.ToUpper(fmt.Sprintf("% x", digest)), " ", ":") // as openssl does
-		b.Must(t, "subscriptions", "change", "demo", "--client-certificate", printed)
-		require.Contains(t, b.Must(t, "subscriptions", "list"), fmt.Sprintf("%x", digest))
-		eventually(t, patience, "the key needs its certificate", func() bool { return status(connect(other)) == http.StatusUnauthorized })
-		require.Equal(t, http.StatusOK, status(connect(mine)))
-		s.Await(t, s.Err, `"status":401.*"subscription":"demo"`)
-
-		trust(second)
-		eventually(t, patience, "the new authority counts", func() bool {
-			_, err := s.tryPost(connect(mine), addPush, s.key, push("certificate"))
-			return err != nil
+	b := newBank(t, testdb.EngineSQLite)
+	b.Migrate(t)
+	first, second := newIssuer(t), newIssuer(t)
+	file := filepath.Join(b.Folder, "clients.pem")
+	trust := func(i *issuer) {
+		t.Helper()
+		content := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.der})
+		require.NoError(t, os.WriteFile(file, content, 0o600))
+	}
+	trust(first)
+	s := b.with("tls.client_ca", file).serve(t, "--demo")
+	certificate := func(i *issuer, serial int64) tls.Certificate {
+		t.Helper()
+		chain, key := i.issue(t, serial)
+		pair, err := tls.X509KeyPair(chain, key)
+		require.NoError(t, err)
+		return pair
+	}
+	connect := func(all ...tls.Certificate) *http.Client {
+		return s.connect(t, func(transport *http.Transport) {
+			transport.DisableKeepAlives = true
+			transport.TLSClientConfig.Certificates = all
 		})
-		require.Equal(t, http.StatusUnauthorized, status(connect(foreign)))
-		b.Must(t, "subscriptions", "change", "demo", "--client-certificate", "")
-		eventually(t, patience, "the key needs no certificate", func() bool { return status(connect(foreign)) == http.StatusOK })
+	}
+	mine, other, foreign := certificate(first, 1), certificate(first, 2), certificate(second, 3)
+	status := func(client *http.Client) int {
+		t.Helper()
+		got, err := s.tryPost(client, addPush, s.key, push("certificate"))
+		require.NoError(t, err)
+		return got.status
+	}
+	_, err := s.tryPost(connect(), addPush, s.key, push("certificate"))
+	requireNoHandshake(t, err, "certificate required")
+	_, err = s.tryPost(connect(foreign), addPush, s.key, push("certificate"))
+	requireNoHandshake(t, err, "unknown certificate authority")
+	require.Equal(t, http.StatusOK, status(connect(mine)))
+	require.Equal(t, http.StatusOK, status(connect(other)), "the key belongs to no certificate yet")
+
+	digest := sha256.Sum256(mine.Leaf.Raw)
+	printed := strings.ReplaceAll(strings.ToUpper(fmt.Sprintf("% x", digest)), " ", ":") // as openssl does
+	b.Must(t, "subscriptions", "change", "demo", "--client-certificate", printed)
+	require.Contains(t, b.Must(t, "subscriptions", "list"), fmt.Sprintf("%x", digest))
+	eventually(t, patience, "the key needs its certificate", func() bool { return status(connect(other)) == http.StatusUnauthorized })
+	require.Equal(t, http.StatusOK, status(connect(mine)))
+	s.Await(t, s.Err, `"status":401.*"subscription":"demo"`)
+
+	trust(second)
+	eventually(t, patience, "the new authority counts", func() bool {
+		_, err := s.tryPost(connect(mine), addPush, s.key, push("certificate"))
+		return err != nil
 	})
+	require.Equal(t, http.StatusUnauthorized, status(connect(foreign)))
+	b.Must(t, "subscriptions", "change", "demo", "--client-certificate", "")
+	eventually(t, patience, "the key needs no certificate", func() bool { return status(connect(foreign)) == http.StatusOK })
 }
 
 // requireNoHandshake requires the error of a client without a certificate that the server

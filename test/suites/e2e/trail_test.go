@@ -135,25 +135,25 @@ func TestReceiptsAndProofs(t *testing.T) {
 // What a partner sends looks like no other field, in no program.
 func TestProofsQuoteWhatAPartnerSends(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b bank) {
-		s, key, verifying := trailHouse(t, b)
-		sold := s.post(t, buyFund, key, sale(`x\nSale.FundAmount: \"999\"\u2028\u202e`, 1001, "10", ""))
-		require.Equal(t, completed, sold.body)
-		file := filepath.Join(t.TempDir(), "proof.json")
-		require.NoError(t, os.WriteFile(file, []byte(b.Must(t, "trail", "prove", "--operation", sold.header.Get("Operation-Id"))), 0o600))
-		texts := []string{b.Must(t, "trail", "check", file, "--key", verifying)}
-		if python, err := exec.LookPath("python3"); err == nil {
-			out, err := exec.Command(python, "../../../adapters/trail/check.py", file, verifying).CombinedOutput()
-			require.NoError(t, err, string(out))
-			texts = append(texts, string(out))
-		}
-		for _, text := range texts {
-			require.Contains(t, text, "\nSale.FundAmount: \"10\"\n")
-			require.NotContains(t, text, "\nSale.FundAmount: \"999\"")
-			require.NotContains(t, text, "\u2028")
-			require.NotContains(t, text, "\u202e")
-		}
-	})
+	b := newBank(t, testdb.EngineSQLite)
+	b.Migrate(t)
+	s, key, verifying := trailHouse(t, b)
+	sold := s.post(t, buyFund, key, sale(`x\nSale.FundAmount: \"999\"\u2028\u202e`, 1001, "10", ""))
+	require.Equal(t, completed, sold.body)
+	file := filepath.Join(t.TempDir(), "proof.json")
+	require.NoError(t, os.WriteFile(file, []byte(b.Must(t, "trail", "prove", "--operation", sold.header.Get("Operation-Id"))), 0o600))
+	texts := []string{b.Must(t, "trail", "check", file, "--key", verifying)}
+	if python, err := exec.LookPath("python3"); err == nil {
+		out, err := exec.Command(python, "../../../adapters/trail/check.py", file, verifying).CombinedOutput()
+		require.NoError(t, err, string(out))
+		texts = append(texts, string(out))
+	}
+	for _, text := range texts {
+		require.Contains(t, text, "\nSale.FundAmount: \"10\"\n")
+		require.NotContains(t, text, "\nSale.FundAmount: \"999\"")
+		require.NotContains(t, text, "\u2028")
+		require.NotContains(t, text, "\u202e")
+	}
 }
 
 func leafOf(proof string) string {
@@ -333,58 +333,55 @@ func TestASaleOfACopyIsFound(t *testing.T) {
 // An auditor has files with many checkpoints, of any system.
 func TestEarlierCheckpointsInFiles(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b bank) {
-		s, key, verifying := trailHouse(t, b)
-		for _, callerID := range []string{"first", "second"} {
-			require.Equal(t, completed, s.post(t, buyFund, key, sale(callerID, 1001, "10", "")).body)
-			b.Must(t, "trail", "checkpoint")
-		}
-		s.Stop(t)
-		own := filepath.Join(b.Folder, "data", "trail.checkpoints")
-		if b.Engine == testdb.EngineSQLite {
-			own = filepath.Join(filepath.Dir(b.DSN), "trail.checkpoints")
-		}
-		content, err := os.ReadFile(own)
-		require.NoError(t, err)
-		count := strings.Count(string(content), "\u2014 ")
-		require.Greater(t, count, 1)
-		write := func(text string) string {
-			file := filepath.Join(t.TempDir(), "file")
-			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-			return file
-		}
-		for _, text := range []string{
-			string(content), strings.ReplaceAll(string(content), "\n", "\r\n"), "\n\n" + strings.ReplaceAll(string(content), "\n\n", "\n\n\n") + "\n",
-			"bank.example/log\n12\n" + "\n" + string(content),
-		} {
-			got := b.Run(t, "verify", "--against", write(text))
-			require.Zero(t, got.Status, got.Out+got.Err)
-			require.Contains(t, got.Err, fmt.Sprintf("It extends file 1 of --against: %d checkpoints", count))
-			require.Contains(t, got.Err, "Its public key is "+verifying)
-		}
-		for _, text := range []string{"", "hello\n", "bank.example/log\n12\n", string(content[:40])} {
-			got := b.Run(t, "verify", "--against", write(text))
-			require.Equal(t, 2, got.Status, got.Err)
-			require.Empty(t, got.Out)
-			require.Contains(t, got.Err, "no checkpoint of a trail")
-		}
+	b := newBank(t, testdb.EngineSQLite)
+	b.Migrate(t)
+	s, key, verifying := trailHouse(t, b)
+	for _, callerID := range []string{"first", "second"} {
+		require.Equal(t, completed, s.post(t, buyFund, key, sale(callerID, 1001, "10", "")).body)
+		b.Must(t, "trail", "checkpoint")
+	}
+	s.Stop(t)
+	own := filepath.Join(filepath.Dir(b.DSN), "trail.checkpoints")
+	content, err := os.ReadFile(own)
+	require.NoError(t, err)
+	count := strings.Count(string(content), "\u2014 ")
+	require.Greater(t, count, 1)
+	write := func(text string) string {
+		file := filepath.Join(t.TempDir(), "file")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return file
+	}
+	for _, text := range []string{
+		string(content), strings.ReplaceAll(string(content), "\n", "\r\n"), "\n\n" + strings.ReplaceAll(string(content), "\n\n", "\n\n\n") + "\n",
+		"bank.example/log\n12\n" + "\n" + string(content),
+	} {
+		got := b.Run(t, "verify", "--against", write(text))
+		require.Zero(t, got.Status, got.Out+got.Err)
+		require.Contains(t, got.Err, fmt.Sprintf("It extends file 1 of --against: %d checkpoints", count))
+		require.Contains(t, got.Err, "Its public key is "+verifying)
+	}
+	for _, text := range []string{"", "hello\n", "bank.example/log\n12\n", string(content[:40])} {
+		got := b.Run(t, "verify", "--against", write(text))
+		require.Equal(t, 2, got.Status, got.Err)
+		require.Empty(t, got.Out)
+		require.Contains(t, got.Err, "no checkpoint of a trail")
+	}
 
-		require.NoError(t, os.Rename(own, own+".moved"))
-		got := b.Run(t, "verify")
-		require.Zero(t, got.Status, got.Err)
-		require.Contains(t, got.Err, "The log was compared with no checkpoint outside the database")
-		require.NoError(t, os.Mkdir(own, 0o700)) // it cannot be read
-		report := filepath.Join(t.TempDir(), "report.txt")
-		got = b.Run(t, "verify", "--report", report)
-		require.Contains(t, got.Err, "Warning: The log was not compared with its newest checkpoint outside the database")
-		text, err := os.ReadFile(report)
-		require.NoError(t, err)
-		for _, want := range []string{verifying, "Newest checkpoint  size ", "was not compared with its newest", "Program"} {
-			require.Contains(t, string(text), want)
-		}
-		b.Set("trail.enabled", "false")
-		require.Contains(t, b.Run(t, "verify").Err, "The trail was not compared: this service keeps no trail: see trail.enabled")
-	})
+	require.NoError(t, os.Rename(own, own+".moved"))
+	got := b.Run(t, "verify")
+	require.Zero(t, got.Status, got.Err)
+	require.Contains(t, got.Err, "The log was compared with no checkpoint outside the database")
+	require.NoError(t, os.Mkdir(own, 0o700)) // it cannot be read
+	report := filepath.Join(t.TempDir(), "report.txt")
+	got = b.Run(t, "verify", "--report", report)
+	require.Contains(t, got.Err, "Warning: The log was not compared with its newest checkpoint outside the database")
+	text, err := os.ReadFile(report)
+	require.NoError(t, err)
+	for _, want := range []string{verifying, "Newest checkpoint  size ", "was not compared with its newest", "Program"} {
+		require.Contains(t, string(text), want)
+	}
+	b.Set("trail.enabled", "false")
+	require.Contains(t, b.Run(t, "verify").Err, "The trail was not compared: this service keeps no trail: see trail.enabled")
 }
 
 // A copy is checked with the key of its book, also in the same folder and after

@@ -127,8 +127,13 @@ func untar(t *testing.T, content []byte) []packedFile {
 	t.Helper()
 	unpacked, err := gzip.NewReader(bytes.NewReader(content))
 	require.NoError(t, err)
-	var files []packedFile
-	for archive := tar.NewReader(unpacked); ; {
+	return unpack(t, unpacked)
+}
+
+func unpack(t *testing.T, packed io.Reader) (files []packedFile) {
+	t.Helper()
+	archive := tar.NewReader(packed)
+	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return files

@@ -130,7 +130,7 @@ func TestTheImageRuns(t *testing.T) {
 func TestThePackageServesAsItsUnitSays(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("WITH_DOWNLOADS") == "" {
-		t.Skip("SKIPPED: WITH_DOWNLOADS is not set; it downloads and builds nfpm")
+		t.Skip("SKIPPED: it downloads and builds nfpm; run: make check WITH_DOWNLOADS=1")
 	}
 	system := t.TempDir()
 	install := dpkg(t, system)
@@ -187,21 +187,6 @@ func TestThePackageServesAsItsUnitSays(t *testing.T) {
 		info, err := os.Stat(file)
 		require.NoError(t, err)
 		require.EqualValues(t, user, info.Sys().(*syscall.Stat_t).Uid, "%s belongs to the service", file)
-	}
-}
-
-func unpack(t *testing.T, packed io.Reader) (files []packedFile) {
-	t.Helper()
-	archive := tar.NewReader(packed)
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		require.NoError(t, err)
-		content, err := io.ReadAll(archive)
-		require.NoError(t, err)
-		files = append(files, packedFile{header, content})
 	}
 }
 
