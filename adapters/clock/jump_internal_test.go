@@ -27,7 +27,7 @@ func TestAWatch(t *testing.T) {
 	t.Parallel()
 	w := NewWatch()
 	require.Less(t, w.Jump().Abs(), time.Minute) // a clock of the machine may be set meanwhile
-	w.began = w.began.Add(-time.Hour).Round(0) // without the monotonic clock, as if the clock was set an hour ahead since
+	w.began = w.began.Add(-time.Hour).Round(0)   // without the monotonic clock, as if the clock was set an hour ahead since
 	w.booted = uptime()
 	require.Less(t, w.Jump().Abs(), 2*time.Hour)
 }

@@ -161,16 +161,6 @@ func TestUnknownPaths(t *testing.T) {
 	}
 }
 
-func TestQueryIsIgnored(t *testing.T) {
-	t.Parallel()
-	s := newService()
-	require.Equal(t, http.StatusOK, s.post(t, pushPath+"?a=b&c", pushBody).Code)
-	w := s.do(post(pushPath+"?subscription-key="+key+"&Ocp-Apim-Subscription-Key="+key, pushBody, func(r *http.Request) {
-		r.Header.Del("Ocp-Apim-Subscription-Key")
-	}))
-	require.Equal(t, http.StatusUnauthorized, w.Code, "a key in the query is no key")
-}
-
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") })

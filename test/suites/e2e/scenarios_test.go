@@ -60,6 +60,7 @@ func newHouse(t *testing.T, b bank) *house {
 	h.keys["push-only"] = b.Subscribe(t, "push-only", "--operation", "AddPushNotificationResponse")
 	h.keys["limited"] = b.Subscribe(t, "limited", "--rate", "1")
 	h.keys["defined"] = b.Subscribe(t, "defined", "--app-key", "app-1", "--channel", "WEB", "--teller-name", "Ayşe")
+	h.keys["strict"] = b.Subscribe(t, "strict", "--require-caller-id")
 	h.keys["suspended"] = b.Subscribe(t, "suspended")
 	b.Must(t, "subscriptions", "suspend", "suspended")
 	h.running = b.serve(t)
