@@ -16,6 +16,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -269,4 +270,60 @@ func TestALockThatAnotherProgramHoldsIsNotReady(t *testing.T) {
 	require.Eventually(t, func() bool { return b.Ping(t.Context()) == nil }, time.Minute, time.Millisecond, "a transaction can begin")
 	b.sell(operation.Completed, order(nextID(), "a", sale(1, 1, 1)))
 	require.NoError(t, b.Ping(t.Context()))
+}
+
+// The time zone of a book may be changed while it has no operations. A first sale that was
+// prepared by the rules before is not stored beside this change.
+func TestTheFirstSaleWaitsForAChangeOfTheRules(t *testing.T) {
+	t.Parallel()
+	for name, on := range map[string]func(fund.Terms) fund.Terms{
+		"for today":       func(terms fund.Terms) fund.Terms { return terms },
+		"for a later day": func(terms fund.Terms) fund.Terms { return on(today.Plus(1), terms) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := openPostgres(t, testdb.Postgres(t))
+			newBank(t, s, 1)
+			rules, err := backoffice.BeginRules(t.Context(), s.Backoffice.RuleBook, audit.Acts{NewID: nextID, Now: time.Now}, fund.DefaultRules())
+			require.NoError(t, err)
+			db := s.Pools["all"]()
+
+			changing, err := db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			defer changing.Rollback() //nolint:errcheck // it was committed
+			_, err = changing.ExecContext(t.Context(), "SELECT value FROM properties WHERE name = 'rules' FOR UPDATE")
+			require.NoError(t, err)
+			var stored int
+			require.NoError(t, changing.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM operations").Scan(&stored))
+			require.Zero(t, stored)
+
+			first := order(nextID(), "first", on(sale(1, 1, 1)))
+			first.Rules = rules.String()
+			ended := make(chan error, 1)
+			go func() { ended <- settle(t.Context(), s, today, first) }()
+			requireWaits(t, db, ended)
+			_, err = changing.ExecContext(t.Context(), "UPDATE properties SET value = 'others' WHERE name = 'rules'")
+			require.NoError(t, err)
+			require.NoError(t, changing.Commit())
+			require.NoError(t, <-ended)
+			_, err = first.Outcome()
+			require.ErrorIs(t, err, fund.ErrRulesChanged)
+			require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM operations").Scan(&stored))
+			require.Zero(t, stored)
+		})
+	}
+}
+
+// requireWaits returns when a session waits for a lock.
+func requireWaits(t *testing.T, db *sql.DB, ended <-chan error) {
+	t.Helper()
+	for waits := false; !waits; {
+		select {
+		case err := <-ended:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+		const query = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
+		require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&waits))
+	}
 }

@@ -38,9 +38,10 @@ func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
 }
 
-// ofSales does not try a batch that claims due sales first, or has only sales for later days.
+// ofSales does not try a batch that claims due sales first, or has only sales for later days. It
+// does not try the first sales of a book either: only the normal way locks the rules.
 func (w *ways) ofSales(locks *fund.LockSet, normalWay write.Way[*fund.Book]) []write.Way[*fund.Book] {
-	if len(locks.Due) > 0 || len(locks.Holdings) == 0 {
+	if len(locks.Due) > 0 || len(locks.Holdings) == 0 || !w.HasBegun() {
 		return []write.Way[*fund.Book]{normalWay}
 	}
 	normal := &learning[*fund.Book]{normalWay, &w.sales, (*fund.Book).CompletedAll, w.sales.remember(locks.Callers)}

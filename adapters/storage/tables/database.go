@@ -79,6 +79,8 @@ type Database struct {
 	ReverseOperation *batch.Statement[OperationRow]
 	EraseSession     *batch.Statement[OperationRow]
 	FindRules        *batch.Query[PropertyRow]
+	// LockRulesOfNewBook finds the rules only if the book has no operations, and locks them.
+	LockRulesOfNewBook *batch.Query[PropertyRow]
 
 	// TableNames are the names of the tables with the book and its records. Relied has an entry
 	// for each table, also for the properties and the trail.

@@ -87,6 +87,7 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	requests.Add = requests.Upsert()
 
 	d.FindRules = d.Properties.Table.Find(batch.NoLock, "", "value")
+	d.LockRulesOfNewBook = d.Properties.Table.Find(batch.ForUpdate, "NOT EXISTS (SELECT 1 FROM "+d.Operations.Name+")", "value")
 	d.Replicas = openBeside[ReplicaRow](d, "replicas", "SELECT INSERT UPDATE DELETE")
 	d.TrailBatches, d.TrailHashes = openBeside[TrailBatchRow](d, "trail_batches", "SELECT INSERT UPDATE"), openBeside[TrailHashRow](d, "trail_hashes", "SELECT INSERT")
 	return d

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 
@@ -28,14 +29,21 @@ type Books struct {
 	Ways func(*fund.LockSet, Way[*fund.Book]) []Way[*fund.Book]
 	// Learn receives each current price that is read.
 	Learn func(fund.PriceDay, fund.Price)
+	// begun is true when it is known that the book has operations.
+	begun atomic.Bool
 }
 
 var _ buyfund.Books = (*Books)(nil)
 
 // NewBooks returns a Books that only has the normal way.
 func NewBooks(d trail.Writer) *Books {
-	return &Books{d, only[*fund.LockSet, *fund.Book], func(fund.PriceDay, fund.Price) {}}
+	return &Books{db: d, Ways: only[*fund.LockSet, *fund.Book], Learn: func(fund.PriceDay, fund.Price) {}}
 }
+
+// HasBegun reports whether it is known that the book has operations. Until then its time zone may
+// be changed, so the first sale must lock the rules of the bank: it must not commit beside such a
+// change. Only the normal way does so.
+func (b *Books) HasBegun() bool { return b.begun.Load() }
 
 // Update implements buyfund.Books.
 func (b *Books) Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error {
@@ -50,10 +58,34 @@ type bookWay struct {
 
 func (w bookWay) Load(ctx context.Context, s batch.Session) (*fund.Book, error) {
 	book := fund.NewBook(len(w.locks.Holdings))
-	if reads := w.load(w.locks, book); len(reads) > 0 {
-		return book, s.Exchange(ctx, reads...)
+	reads := w.load(w.locks, book)
+	isNew := false
+	mayBeNew := w.locks.Rules != "" && !w.HasBegun()
+	if mayBeNew {
+		// This comes after findRules: it reads the rules again, because it may have waited for a change.
+		reads = append(reads, w.lockRules(book, &isNew))
+	}
+	if len(reads) == 0 {
+		return book, nil
+	}
+	err := s.Exchange(ctx, reads...)
+	if err != nil {
+		return nil, err
+	}
+	if mayBeNew && !isNew {
+		w.begun.Store(true)
 	}
 	return book, nil
+}
+
+// lockRules locks the rules of the bank if the book has no operations, and loads them. Then isNew
+// is true.
+func (b *Books) lockRules(book *fund.Book, isNew *bool) batch.Request {
+	return b.db.LockRulesOfNewBook.Request([]tables.PropertyRow{tables.RulesKey()}, func(_ int, row *tables.PropertyRow) error {
+		*isNew = true
+		book.LoadRules(row.Value)
+		return nil
+	})
 }
 
 func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
@@ -67,7 +99,11 @@ func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 	if len(writes) > 0 { // an act that changed nothing is not recorded
 		writes = append(writes, w.db.ActWrites(ctx, w.adjusted(&c))...)
 	}
-	return s.Commit(ctx, writes...)
+	err = s.Commit(ctx, writes...)
+	if err == nil && len(c.Sales)+len(c.Refusals) > 0 {
+		w.begun.Store(true)
+	}
+	return err
 }
 
 // adjusted returns the sum of the postings of a correction.
