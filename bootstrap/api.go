@@ -69,20 +69,25 @@ func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, h, tls := p.Setup, p.Setup.settings.HTTP, p.Setup.settings.TLS
-	certFile, keyFile := tls.Files(p.Store.DataFolder)
+	w, h := p.Setup, p.Setup.settings.HTTP
 	server := httpapi.NewServer(&http.Server{
 		Addr: h.Address, Handler: w.tracing.Middleware(handler), ErrorLog: logging.ServerErrors(w.log),
 		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: idleTimeout, ReadHeaderTimeout: min(headerTimeout, h.ReadTimeout),
-	}, httpapi.TLSOptions{
-		Mode: httpapi.TLSMode(tls.Mode),
-		Files: certificate.Files{
-			CertFile: certFile, KeyFile: keyFile, ClientCA: tls.ClientCA, Now: w.now, Report: w.warn("a changed certificate cannot be used"),
-		},
-	}, func(err error) { w.failed <- err })
+	}, w.encryption(p.Store.DataFolder), func(err error) { w.failed <- err })
 	w.api.Store(server)
 	lc.Append(fx.StopHook(w.shutdown.bound(server.Shutdown)))
 	return &api{server, handler}, nil
+}
+
+// encryption returns how the API encrypts. Files that it makes itself are in the folder.
+func (w *setup) encryption(folder string) httpapi.TLSOptions {
+	certFile, keyFile := w.settings.TLS.Files(folder)
+	return httpapi.TLSOptions{
+		Mode: httpapi.TLSMode(w.settings.TLS.Mode),
+		Files: certificate.Files{
+			CertFile: certFile, KeyFile: keyFile, ClientCA: w.settings.TLS.ClientCA, Now: w.now, Report: w.warn("a changed certificate cannot be used"),
+		},
+	}
 }
 
 func newHandler(p apiParts) (http.Handler, error) {

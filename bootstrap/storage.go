@@ -181,23 +181,32 @@ type Inspection struct {
 	Warnings []string
 }
 
-// Inspect asks the database of the settings what a service would complain about. It changes
-// nothing. It finds nothing if the database is a file that does not exist. The error means that
-// the database does not answer.
+// Inspect looks for what a service would complain about: in the files of TLS, and in the database
+// of the settings. It changes nothing. It finds nothing in a database that is a file that does not
+// exist. The error means that the database does not answer.
 func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspection, err error) {
 	o := collect(all)
 	o.storage.MustExist, o.storage.AsItIs = true, true
 	if settings.Storage.Driver == SQLite && o.database == nil {
-		_, err := os.Stat(strings.TrimPrefix(string(settings.Storage.DSN), "file:"))
+		_, err := os.Stat(settings.Storage.File())
 		if errors.Is(err, fs.ErrNotExist) {
+			w, err := newSetup(settings, o)
+			if err != nil {
+				return found, err
+			}
+			found.inspectTLS(w, filepath.Dir(settings.Storage.File()))
 			return found, nil
 		}
 	}
-	return withStore(settings, o, func(w *setup, s *store.Store) (Inspection, error) {
+	inspected, err := withStore(settings, o, func(w *setup, s *store.Store) (Inspection, error) {
+		found.inspectTLS(w, s.DataFolder)
 		err := s.Ping(ctx)
 		if isFinding(err) {
 			found.Blockers = append(found.Blockers, known(err).Detail)
 		} else if err != nil {
+			return found, err
+		}
+		if err := found.inspectBook(ctx, w, s); err != nil {
 			return found, err
 		}
 		if err := found.inspectTrail(ctx, makeTrail(w, s)); err != nil {
@@ -207,6 +216,38 @@ func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspe
 		found.Warnings = append(found.Warnings, risks...)
 		return found, err
 	})
+	if errors.Is(err, store.ErrDSN) {
+		return Inspection{Blockers: []string{err.Error()}}, nil
+	}
+	return inspected, err
+}
+
+// inspectTLS adds what is wrong with the files of TLS.
+func (i *Inspection) inspectTLS(w *setup, folder string) {
+	err := w.encryption(folder).Check()
+	if err != nil {
+		i.Blockers = append(i.Blockers, err.Error())
+	}
+}
+
+// inspectBook adds why the service would not use this book, or not at this time. A book that is
+// not migrated has no such reason.
+func (i *Inspection) inspectBook(ctx context.Context, w *setup, s *store.Store) error {
+	err := s.Schema.Require(ctx)
+	if marked, isOther := errors.AsType[store.MarkError](err); isOther {
+		i.Blockers = append(i.Blockers, fault.Explain(marked).Error())
+		return nil
+	}
+	if err != nil {
+		return nil //nolint:nilerr // Ping says what is wrong, or the schema is not migrated yet
+	}
+	warnings, err := w.checkClock(ctx, s)
+	if isFinding(err) {
+		i.Blockers = append(i.Blockers, known(err).Detail)
+		return nil
+	}
+	i.Warnings = append(i.Warnings, warnings...)
+	return err
 }
 
 // inspectTrail adds what is wrong with the key of the trail.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -55,6 +56,16 @@ func TestInspect(t *testing.T) {
 	require.Contains(t, blocked.Blockers[0], "trail.key_file: open "+missing)
 	m.ports.Ping = func(context.Context) error { return fault.New(fault.Unavailable, "The encoding is wrong.") }
 	require.Equal(t, []string{"The encoding is wrong."}, inspect("memory", as).Blockers)
+	m.ports.Ping = func(context.Context) error { return nil }
+	m.ports.Clock = func(context.Context) (theirs, newest time.Time, err error) {
+		return time.Now().Add(time.Hour), time.Time{}, nil
+	}
+	blocked = inspect("memory", as)
+	require.Len(t, blocked.Blockers, 1)
+	require.Contains(t, blocked.Blockers[0], "behind the clock of the database")
+	allowed := inspect("memory", func(s *bootstrap.Settings) { s.Storage.AllowUnsafe = true })
+	require.Empty(t, allowed.Blockers)
+	require.Contains(t, allowed.Warnings[0], "behind the clock of the database")
 }
 
 // The commands of a guide name the certificate that the service made, and no other.

@@ -2,7 +2,10 @@ package httpapi
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"bankingapi/adapters/httpapi/certificate"
 )
@@ -27,6 +30,22 @@ type TLSOptions struct {
 	Mode TLSMode
 	// Files are for TLSFiles and TLSSelfSigned.
 	certificate.Files
+}
+
+// Check reads the files as a Server does, and returns what is wrong with them. It makes none: the
+// mode TLSSelfSigned is right if its files do not exist yet.
+func (o TLSOptions) Check() error {
+	switch o.Mode {
+	case TLSOff, TLSProxy:
+		return nil
+	case TLSSelfSigned:
+		_, err := os.Stat(o.CertFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	_, err := o.Files.Load(new(tls.Config))
+	return err
 }
 
 // load returns nil for the modes without TLS.

@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"bankingapi/application/addpush"
@@ -202,6 +203,9 @@ type Status struct {
 	Wanted     int64       // the version that this program needs
 	Migrations []Migration // all migrations that this program knows, ascending
 }
+
+// ErrDSN is the error of a storage.dsn that no database can have.
+var ErrDSN = errors.New("storage.dsn is not a Postgres URL")
 
 // MarkError is the error of a storage with another mark than Options.Mark. Its value is the
 // mark of the storage.

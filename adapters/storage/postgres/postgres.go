@@ -81,7 +81,7 @@ func Open(_ context.Context, o store.Options) (*store.Store, error) {
 func NewEngine(o store.Options) (storage.Engine, error) {
 	config, err := pgx.ParseConfig(o.DSN)
 	if err != nil {
-		return nil, fmt.Errorf("storage.dsn is not a Postgres URL: %s", reason(err))
+		return nil, fmt.Errorf("%w: %s", store.ErrDSN, reason(err))
 	}
 	if err := checkMode(config); err != nil {
 		return nil, err

@@ -48,6 +48,25 @@ func TestConfigCheck(t *testing.T) {
 		"  nowhere.yaml: cannot be read: no such file or directory\n"}, bankingapi(t, nil, "config", "--check", "--config", "nowhere.yaml"))
 }
 
+// What keeps serve from starting, or from being ready, fails the check too.
+func TestConfigCheckFindsWhatServeRefuses(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	broken := filepath.Join(folder, "broken.pem")
+	require.NoError(t, os.WriteFile(broken, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), 0o600))
+	for want, args := range map[string][]string{
+		"use the TLS certificate " + broken: {"--storage.dsn", filepath.Join(folder, "bank.db"), "--tls.mode", "files", "--tls.cert_file", broken, "--tls.key_file", broken},
+		"sslmode is invalid":                {"--storage.driver", "postgres", "--storage.dsn", "postgres://u:open-sesame@127.0.0.1/bank?sslmode=bogus"},
+		"in password":                       {"--storage.driver", "postgres", "--storage.dsn", "postgres://u:open%sesame@127.0.0.1/bank"},
+	} {
+		got := bankingapi(t, nil, append([]string{"config", "--check"}, args...)...)
+		require.Equal(t, 1, got.status, got.err)
+		require.Contains(t, got.err, "the service would not be ready: ")
+		require.Contains(t, got.err, want)
+		require.NotContains(t, got.err, "sesame")
+	}
+}
+
 // The file of settings may be where every other file of the machine is.
 func TestConfigFindsItsFile(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ func TestOneBookGoesOnAfterACopy(t *testing.T) {
 	require.Contains(t, do(2, book, "copy", "--take-back", "--to", copied, "--reason", "a try").err, "not both")
 
 	do(0, book, "copy", "--to", copied, "--as", "ayse")
-	for _, args := range [][]string{{"serve"}, {"settle"}, {"subscriptions", "list"}, {"copy", "--to", second}} {
+	for _, args := range [][]string{{"serve"}, {"config", "--check"}, {"settle"}, {"subscriptions", "list"}, {"copy", "--to", second}} {
 		got := do(1, book, append(args, "--http.address", "127.0.0.1:0", "--ops.address", "")...)
 		require.Contains(t, got.err+got.out, "book whose copy is used instead", args)
 	}
