@@ -139,8 +139,8 @@ func (o *reconcileCommand) flags(f *flags) {
 
 func (o *reconcileCommand) run(c *call) error {
 	kind, name := c.args[0], c.args[1]
-	if isClosed(c.OutOrStdout()) {
-		return errClosedOutput
+	if err := c.requireOutput(); err != nil {
+		return err
 	}
 	file, err := c.openInput(name)
 	if err != nil {
@@ -349,8 +349,8 @@ func (o *exportCommand) showsCustomers(kind string) bool {
 }
 
 func (o *exportCommand) run(c *call) error {
-	if isClosed(c.OutOrStdout()) {
-		return errClosedOutput
+	if err := c.requireOutput(); err != nil {
+		return err
 	}
 	kind, format := c.args[0], rowFormat(o.format)
 	if o.spreadsheet {

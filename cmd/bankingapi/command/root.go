@@ -224,6 +224,9 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 	root := p.root()
 	root.SetArgs(args)
 	root.SetIn(in)
+	if isClosed(out) {
+		out = closedOutput{}
+	}
 	root.SetOut(forTerminal(out))
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)

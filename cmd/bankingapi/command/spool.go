@@ -86,5 +86,20 @@ func (s *spool) passOn() error {
 	return err
 }
 
-// errClosedOutput: the shell has closed standard output (>&-), so all rows would be lost.
-var errClosedOutput = errors.New("standard output is closed, so the rows would be lost: send it to a file, to a pipe or to /dev/null")
+// errClosedOutput: the shell has closed standard output (>&-), so everything printed would be lost.
+var errClosedOutput = errors.New("standard output is closed, so what the command prints would be lost: send it to a file, to a pipe or to /dev/null")
+
+// closedOutput is standard output that the shell has closed. Without it, a command would succeed
+// and nobody would see what it printed.
+type closedOutput struct{}
+
+func (closedOutput) Write([]byte) (int, error) { return 0, errClosedOutput }
+
+// requireOutput returns an error if nobody would see what the command prints. Commands call it
+// that print what cannot be asked for again, or much.
+func (c *call) requireOutput() error {
+	if _, closed := c.OutOrStdout().(closedOutput); closed {
+		return errClosedOutput
+	}
+	return nil
+}

@@ -100,6 +100,9 @@ func (o *termFlags) revise(s *subscription.Subscription) {
 type createCommand struct{ termFlags }
 
 func (o *createCommand) run(c *call) error {
+	if err := c.requireOutput(); err != nil {
+		return err
+	}
 	s := subscription.Subscription{Name: c.args[0]}
 	o.revise(&s)
 	primary, secondary, err := c.manager.Create(c.Context(), s)
@@ -197,6 +200,9 @@ func showSubscription(c *call) error {
 }
 
 func regenerateKey(c *call) error {
+	if err := c.requireOutput(); err != nil {
+		return err
+	}
 	key, err := c.manager.Regenerate(c.Context(), c.args[0], subscription.Slot(c.args[1]))
 	if errors.Is(err, subscription.ErrExpired) {
 		return wrongUsef("subscription %q: %v, with 'subscriptions change %s --expires DAY'", c.args[0], fault.Explain(err), c.args[0])
