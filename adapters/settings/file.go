@@ -31,6 +31,10 @@ func (s Storage) brokenFile() string {
 		return "must be the name of a SQLite file, without a word and a colon before it: data/bankingapi.db"
 	case strings.HasPrefix(name, "~"):
 		return "must be the full name of a SQLite file: ~ is not replaced by a home folder"
+	case strings.HasPrefix(name, "$"):
+		return "must be the full name of a SQLite file: $ is not replaced by a variable"
+	case strings.HasPrefix(name, `"`) || strings.HasPrefix(name, "'"):
+		return "must be the name of a SQLite file without quotes around it"
 	case name != strings.TrimSpace(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return "must be the name of a SQLite file without blanks at its ends and without characters that cannot be printed"
 	case strings.HasSuffix(name, "/") || name == "." || name == "..":

@@ -275,7 +275,7 @@ func TestOddNamesOfTheSQLiteFileAreRefused(t *testing.T) {
 	for _, name := range []string{
 		"", "file:", "file:data/bank.db?mode=rwc", "data/bank.db?mode=rwc", "bank.db?", ":memory:", "file::memory:", "file:/data/bank%20one.db", "bank.db#1",
 		"sqlite:data/bank.db", "sqlite3:bank.db", "sqlite://data/bank.db", "file:///data/bank.db", "FILE:bank.db", "file:file:bank.db", "~/bank.db",
-		" bank.db", "bank.db ", "bank.db\n", "bank\u00a0.db", "bank\u202e.db", "data/", "file:data/", ".", "..", "bank.db-wal", "bank.db-shm",
+		" bank.db", "bank.db ", "bank.db\n", "bank\u00a0.db", "bank\u202e.db", "data/", "file:data/", ".", "..", "bank.db-wal", "bank.db-shm", "$HOME/bank.db", `"bank.db"`, "'bank.db'",
 	} {
 		s := Default()
 		s.Storage.DSN = Secret(name)

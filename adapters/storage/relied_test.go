@@ -259,6 +259,33 @@ func TestRowSecurityAndRights(t *testing.T) {
 	require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
 }
 
+// Rights may be granted for columns. Then each column that the program knows needs them.
+func TestRightsOfColumns(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	s := openAgain(t, asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE"))
+	role := "teller_" + database(t, dsn)
+	observer := connect(t, "pgx", dsn)
+	columnsOf := func(table string) (columns []string) {
+		t.Helper()
+		var list string
+		const query = "SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped"
+		require.NoError(t, observer.QueryRowContext(t.Context(), query, table).Scan(&list))
+		return strings.Split(list, ",")
+	}
+	for _, right := range []string{"INSERT ON audits", "SELECT ON audits", "INSERT ON requests", "INSERT ON outcomes", "SELECT ON trail_batches", "INSERT ON prices"} {
+		kind, table, _ := strings.Cut(right, " ON ")
+		columns := columnsOf(table)
+		last := len(columns) - 1
+		script(t, dsn, "REVOKE "+right+" FROM "+role, "GRANT "+kind+" ("+strings.Join(columns[:last], ",")+") ON "+table+" TO "+role)
+		requireNotReady(t, s, "The role "+role+" has no right to "+kind+" on the table "+table)
+		script(t, dsn, "GRANT "+kind+" ("+columns[last]+") ON "+table+" TO "+role)
+		require.NoError(t, s.Ping(t.Context()), right)
+	}
+	require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
+}
+
 // What fails for a missing right names the SQL that grants it.
 func TestAnErrorNamesTheGrant(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,14 @@ WITH relied AS (
 
     UNION ALL SELECT 10, r.name, kind
     FROM relied r, unnest(r.rights) AS p(kind)
-    WHERE NOT CASE kind WHEN 'DELETE' THEN has_table_privilege(r.oid, kind) ELSE has_any_column_privilege(r.oid, kind) END
+    WHERE NOT CASE kind
+        WHEN 'DELETE' THEN has_table_privilege(r.oid, kind)
+        WHEN 'UPDATE' THEN has_any_column_privilege(r.oid, kind) -- not all columns are ever changed
+        ELSE NOT EXISTS (
+            SELECT FROM pg_attribute a
+            WHERE a.attrelid = r.oid AND a.attname::text = ANY (r.columns) AND NOT a.attisdropped AND NOT has_column_privilege(r.oid, a.attnum, kind)
+        )
+    END
 
     UNION ALL SELECT 10, $2::text, 'SELECT' WHERE NOT has_any_column_privilege(to_regclass($2::text)::oid, 'SELECT')
 )
