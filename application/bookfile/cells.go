@@ -108,8 +108,8 @@ func (l *line) brokenNumber(text string) string {
 		return "A number must not begin with zeros: remove them."
 	case l.excel:
 		return "A number like 1234,5 is needed, with a comma before the decimals and nothing between thousands."
-	case isNumber(strings.Replace(text, ",", ".", 1)):
-		return "A number like 1234.5 is needed: write a point before the decimals, not a comma."
+	case isNumber(strings.ReplaceAll(strings.ReplaceAll(text, ",", ""), ".", "")): // it has signs between its digits
+		return "A number like 1234.5 is needed, with a point before the decimals and nothing between thousands."
 	}
 	return "A number like 1234.5 is needed."
 }

@@ -169,8 +169,6 @@ func header(file *records, columns []string, format Format) ([]int, error) {
 	if !slices.ContainsFunc(order, func(place int) bool { return place >= 0 }) { // wrong separator or wrong file
 		rule := "The first line must be " + expected + "."
 		switch first := strings.Join(rec.fields, ","); {
-		case strings.HasPrefix(first, "\xff\xfe"), strings.HasPrefix(first, "\xfe\xff"):
-			rule += " The file is UTF-16: save it as CSV UTF-8."
 		case file.separator == comma && strings.Contains(first, semicolon):
 			rule += " The values are separated by semicolons: save the file with commas, or import it with --format excel."
 		case strings.Contains(first, "\t"):

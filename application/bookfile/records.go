@@ -29,6 +29,7 @@ const errTooLong = badRecord("The line is too long, or a quote is not closed.")
 // records reads the records of a CSV file. Unlike encoding/csv it does not change line ends
 // inside quotes, continues after a bad line, and limits the length of a record.
 type records struct {
+	foreign   badRecord // not empty: the file is no text in UTF-8
 	r         *bufio.Reader
 	separator string // between two values
 	line      int64  // the number of the current line
@@ -41,7 +42,22 @@ func newRecords(r io.Reader) *records {
 	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // Excel writes this byte order mark
 		_, _ = buffered.Discard(3)
 	}
-	return &records{r: buffered, separator: comma}
+	begin, _ := buffered.Peek(4)
+	return &records{r: buffered, separator: comma, foreign: foreignFile(string(begin))}
+}
+
+// foreignFile returns what is wrong with a file that begins in this way, if it is no text in
+// UTF-8. Lines and values of such a file would be blamed for what they are not.
+func foreignFile(begin string) badRecord {
+	switch {
+	case strings.HasPrefix(begin, "PK\x03\x04"), begin == "\xd0\xcf\x11\xe0":
+		return "The file is a workbook of a spreadsheet: save it as CSV UTF-8."
+	case strings.HasPrefix(begin, "\x1f\x8b"):
+		return "The file is compressed: unpack it first."
+	case strings.HasPrefix(begin, "\xff\xfe"), strings.HasPrefix(begin, "\xfe\xff"), strings.Contains(begin, "\x00"):
+		return "The file is UTF-16: save it as CSV UTF-8."
+	}
+	return ""
 }
 
 // The separators of values.
@@ -54,6 +70,9 @@ const (
 // whose first line has semicolons and no comma comes from a spreadsheet with decimal commas.
 // Names of columns have neither. A format that is given decides instead.
 func (c *records) first(format Format) (record, error) {
+	if c.foreign != "" {
+		return record{line: 1, broken: c.foreign}, nil
+	}
 	text, err := c.nextLine()
 	hasSemicolons := strings.Contains(text, semicolon) && !strings.Contains(text, comma)
 	if format == Excel || format == "" && hasSemicolons {
