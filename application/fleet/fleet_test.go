@@ -183,6 +183,17 @@ func TestOneLineForEachKind(t *testing.T) {
 	require.Equal(t, since, r.Status().Troubles[0].Since, "a number that changes is no other trouble")
 }
 
+// A warning that follows from a failed check is no trouble of its own: what to do would be wrong.
+func TestAWarningOfAFailedCheckIsNoTrouble(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.checks = []summary.Check{
+		{Name: "clock", Problem: "The clock of this machine is 9m59s behind."},
+		{Name: "trail", Warnings: []string{"The trail is not sealed: The clock of this machine is 9m58s behind."}},
+	}
+	require.Equal(t, []string{"clock: The clock of this machine is 9m59s behind."}, r.lines())
+}
+
 func TestADatabaseThatIsUnsafeStillAnswers(t *testing.T) {
 	t.Parallel()
 	r := alone(t)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
@@ -75,15 +76,37 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 		all = append(all, t)
 	}
 	for _, check := range checks {
-		if check.Problem == "" && len(check.Warnings) > 0 && check.Name != Certificate {
-			all = append(all, Trouble{
-				Kind: check.Name, Text: strings.Join(check.Warnings, " "), Next: nextOfCheck[check.Name],
-				// How the database is set up stays as it is for months: an alarm that lasts hides others.
-				Quiet: check.Name == durability,
-			})
+		if check.Problem != "" || len(check.Warnings) == 0 || check.Name == Certificate {
+			continue
 		}
+		text := strings.Join(check.Warnings, " ")
+		if followsFrom(text, checks) {
+			continue
+		}
+		all = append(all, Trouble{
+			Kind: check.Name, Text: text, Next: nextOfCheck[check.Name],
+			// How the database is set up stays as it is for months: an alarm that lasts hides others.
+			Quiet: check.Name == durability,
+		})
 	}
 	return all
+}
+
+// followsFrom reports whether the warning repeats why another check failed, as that of the trail
+// does while the clock is wrong. Their numbers differ, because a second has passed between them.
+func followsFrom(warning string, checks []summary.Check) bool {
+	return slices.ContainsFunc(checks, func(failed summary.Check) bool {
+		return failed.Problem != "" && strings.HasSuffix(withoutDigits(warning), ": "+withoutDigits(failed.Problem))
+	})
+}
+
+func withoutDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // ofCertificate returns the trouble of the certificate: its files, or its end.
