@@ -191,7 +191,7 @@ func missing(replicas []Replica) []Trouble {
 	if len(names) == len(replicas) {
 		t.Bad = true
 		t.Text = "No replica reports. The last was " + names[len(names)-1] + "."
-		t.Partners = partnersRepeat
+		t.Effect, t.Partners = unanswered, partnersUnanswered
 	}
 	return []Trouble{t}
 }

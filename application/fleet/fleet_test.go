@@ -161,6 +161,7 @@ func TestACommandSeesWhatTheBarSays(t *testing.T) {
 	status, err = fleet.Look(t.Context(), rows, state)
 	require.NoError(t, err)
 	require.Equal(t, "No replica reports. The last was bank-1:8443.", status.Troubles[0].Text)
+	require.Equal(t, "Callers get no answer.", status.Troubles[0].Effect)
 	require.True(t, status.Troubles[0].Bad)
 }
 

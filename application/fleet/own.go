@@ -16,13 +16,15 @@ import (
 // answers, because only the operator knows whether the risk is acceptable.
 const (
 	unavailable = "Not ready: requests that need it are answered 503."
+	unanswered  = "Callers get no answer."
 	unbalanced  = "Not ready: a balancer that asks /readyz sends nothing here. Requests that come are answered."
 )
 
 // What to tell partners.
 const (
-	partnersRepeat = "Requests are answered 503. Send each again with the same CallerId until it is answered: nothing is carried out twice."
-	partnersSlow   = "Some requests fail. Send each again with the same CallerId until it is answered: nothing is carried out twice."
+	partnersRepeat     = "Requests are answered 503. Send each again with the same CallerId until it is answered: nothing is carried out twice."
+	partnersUnanswered = "Requests get no answer. Send each again with the same CallerId until it is answered: nothing is carried out twice."
+	partnersSlow       = "Some requests fail. Send each again with the same CallerId until it is answered: nothing is carried out twice."
 )
 
 // durability is the check that says what may lose data.

@@ -292,4 +292,7 @@ func TestStatusOfTroubles(t *testing.T) {
 	require.Equal(t, "warning", bad.Troubles[2].Level)
 	replica.Age = time.Hour
 	require.False(t, statusOf(fleet.Status{Replicas: []fleet.Replica{replica}}).Good, "nobody reports")
+	killed := statusOf(fleet.Status{Replicas: []fleet.Replica{replica}, Troubles: []fleet.Trouble{{Kind: fleet.Missing, Text: "No replica reports.", Bad: true}}})
+	require.False(t, killed.Good)
+	require.Len(t, killed.Troubles, 1, "one outage is one line")
 }
