@@ -17,6 +17,17 @@ import (
 	"bankingapi/bootstrap/parts"
 )
 
+func TestAMisspeltFlagIsNamed(t *testing.T) {
+	t.Parallel()
+	for line, meant := range map[string]string{
+		"sales reverse --prise-id 2": "price-id", "export sales --stat recorded": "state", "settle --dryrun": "dry-run", "serve --http.adress x": "http.address",
+	} {
+		got := bankingapi(t, nil, strings.Fields(line)...)
+		require.Equal(t, 2, got.status, line)
+		require.Contains(t, got.err, "(did you mean --"+meant+"?)", line)
+	}
+}
+
 // The help of export says of each kind which flags filter it.
 func TestTheHelpHasTheFiltersOfEachKind(t *testing.T) {
 	t.Parallel()

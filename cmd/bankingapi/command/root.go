@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -260,6 +261,17 @@ func report(cmd *cobra.Command, err error, interrupted bool) (text string, statu
 	return fmt.Sprintf("bankingapi: %v\n", fault.Explain(err)), 1
 }
 
+// nearFlag returns the flag of a command that a name probably means. Settings are not among them.
+func nearFlag(cmd *cobra.Command, name string) (string, bool) {
+	var own []string
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !isSetting(flag) {
+			own = append(own, flag.Name)
+		}
+	})
+	return fault.Closest(name, slices.Values(own), 2)
+}
+
 // wrongUse is an error of the command line itself.
 type wrongUse struct{ error }
 
@@ -275,6 +287,9 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedName()
+		if near, ok := nearFlag(cmd, name); ok {
+			return wrongUsef("unknown flag --%s (did you mean --%s?)", name, near)
+		}
 		if near, ok := settings.Suggest(name); ok && near != name {
 			return wrongUsef("unknown flag --%s (did you mean --%s?)", name, near)
 		}
