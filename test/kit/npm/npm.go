@@ -1,5 +1,5 @@
-// Package npm installs tools from the npm registry for tests. It does so only in
-// `make clients`, so that no other test depends on the speed of a registry.
+// Package npm installs tools from the npm registry for tests. It does so only if WITH_DOWNLOADS is
+// set, as by `make clients` and in CI, so that no other test depends on the speed of a registry.
 package npm
 
 import (
