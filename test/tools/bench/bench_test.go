@@ -178,15 +178,15 @@ func TestChoresOfTheService(t *testing.T) {
 	}
 }
 
-// TestBytesOfTheService checks that a sale and a push take more than their content and
-// less than a page.
-func TestBytesOfTheService(t *testing.T) {
+// TestBytesAndRefusalsOfTheService checks that a sale and a push take more than their
+// content and less than some pages, and that refused sales are counted.
+func TestBytesAndRefusalsOfTheService(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short leaves out what takes seconds")
 	}
 	t.Parallel()
 	binary := service.Build(t, "bankingapi/cmd/bankingapi")
-	s, err := parse([]string{"-engine=sqlite", "-work=bytes", "-records=3000", "-seconds=0.5", "-only=service", "-wait=0s"}, io.Discard)
+	s, err := parse([]string{"-engine=sqlite", "-work=bytes,refusals", "-rounds=1", "-records=3000", "-seconds=0.5", "-only=service", "-wait=0s"}, io.Discard)
 	require.NoError(t, err)
 	var report, progress bytes.Buffer
 	require.NoError(t, measureWith(t, s, t.TempDir(), binary, &report, &progress), progress.String())
@@ -194,6 +194,9 @@ func TestBytesOfTheService(t *testing.T) {
 		require.Regexp(t, `\| sqlite \| bankingapi \| `+w.title+` \| [0-9]{4,5} \| [1-9][0-9]{2,3} \| not measured \|`, report.String())
 	}
 	require.Contains(t, report.String(), "sqlite, bankingapi, bytes of push: ")
+	for _, share := range refusedShares {
+		require.Regexp(t, fmt.Sprintf(`\| sqlite \| bankingapi \| %d %% \| [1-9][0-9]+ \| [0-9.]+ \|`, share), report.String())
+	}
 }
 
 // TestReplicasOfTheService runs one and three of the service on a Postgres whose commits

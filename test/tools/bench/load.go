@@ -259,7 +259,15 @@ func (c *client) count(status int, body []byte, err error, took, since time.Dura
 
 // decided reports whether the body is a response that counts.
 func (c *client) decided(body []byte) bool {
-	return bytes.Equal(body, completedBody) || c.work.mixed && (bytes.Equal(body, recordedBody) || bytes.HasPrefix(body, refusedStart))
+	switch {
+	case bytes.Equal(body, completedBody):
+		return true
+	case bytes.Equal(body, recordedBody):
+		return c.work.mixed
+	case bytes.HasPrefix(body, refusedStart):
+		return c.work.mixed || c.work.refused > 0
+	}
+	return false
 }
 
 var (

@@ -205,6 +205,7 @@ var extras = []extra{
 	{"replicas", (*bank).measureReplicas},
 	{"neighbours", (*bank).measureNeighbours},
 	{"bytes", (*bank).measureBytes},
+	{"refusals", (*bank).measureRefusals},
 }
 
 // writeFile creates a file and calls write with it.

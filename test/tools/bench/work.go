@@ -38,6 +38,7 @@ type work struct {
 	records int                                 // rows that one request stores, if it completes
 	pick    func(*rand.Rand) (seller, paid int) // of a sale; nil: it is a push
 	mixed   bool                                // some sales are refused, repeated or for a later day
+	refused int                                 // percent of sales of a fund that the customer does not have
 	callers bool                                // each push has a CallerId
 	rate    int                                 // requests a second; 0: a connection sends the next one when it has an answer
 }
@@ -154,6 +155,7 @@ func pickHot(r *rand.Rand) (seller, paid int) {
 
 // composeSale composes sales. Mixed sales are like real traffic: of 100 sales, 5 are of a fund
 // that the customer does not have, 2 repeat the previous request, and 1 is for a later day.
+// Work with refused sales has nothing else.
 func (w work) composeSale(r *rand.Rand, ids *idSource, c *composer) (next func()) {
 	c.text(`{"Header":{"AppKey":"","Channel":"MOBILE","TellerName":"","CallerId":"`)
 	callerID := c.field(36)
@@ -183,7 +185,7 @@ func (w work) composeSale(r *rand.Rand, ids *idSource, c *composer) (next func()
 			seller, paid := w.pick(r)
 			sale.fill(r, seller, paid)
 			switch {
-			case kind < 7:
+			case kind < 7 || w.refused > 0 && r.IntN(100) < w.refused:
 				sale.sell((seller + 1) % funds)
 			case kind == 7:
 				copy(sale.day.bytes, later)
