@@ -316,9 +316,11 @@ func TestASaleOfACopyIsFound(t *testing.T) {
 		"UPDATE holdings SET units = units - 10000000 WHERE customer_no = 1001;"+
 		"UPDATE accounts SET balance = balance + 1250 WHERE customer_no = 1001")
 	s.Await(t, s.Err, `batches of the trail were left out`)
-	status, ready := s.Get(t, "/readyz?verbose")
-	require.Equal(t, 200, status)
-	require.Contains(t, ready, "[!]trail warning: ")
+	eventually(t, patience, "readiness warns of the trail, and the service stays ready", func() bool {
+		status, ready := s.Get(t, "/readyz?verbose") // it may be asked before the round that wrote the line has ended
+		require.Equal(t, 200, status)
+		return strings.Contains(ready, "[!]trail warning: ")
+	})
 	require.Equal(t, completed, s.post(t, buyFund, key, sale("still", 1001, "10", "")).body)
 	id := sold.header.Get("Operation-Id")
 	require.Contains(t, b.Run(t, "trail", "prove", "--operation", id).Err, "the trail has no leaf of this operation")
