@@ -55,15 +55,7 @@ func showOperation(q *request) (any, error) {
 	case found.Answered != nil && found.Answered.Operation == operation.AddPushNotificationResponse:
 		q.template = "messages"
 	case len(found.Sales) > 0:
-		if n, err := strconv.Atoi(q.query("sale")); err == nil && n >= 1 && n <= len(found.Sales) {
-			p.Chosen = n - 1
-		}
-		for i := range found.Sales {
-			if found.Reversal != nil {
-				found.Sales[i].ReversedAt = found.Reversal.At
-			}
-		}
-		if err := p.lookAround(q); err != nil {
+		if err := p.showSales(q); err != nil {
 			return nil, err
 		}
 	case len(found.Postings) > 0:
@@ -73,6 +65,19 @@ func showOperation(q *request) (any, error) {
 	}
 	p.Act, err = q.o.Office.Correction(q.ctx, found)
 	return p, err
+}
+
+// showSales selects the sale that the query names, and reads what the page says about it.
+func (p *operationPage) showSales(q *request) error {
+	if n, err := strconv.Atoi(q.query("sale")); err == nil && n >= 1 && n <= len(p.Sales) {
+		p.Chosen = n - 1
+	}
+	for i := range p.Sales {
+		if p.Reversal != nil {
+			p.Sales[i].ReversedAt = p.Reversal.At
+		}
+	}
+	return p.lookAround(q)
 }
 
 // showReversed leads from the ID of a reversal to the page of the sale, which has its postings.

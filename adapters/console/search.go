@@ -11,6 +11,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/summary"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 )
@@ -148,6 +149,12 @@ func parsePosition(text string) (p position, is bool) {
 	return p, p.customerNo > 0 && wrongBranch == nil && wrongSuffix == nil
 }
 
+// isOf reports whether an account of the customer is the one that the person wrote.
+func (p position) isOf(a fund.AccountKey) bool {
+	isCurrency := p.currency == "" || p.currency == a.Currency.Code()
+	return isCurrency && a.BranchCode == p.branch && a.AccountSuffix == p.suffix
+}
+
 // customerNumber returns 0 for a text that is no number of a customer.
 func customerNumber(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -178,8 +185,7 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 		return []hit{{Kind: ofNumber, Text: number, Path: path}}, nil
 	}
 	for _, a := range has.Accounts {
-		isOf := p.currency == "" || p.currency == a.Key.Currency.Code()
-		if isOf && a.Key.BranchCode == p.branch && a.Key.AccountSuffix == p.suffix {
+		if p.isOf(a.Key) {
 			hits = append(hits, hit{Kind: "Account", Text: q.Account(a.Key), Note: "of customer " + number, Path: path})
 		}
 	}
