@@ -1,6 +1,7 @@
 package fund_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -127,5 +128,12 @@ func TestNewClosedDay(t *testing.T) {
 		_, faults := fund.NewClosedDay(bad, "")
 		require.Len(t, faults, 1)
 		require.Equal(t, "/Day", faults[0].Pointer)
+	}
+	_, faults = fund.NewClosedDay("2026-10-29", strings.Repeat("ü", 200))
+	require.Empty(t, faults)
+	for _, bad := range []string{strings.Repeat("ü", 201), "one\ntwo", "one\rtwo"} {
+		_, faults := fund.NewClosedDay("2026-10-29", bad)
+		require.Len(t, faults, 1)
+		require.Equal(t, "/Reason", faults[0].Pointer)
 	}
 }

@@ -182,7 +182,7 @@ func TestChoresOfTheService(t *testing.T) {
 // content and less than some pages, and that refused sales are counted.
 func TestBytesAndRefusalsOfTheService(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: -short leaves out what takes seconds")
+		t.Skip("SKIPPED: -short; run: make check")
 	}
 	t.Parallel()
 	binary := service.Build(t, "bankingapi/cmd/bankingapi")
@@ -204,7 +204,7 @@ func TestBytesAndRefusalsOfTheService(t *testing.T) {
 func TestReplicasOfTheService(t *testing.T) {
 	t.Parallel()
 	if _, err := findPgbench(); err != nil {
-		t.Skip("SKIPPED:", err)
+		t.Skipf("SKIPPED: %v; run: apt-get install postgresql-contrib", err)
 	}
 	primary, _ := testdb.Pair(t)
 	binary := service.Build(t, "bankingapi/cmd/bankingapi")
@@ -290,7 +290,7 @@ func TestSQLiteLoopKeepsTheBook(t *testing.T) {
 func TestPgbenchKeepsTheBook(t *testing.T) {
 	t.Parallel()
 	if _, err := findPgbench(); err != nil {
-		t.Skip("SKIPPED:", err)
+		t.Skipf("SKIPPED: %v; run: apt-get install postgresql-contrib", err)
 	}
 	dsn := testdb.Postgres(t)
 	other, err := openPgbench(t.Context(), t.TempDir(), dsn)
@@ -321,7 +321,7 @@ func requireBook(t *testing.T, dsn string) {
 func TestPeersKeepTheBook(t *testing.T) {
 	t.Parallel()
 	if _, err := findPgbench(); err != nil {
-		t.Skip("SKIPPED:", err)
+		t.Skipf("SKIPPED: %v; run: apt-get install postgresql-contrib", err)
 	}
 	for _, title := range []string{peerName, pipelinedName} {
 		t.Run(title, func(t *testing.T) {
