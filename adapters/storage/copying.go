@@ -21,13 +21,13 @@ import (
 // copyTo implements Copy of store.Store.
 func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWatch) (rows int64, err error) {
 	target, ok := other.Marker.(service)
-	if !ok || target.mark != store.CopyMark || target.Prefix != d.Prefix {
+	if !ok || target.mark != store.CopyMark || target.db.Prefix != d.db.Prefix {
 		return 0, errors.New("a book can only be copied to a relational database, with the same prefix of its tables")
 	}
-	targetDB := target.Database
+	targetDB := target.db
 	withContext := func(step func(context.Context) error) func() error { return func() error { return step(ctx) } }
 	checkUnused := func() error { return tables.InTurn(withContext(d.engine.Alone), withContext(target.engine.Alone)) }
-	if err := tables.InTurn(withContext(d.Ready), withContext(targetDB.Ready), checkUnused, func() error { return target.claimCopy(ctx, d) }); err != nil {
+	if err := tables.InTurn(withContext(d.db.Ready), withContext(targetDB.DB.Ready), checkUnused, func() error { return target.claimCopy(ctx, d) }); err != nil {
 		return 0, err
 	}
 	eachTable := func(work string, source *gorm.DB, do func(t *tables.Relied) error) error {
@@ -40,18 +40,18 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 			if err := source.Table(t.Table).Count(&count).Error; err != nil {
 				return err
 			}
-			w.Phase(work+" "+strings.TrimPrefix(t.Table, d.Prefix), count)
+			w.Phase(work+" "+strings.TrimPrefix(t.Table, d.db.Prefix), count)
 			if err := do(t); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	err = d.Snapshot(ctx, func(source *gorm.DB) error {
+	err = d.db.Snapshot(ctx, func(source *gorm.DB) error {
 		return eachTable("copying", source, func(t *tables.Relied) error {
 			// Migrations add rows to this table.
 			isFull := t.Table == targetDB.Properties.Name
-			if err := t.Copies.Copy(ctx, d.Database, targetDB, d.copied(source, t), isFull, w.Row); err != nil {
+			if err := t.Copies.Copy(ctx, d.db, targetDB, d.copied(source, t), isFull, w.Row); err != nil {
 				return fmt.Errorf("copy the table %s: %w", t.Table, err)
 			}
 			return nil
@@ -61,7 +61,7 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 		return 0, err
 	}
 	// This snapshot of the source also includes changes that were made during the copy.
-	err = d.Snapshot(ctx, func(source *gorm.DB) error {
+	err = d.db.Snapshot(ctx, func(source *gorm.DB) error {
 		return targetDB.Snapshot(ctx, func(copied *gorm.DB) error {
 			return eachTable("comparing", source, func(t *tables.Relied) error {
 				want, err := t.Copies.Sum(d.copied(source, t), w.Row)
@@ -89,7 +89,7 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 
 // copied selects the rows of a table that a copy has: all but the mark of its database.
 func (d service) copied(tx *gorm.DB, t *tables.Relied) *gorm.DB {
-	if t.Table == d.Properties.Name {
+	if t.Table == d.db.Properties.Name {
 		tx = tx.Where("t.name NOT IN ?", []string{tables.MarkProperty, tables.MarkNoteProperty})
 	}
 	return tx
@@ -97,7 +97,7 @@ func (d service) copied(tx *gorm.DB, t *tables.Relied) *gorm.DB {
 
 // claimCopy stores in the mark which book the target is a copy of.
 func (d service) claimCopy(ctx context.Context, source service) error {
-	digest := sha256.Sum256(append([]byte("copy of "), source.MessagesKey()...))
+	digest := sha256.Sum256(append([]byte("copy of "), source.db.MessagesKey()...))
 	book := hex.EncodeToString(digest[:])
 	note, err := d.Note(ctx)
 	switch {
@@ -118,12 +118,14 @@ func (d service) markCopied(ctx context.Context) error {
 		return nil
 	}
 	if _, ok := audit.From(ctx); ok {
-		err := d.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, d.ActWrites(ctx, trail.Changes{})...) })
+		err := d.db.Transact(ctx, func(session batch.Session) error {
+			return session.Commit(ctx, d.log.ActWrites(ctx, trail.Changes{})...)
+		})
 		if err != nil {
 			return err
 		}
 	}
-	return d.Change(ctx, func(tx *gorm.DB) error {
+	return d.db.Change(ctx, func(tx *gorm.DB) error {
 		return d.setMark(tx, store.CopiedMark)
 	})
 }
@@ -134,9 +136,9 @@ func (d service) analyze(ctx context.Context) error {
 	if !d.engine.Facts().NeedsStatistics {
 		return nil
 	}
-	return d.Change(ctx, func(tx *gorm.DB) error {
-		for i := range d.Relied {
-			if err := tx.Exec("ANALYZE " + d.Relied[i].Table).Error; err != nil {
+	return d.db.Change(ctx, func(tx *gorm.DB) error {
+		for i := range d.db.Relied {
+			if err := tx.Exec("ANALYZE " + d.db.Relied[i].Table).Error; err != nil {
 				return err
 			}
 		}
@@ -146,11 +148,11 @@ func (d service) analyze(ctx context.Context) error {
 
 // removeMark removes the mark. Then a copy is a book.
 func (d service) removeMark(ctx context.Context) error {
-	return d.Change(ctx, func(tx *gorm.DB) error {
-		removed := tx.Exec("DELETE FROM "+d.Properties.Name+" WHERE name = ? AND value = ?", tables.MarkProperty, d.mark)
+	return d.db.Change(ctx, func(tx *gorm.DB) error {
+		removed := tx.Exec("DELETE FROM "+d.db.Properties.Name+" WHERE name = ? AND value = ?", tables.MarkProperty, d.mark)
 		if removed.Error != nil || removed.RowsAffected == 0 {
 			return removed.Error
 		}
-		return tx.Exec("DELETE FROM "+d.Properties.Name+" WHERE name = ?", tables.MarkNoteProperty).Error
+		return tx.Exec("DELETE FROM "+d.db.Properties.Name+" WHERE name = ?", tables.MarkNoteProperty).Error
 	})
 }

@@ -29,13 +29,15 @@ type Checks = checks
 func NewChecks(check Check) *Checks { return &Checks{check: check} }
 
 // Tables are the names of the tables that hold the book of a store and its records.
-func Tables(s *store.Store) []string { return slices.Clone(s.Marker.(service).TableNames) }
+func Tables(s *store.Store) []string { return slices.Clone(s.Marker.(service).db.TableNames) }
 
 // ReliedOn are the tables of a store as it relies on them.
-func ReliedOn(s *store.Store) []tables.Relied { return s.Marker.(service).Relied }
+func ReliedOn(s *store.Store) []tables.Relied { return s.Marker.(service).db.Relied }
 
 // ReadKey reads the key of messages again, which a running service does not do.
-func ReadKey(ctx context.Context, s *store.Store) error { return s.Schema.(*migrator).ReadKey(ctx) }
+func ReadKey(ctx context.Context, s *store.Store) error {
+	return s.Schema.(*migrator).service.db.ReadKey(ctx)
+}
 
 // HotPath are the functions that build what one batch sends to a database that
 // takes arrays.
@@ -81,7 +83,7 @@ func (r RowText) Time(column string, value time.Time) {
 // in a transaction that is undone. It returns the leaf of each row as it was
 // written, and as it was read, by the name of the table. fill sets a column.
 func WrittenAndRead(ctx context.Context, s *store.Store, fill func(c batch.Column, field any)) (wrote, read map[string]RowText, err error) {
-	d := s.Marker.(service).Database
+	d := s.Marker.(service).db
 	wrote, read = make(map[string]RowText), make(map[string]RowText)
 	tx := d.Writes.WithContext(ctx).Begin()
 	defer tx.Rollback()
@@ -116,7 +118,7 @@ func writtenAndRead[R any](ctx context.Context, d *tables.Database, tx *gorm.DB,
 	if wrote[t.Name], err = decoded(row); err != nil {
 		return err
 	}
-	if err := d.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.Insert().Request([]R{*row})); err != nil {
+	if err := d.DB.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.Insert().Request([]R{*row})); err != nil {
 		return fmt.Errorf("insert %s: %w", t.Name, err)
 	}
 	return tables.Each(tx, t, func(row *R) (err error) {
@@ -127,7 +129,7 @@ func writtenAndRead[R any](ctx context.Context, d *tables.Database, tx *gorm.DB,
 
 // Exec runs a statement that changes the book behind the back of the service.
 func Exec(ctx context.Context, s *store.Store, statement string) error {
-	return s.Marker.(service).Writes.WithContext(ctx).Exec(statement).Error
+	return s.Marker.(service).db.Writes.WithContext(ctx).Exec(statement).Error
 }
 
 // Doubt makes the next transaction check the schema.

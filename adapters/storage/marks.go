@@ -16,31 +16,31 @@ import (
 var _ store.Marker = service{}
 
 func (d service) Note(ctx context.Context) (note string, err error) {
-	tx := d.Reads.WithContext(ctx)
-	mark, err := d.PropertyIn(tx, tables.MarkProperty)
+	tx := d.db.Reads.WithContext(ctx)
+	mark, err := d.db.PropertyIn(tx, tables.MarkProperty)
 	if err != nil {
-		return "", d.Translate(err)
+		return "", d.db.Translate(err)
 	}
 	if mark != d.mark {
 		return "", nil
 	}
-	note, err = d.PropertyIn(tx, tables.MarkNoteProperty)
-	return note, d.Translate(err)
+	note, err = d.db.PropertyIn(tx, tables.MarkNoteProperty)
+	return note, d.db.Translate(err)
 }
 
 func (d service) SetNote(ctx context.Context, note string) error {
-	return d.Change(ctx, func(tx *gorm.DB) error { return d.setNote(tx, note) })
+	return d.db.Change(ctx, func(tx *gorm.DB) error { return d.setNote(tx, note) })
 }
 
 func (d service) setNote(tx *gorm.DB, note string) error {
-	locked := tx.Table(d.Properties.Name).Where("name = ? AND value = ?", tables.MarkProperty, d.mark).Update("value", d.mark)
+	locked := tx.Table(d.db.Properties.Name).Where("name = ? AND value = ?", tables.MarkProperty, d.mark).Update("value", d.mark)
 	if locked.Error != nil {
 		return locked.Error
 	}
 	if locked.RowsAffected == 0 {
 		return otherMark("", d.mark)
 	}
-	return tx.Table(d.Properties.Name).Clauses(tables.Replacing).Create(&tables.PropertyRow{Name: tables.MarkNoteProperty, Value: note}).Error
+	return tx.Table(d.db.Properties.Name).Clauses(tables.Replacing).Create(&tables.PropertyRow{Name: tables.MarkNoteProperty, Value: note}).Error
 }
 
 // Empty implements store.Marker. Without the mark the first statement fails, and the
@@ -49,13 +49,13 @@ func (d service) Empty(ctx context.Context, note string) error {
 	if d.mark == "" {
 		return otherMark("", store.SandboxMark)
 	}
-	return d.Change(ctx, func(tx *gorm.DB) error {
+	return d.db.Change(ctx, func(tx *gorm.DB) error {
 		if err := d.setNote(tx, note); err != nil {
 			return err
 		}
-		engineTables := tables.Convert(d.engine.Facts().Tables, func(table string) string { return d.Prefix + table })
-		for _, table := range append(engineTables, d.TableNames...) {
-			if table == d.Subscriptions.Name {
+		engineTables := tables.Convert(d.engine.Facts().Tables, func(table string) string { return d.db.Prefix + table })
+		for _, table := range append(engineTables, d.db.TableNames...) {
+			if table == d.db.Subscriptions.Name {
 				continue
 			}
 			if err := tx.Exec("DELETE FROM " + table).Error; err != nil {
@@ -63,20 +63,20 @@ func (d service) Empty(ctx context.Context, note string) error {
 			}
 		}
 		calendar := tables.PropertyRow{Name: tables.CalendarProperty}
-		if err := tx.Table(d.Properties.Name).Clauses(tables.Replacing).Create(&calendar).Error; err != nil {
+		if err := tx.Table(d.db.Properties.Name).Clauses(tables.Replacing).Create(&calendar).Error; err != nil {
 			return err
 		}
-		if err := tx.Exec("DELETE FROM "+d.Properties.Name+" WHERE name = ?", tables.RulesProperty).Error; err != nil {
+		if err := tx.Exec("DELETE FROM "+d.db.Properties.Name+" WHERE name = ?", tables.RulesProperty).Error; err != nil {
 			return err // their act is gone
 		}
-		return d.ClearLog(tx)
+		return d.log.ClearLog(tx)
 	})
 }
 
 // add marks the database if it has no rows yet. If it already has this mark, add does nothing.
 func (d service) add(ctx context.Context) error {
-	return d.Change(ctx, func(tx *gorm.DB) error {
-		mark, err := d.PropertyIn(tx, tables.MarkProperty)
+	return d.db.Change(ctx, func(tx *gorm.DB) error {
+		mark, err := d.db.PropertyIn(tx, tables.MarkProperty)
 		if err != nil || mark == d.mark {
 			return err
 		}
@@ -92,25 +92,25 @@ func (d service) add(ctx context.Context) error {
 // setMark marks a database that has no mark.
 func (d service) setMark(tx *gorm.DB, mark string) error {
 	row := tables.PropertyRow{Name: tables.MarkProperty, Value: mark}
-	return tx.Table(d.Properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
+	return tx.Table(d.db.Properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
 }
 
 // tablesWithRows returns the tables of the book that have rows, without prefix, and the calendar
 // if it has days. An older schema does not have all tables.
 func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
-	for _, table := range d.TableNames {
+	for _, table := range d.db.TableNames {
 		var rows []int
 		_, err := d.ifExists(tx, table, func() *gorm.DB { return tx.Raw("SELECT 1 FROM " + table + " LIMIT 1").Scan(&rows) })
 		if err != nil {
 			return nil, err
 		}
 		if len(rows) > 0 {
-			names = append(names, strings.TrimPrefix(table, d.Prefix))
+			names = append(names, strings.TrimPrefix(table, d.db.Prefix))
 		}
 	}
 	var calendar string
-	_, err = d.ifExists(tx, d.Properties.Name, func() *gorm.DB {
-		return tx.Table(d.Properties.Name).Where("name = ?", tables.CalendarProperty).Select("value").Scan(&calendar)
+	_, err = d.ifExists(tx, d.db.Properties.Name, func() *gorm.DB {
+		return tx.Table(d.db.Properties.Name).Where("name = ?", tables.CalendarProperty).Select("value").Scan(&calendar)
 	})
 	if calendar != "" {
 		names = append(names, tables.CalendarProperty)

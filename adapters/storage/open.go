@@ -60,14 +60,14 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	d := tables.NewDatabase(batch.NewDB(e.Dialect(), hooks), o.TablePrefix)
 	d.Engine, d.OneWriter, d.Writes, d.Now = e, e.Facts().OneWriter, gormWrites, o.Now
 	d.Reads = d.Over(context.Background(), reads)
-	s := service{trail.NewWriter(d), e, checks, o.Mark}
-	schema.service = s
+	s := service{d, trail.NewWriter(d), e, checks, o.Mark}
+	schema.service, schema.db, schema.engine = s, d, e
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
 		return nil, err
 	}
 	checks.check, checks.pool = e.Relying(schema.table(), string(relied))
-	books, inboxes := write.NewBooks(s.Writer), write.NewInboxes(s.Writer)
+	books, inboxes := write.NewBooks(s.log), write.NewInboxes(s.log)
 	e.Ways(books, inboxes, d)
 	ports := s.ports(books, inboxes, schema)
 	ports.Within = func(tx any) (*store.Store, error) {
@@ -89,14 +89,14 @@ func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Sto
 	ports := store.Store{
 		Name: facts.Name, MigrateAtStart: facts.MigrateAtStart, Grace: facts.Grace, Guarded: true,
 		DataFolder: facts.DataFolder, HasDataFile: facts.DataFolder != "",
-		Books: b, Inboxes: i, Schema: s, Marker: d, Replicas: replicas{d},
+		Books: b, Inboxes: i, Schema: s, Marker: d, Replicas: replicas{d.db, d.engine},
 		Ping: d.ping, Risks: d.risks, Clock: d.clock, Index: d.index, Copy: d.copyTo, RemoveMark: d.removeMark,
 		Alone: d.engine.Alone, Backup: d.engine.Backup, FreeSpace: d.engine.FreeSpace, LogSize: d.engine.LogSize,
 		Start: d.engine.Start, Close: d.engine.Close, Pools: d.pools(),
 	}
-	read.Fill(&ports.Backoffice, d.Database)
-	write.Fill(&ports, d.Writer)
-	trail.Fill(&ports, d.Writer)
+	read.Fill(&ports.Backoffice, d.db)
+	write.Fill(&ports, d.log)
+	trail.Fill(&ports, d.log)
 	return &ports
 }
 
@@ -113,13 +113,13 @@ func (d service) pools() map[string]func() *sql.DB {
 // engine or on another book. The key of the messages identifies a book. Before the schema was
 // checked it is not known: then the ports refuse everything anyway.
 func (d service) requireSame(tx batch.Tx) error {
-	key := d.MessagesKey()
+	key := d.db.MessagesKey()
 	if len(key) == 0 {
 		return nil
 	}
 	var stored string
-	err := tx.QueryRowContext(context.Background(), "SELECT value FROM "+d.Properties.Name+" WHERE name = '"+tables.KeyProperty+"'").Scan(&stored)
-	inside := d.DB.Inside(tx)
+	err := tx.QueryRowContext(context.Background(), "SELECT value FROM "+d.db.Properties.Name+" WHERE name = '"+tables.KeyProperty+"'").Scan(&stored)
+	inside := d.db.DB.Inside(tx)
 	switch {
 	case errors.Is(err, sql.ErrTxDone):
 		return fault.Wrap(fault.Internal, err, "The transaction of the host has ended.")
@@ -133,14 +133,14 @@ func (d service) requireSame(tx batch.Tx) error {
 
 // inside returns the ports inside a transaction of a host.
 func (d service) inside(tx batch.Tx, s *migrator) *store.Store {
-	database := *d.Database
-	database.DB = d.DB.Inside(tx)
-	database.Reads = d.Over(context.Background(), tx)
+	database := *d.db
+	database.DB = d.db.DB.Inside(tx)
+	database.Reads = d.db.Over(context.Background(), tx)
 	database.Writes = database.Reads
-	d.Database = &database
-	schema := &migrator{d, s.state}
-	database.Ready = schema.Require
-	ports := d.ports(write.NewBooks(d.Writer), write.NewInboxes(d.Writer), schema)
+	d.db, d.log.DB = &database, &database
+	schema := &migrator{d, d.db, d.engine, s.state}
+	database.DB.Ready = schema.Require
+	ports := d.ports(write.NewBooks(d.log), write.NewInboxes(d.log), schema)
 	ports.Close = func() error { return nil }
 	ports.Within = store.Unsupported().Within
 	return ports

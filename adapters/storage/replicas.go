@@ -13,14 +13,17 @@ import (
 )
 
 // replicas implements fleet.Replicas.
-type replicas struct{ service }
+type replicas struct {
+	db     *tables.Database
+	engine Engine
+}
 
 var _ fleet.Replicas = replicas{}
 
 // Keep implements fleet.Replicas. A replica that was started again has the name of its row, but
 // another ID.
 func (d replicas) Keep(ctx context.Context, r fleet.Replica, replaced time.Duration) error {
-	return d.Change(ctx, func(tx *gorm.DB) error {
+	return d.db.Change(ctx, func(tx *gorm.DB) error {
 		now, err := d.now(tx)
 		if err != nil {
 			return err
@@ -29,18 +32,18 @@ func (d replicas) Keep(ctx context.Context, r fleet.Replica, replaced time.Durat
 		if err != nil {
 			return err
 		}
-		id := d.Dialect.Bind(row.ReplicaID)
+		id := d.db.Bind(row.ReplicaID)
 		silent := tables.Microsecond(now.Add(-replaced))
 		old := tables.Microsecond(now.Add(-fleet.Forget))
-		err = tx.Exec("DELETE FROM "+d.Replicas.Name+" WHERE replica_id <> ? AND (name = ? AND seen_at < ? OR seen_at < ?)",
-			id, row.Name, d.Dialect.Bind(silent), d.Dialect.Bind(old)).Error
+		err = tx.Exec("DELETE FROM "+d.db.Replicas.Name+" WHERE replica_id <> ? AND (name = ? AND seen_at < ? OR seen_at < ?)",
+			id, row.Name, d.db.Bind(silent), d.db.Bind(old)).Error
 		if err != nil {
 			return err
 		}
 		// gorm takes a value after a parenthesis for a list, so the ID is not the first one.
-		return tx.Exec("INSERT INTO "+d.Replicas.Name+" (silence, replica_id, began_at, seen_at, name, version, troubles) VALUES (?, ?, ?, ?, ?, ?, ?)"+
+		return tx.Exec("INSERT INTO "+d.db.Replicas.Name+" (silence, replica_id, began_at, seen_at, name, version, troubles) VALUES (?, ?, ?, ?, ?, ?, ?)"+
 			" ON CONFLICT (replica_id) DO UPDATE SET seen_at = excluded.seen_at, silence = excluded.silence, name = excluded.name, troubles = excluded.troubles",
-			row.Silence, id, d.Dialect.Bind(tables.Microsecond(row.BeganAt.Time)), d.Dialect.Bind(tables.Microsecond(row.SeenAt.Time)), row.Name, row.Version, row.Troubles).Error
+			row.Silence, id, d.db.Bind(tables.Microsecond(row.BeganAt.Time)), d.db.Bind(tables.Microsecond(row.SeenAt.Time)), row.Name, row.Version, row.Troubles).Error
 	})
 }
 
@@ -48,7 +51,7 @@ func (d replicas) Keep(ctx context.Context, r fleet.Replica, replaced time.Durat
 func (d replicas) now(tx *gorm.DB) (time.Time, error) {
 	var row struct{ Now batch.Instant }
 	err := tx.Raw("SELECT " + d.engine.Facts().Now + " AS now").Scan(&row).Error
-	if row.Now.IsZero() {
+	if row.Now.Time.IsZero() {
 		return time.Now().UTC(), err //nolint:forbidigo // the clock of the bank may be moved
 	}
 	return row.Now.Time, err
@@ -56,20 +59,20 @@ func (d replicas) now(tx *gorm.DB) (time.Time, error) {
 
 // All implements fleet.Replicas.
 func (d replicas) All(ctx context.Context) (all []fleet.Replica, err error) {
-	query := d.Query(ctx)
+	query := d.db.Query(ctx)
 	now, err := d.now(query)
 	if err != nil {
-		return nil, d.Translate(err)
+		return nil, d.db.Translate(err)
 	}
 	var rows []tables.ReplicaRow
-	err = d.Query(ctx).Table(d.Replicas.Name).Order("name, replica_id").Find(&rows).Error
+	err = d.db.Query(ctx).Table(d.db.Replicas.Name).Order("name, replica_id").Find(&rows).Error
 	if err != nil {
-		return nil, d.Translate(err)
+		return nil, d.db.Translate(err)
 	}
 	for i := range rows {
 		replica, err := rows[i].Replica(now)
 		if err != nil {
-			return nil, d.Translate(err)
+			return nil, d.db.Translate(err)
 		}
 		all = append(all, replica)
 	}
@@ -78,7 +81,7 @@ func (d replicas) All(ctx context.Context) (all []fleet.Replica, err error) {
 
 // Remove implements fleet.Replicas.
 func (d replicas) Remove(ctx context.Context, id operation.ID) error {
-	return d.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM "+d.Replicas.Name+" WHERE replica_id = ?", d.Dialect.Bind(batch.UUID(id))).Error
+	return d.db.Change(ctx, func(tx *gorm.DB) error {
+		return tx.Exec("DELETE FROM "+d.db.Replicas.Name+" WHERE replica_id = ?", d.db.Bind(batch.UUID(id))).Error
 	})
 }

@@ -26,8 +26,10 @@ import (
 
 // migrator implements store.Schema. It is safe for concurrent use.
 type migrator struct {
-	service
-	state *atomic.Int32
+	service service
+	db      *tables.Database
+	engine  Engine
+	state   *atomic.Int32
 }
 
 var _ store.Schema = (*migrator)(nil)
@@ -44,13 +46,13 @@ func (s *migrator) doubt() { s.state.CompareAndSwap(fitted, doubted) }
 
 // Up implements store.Schema. Replicas wait for each other.
 func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
-	if err := s.engine.Suits(ctx, s.Writes.Statement.ConnPool); err != nil {
-		return nil, s.Translate(err)
+	if err := s.engine.Suits(ctx, s.db.Writes.Statement.ConnPool); err != nil {
+		return nil, s.db.Translate(err)
 	}
 	if err := s.mayMigrate(ctx); err != nil {
 		return nil, err
 	}
-	lock, err := s.engine.Migrations().Options(s.Prefix)
+	lock, err := s.engine.Migrations().Options(s.db.Prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +81,12 @@ func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 			return migrations(results), s.explain(err)
 		}
 	}
-	err = s.MakeKey(ctx)
+	err = s.db.MakeKey(ctx)
 	if err != nil {
 		return migrations(results), s.explain(err)
 	}
-	if s.mark != "" {
-		return migrations(results), s.add(ctx)
+	if s.service.mark != "" {
+		return migrations(results), s.service.add(ctx)
 	}
 	return migrations(results), nil
 }
@@ -96,8 +98,8 @@ func (s *migrator) writeAct(ctx context.Context, results []*goose.MigrationResul
 		return nil
 	}
 	names := tables.Convert(results, func(r *goose.MigrationResult) string { return path.Base(r.Source.Path) })
-	return s.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, s.ActWrites(ctx, trail.Changes{}, strings.Join(names, ", "))...)
+	return s.db.Transact(ctx, func(session batch.Session) error {
+		return session.Commit(ctx, s.service.log.ActWrites(ctx, trail.Changes{}, strings.Join(names, ", "))...)
 	})
 }
 
@@ -120,7 +122,7 @@ func (t versionTable) Insert(ctx context.Context, db versions.DBTxConn, r versio
 // sync makes migrations durable on a server whose commits do not wait for the disk. A later
 // commit that waits is on disk after all earlier commits.
 func (s *migrator) sync(ctx context.Context) error {
-	return s.Change(ctx, func(tx *gorm.DB) error {
+	return s.db.Change(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE " + s.table() + " SET is_applied = is_applied").Error
 	})
 }
@@ -138,7 +140,7 @@ func (s *migrator) Status(ctx context.Context) (status store.Status, err error) 
 		Tstamp    time.Time
 	}
 	if status.Version > 0 {
-		err = s.Writes.WithContext(ctx).Raw("SELECT version_id, tstamp FROM " + s.table() + " WHERE is_applied").Scan(&applied).Error
+		err = s.db.Writes.WithContext(ctx).Raw("SELECT version_id, tstamp FROM " + s.table() + " WHERE is_applied").Scan(&applied).Error
 		if err != nil {
 			return status, s.explain(err)
 		}
@@ -168,8 +170,8 @@ func (s *migrator) Require(ctx context.Context) error {
 	if err := s.engine.Check(); err != nil {
 		return err
 	}
-	if err := s.engine.Suits(ctx, s.Writes.Statement.ConnPool); err != nil {
-		return s.Translate(err)
+	if err := s.engine.Suits(ctx, s.db.Writes.Statement.ConnPool); err != nil {
+		return s.db.Translate(err)
 	}
 	version, err := s.version(ctx)
 	switch {
@@ -186,7 +188,7 @@ func (s *migrator) Require(ctx context.Context) error {
 	if err != nil {
 		return s.asFound(ctx, err)
 	}
-	err = s.ReadKey(ctx)
+	err = s.db.ReadKey(ctx)
 	if err != nil {
 		return s.asFound(ctx, err)
 	}
@@ -199,7 +201,7 @@ func (s *migrator) Require(ctx context.Context) error {
 // it returns err.
 func (s *migrator) asFound(ctx context.Context, err error) error {
 	if s.engine.Explain(err) != "" {
-		_, finding := s.checks.Run(ctx, s.checks.pool)
+		_, finding := s.service.checks.Run(ctx, s.service.checks.pool)
 		if _, isFinding := errors.AsType[*fault.Error](finding); isFinding {
 			return finding
 		}
@@ -209,12 +211,12 @@ func (s *migrator) asFound(ctx context.Context, err error) error {
 
 // version returns the version of the database, or 0 if it has no schema.
 func (s *migrator) version(ctx context.Context) (version int64, err error) {
-	db := s.Reads.WithContext(ctx)
-	exists, err := s.ifExists(db, s.table(), func() *gorm.DB {
+	db := s.db.Reads.WithContext(ctx)
+	exists, err := s.service.ifExists(db, s.table(), func() *gorm.DB {
 		return db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version)
 	})
 	if err != nil {
-		return 0, s.Translate(err)
+		return 0, s.db.Translate(err)
 	}
 	if !exists {
 		return 0, s.checkUnreleased(db)
@@ -225,10 +227,10 @@ func (s *migrator) version(ctx context.Context) (version int64, err error) {
 // checkUnreleased returns an error if a database without a version has the tables of a program
 // that was never released.
 func (s *migrator) checkUnreleased(db *gorm.DB) error {
-	for _, table := range []string{s.Prefix + "schema_version", s.Holdings.Name} {
-		exists, err := s.ifExists(db, table, func() *gorm.DB { return db })
+	for _, table := range []string{s.db.Prefix + "schema_version", s.db.Holdings.Name} {
+		exists, err := s.service.ifExists(db, table, func() *gorm.DB { return db })
 		if err != nil || !exists {
-			return s.Translate(err)
+			return s.db.Translate(err)
 		}
 	}
 	return fault.New(fault.Unavailable, "This database was made by an unreleased version."+
@@ -236,7 +238,7 @@ func (s *migrator) checkUnreleased(db *gorm.DB) error {
 }
 
 // table is the table with the versions of the schema.
-func (s *migrator) table() string { return s.Prefix + "schema_1" }
+func (s *migrator) table() string { return s.db.Prefix + "schema_1" }
 
 // provider returns the goose provider.
 func (s *migrator) provider(options ...goose.ProviderOption) (*goose.Provider, error) {
@@ -250,7 +252,7 @@ func (s *migrator) provider(options ...goose.ProviderOption) (*goose.Provider, e
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(goose.DialectCustom, writes.DB(), prefixed{files, s.Prefix}, append(options,
+	return goose.NewProvider(goose.DialectCustom, writes.DB(), prefixed{files, s.db.Prefix}, append(options,
 		goose.WithDisableGlobalRegistry(true), goose.WithStore(versionTable{versionStore}), goose.WithLogger(goose.NopLogger()))...)
 }
 
@@ -258,7 +260,7 @@ func (s *migrator) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("migrate the schema: %w", s.Translate(err))
+	return fmt.Errorf("migrate the schema: %w", s.db.Translate(err))
 }
 
 func migrations(results []*goose.MigrationResult) []store.Migration {
@@ -292,11 +294,11 @@ func (f prefixedFile) Read(p []byte) (int, error) { return f.content.Read(p) }
 // findMark reads the mark of the database, or "" if it has none. known is false if the database
 // has no schema yet.
 func (s *migrator) findMark(ctx context.Context) (mark string, known bool, err error) {
-	db := s.Reads.WithContext(ctx)
-	known, err = s.ifExists(db, s.Properties.Name, func() *gorm.DB {
-		return db.Table(s.Properties.Name).Where("name = ?", tables.MarkProperty).Select("value").Scan(&mark)
+	db := s.db.Reads.WithContext(ctx)
+	known, err = s.service.ifExists(db, s.db.Properties.Name, func() *gorm.DB {
+		return db.Table(s.db.Properties.Name).Where("name = ?", tables.MarkProperty).Select("value").Scan(&mark)
 	})
-	return mark, known, s.Translate(err)
+	return mark, known, s.db.Translate(err)
 }
 
 // checkMark returns an error if the database has another mark than the wanted one.
@@ -305,8 +307,8 @@ func (s *migrator) checkMark(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if mark != s.mark {
-		return otherMark(mark, s.mark)
+	if mark != s.service.mark {
+		return otherMark(mark, s.service.mark)
 	}
 	return nil
 }
@@ -319,14 +321,14 @@ func (s *migrator) mayMigrate(ctx context.Context) error {
 		return err
 	}
 	mark, known, err := s.findMark(ctx)
-	if err != nil || mark == s.mark {
+	if err != nil || mark == s.service.mark {
 		return err
 	}
 	if known && mark == "" {
-		filled, err := s.tablesWithRows(s.Reads.WithContext(ctx))
+		filled, err := s.service.tablesWithRows(s.db.Reads.WithContext(ctx))
 		if err != nil || len(filled) == 0 {
-			return s.Translate(err)
+			return s.db.Translate(err)
 		}
 	}
-	return otherMark(mark, s.mark)
+	return otherMark(mark, s.service.mark)
 }

@@ -124,7 +124,7 @@ func (r *Rows) array(c *Column) any {
 		return collect(r, c, func(id *UUID) [16]byte { return *id })
 	case Time:
 		return collect(r, c, func(i *Instant) *time.Time {
-			if !i.IsZero() {
+			if !i.Time.IsZero() {
 				return &i.Time
 			}
 			return nil
@@ -175,7 +175,7 @@ func (r *Rows) value(c *Column, i int) any {
 		}
 		return nil
 	case Time:
-		if t := field[Instant](r, c, i); !t.IsZero() {
+		if t := field[Instant](r, c, i); !t.Time.IsZero() {
 			return t.Time
 		}
 		return nil
@@ -198,7 +198,7 @@ func (r *Rows) isEmpty(c *Column) bool {
 		case Identifier:
 			empty = *field[UUID](r, c, i) == UUID{}
 		case Time:
-			empty = field[Instant](r, c, i).IsZero()
+			empty = field[Instant](r, c, i).Time.IsZero()
 		default:
 			empty = *field[string](r, c, i) == ""
 		}

@@ -65,7 +65,7 @@ func (d *Day) Scan(value any) error {
 }
 
 // Instant is a time in UTC, to the microsecond. The zero Instant is NULL.
-type Instant struct{ time.Time }
+type Instant struct{ Time time.Time }
 
 // GormDataType names the type in gorm's schema.
 func (Instant) GormDataType() string { return "timestamptz" }

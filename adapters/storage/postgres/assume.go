@@ -32,7 +32,7 @@ import (
 // newWays is Ways of storage.Engine.
 func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 	w := &ways{
-		Books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),
+		books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),
 		price: assertPrices(d.Prices.Table), rules: assertRules(d.Properties.Table), inboxes: i,
 	}
 	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
@@ -41,7 +41,7 @@ func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 // ofSales does not try a batch that claims due sales first, or has only sales for later days. It
 // does not try the first sales of a book either: only the normal way locks the rules.
 func (w *ways) ofSales(locks *fund.LockSet, normalWay write.Way[*fund.Book]) []write.Way[*fund.Book] {
-	if len(locks.Due) > 0 || len(locks.Holdings) == 0 || !w.HasBegun() {
+	if len(locks.Due) > 0 || len(locks.Holdings) == 0 || !w.books.HasBegun() {
 		return []write.Way[*fund.Book]{normalWay}
 	}
 	normal := &learning[*fund.Book]{normalWay, &w.sales, (*fund.Book).CompletedAll, w.sales.remember(locks.Callers)}
@@ -103,7 +103,7 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 			return tables.NewHoldingRow(h)
 		})),
 		w.accounts.Request(tables.Convert(c.Accounts, tables.NewAccountRow)),
-	}, w.Records(book, &c)...)...)...)
+	}, w.books.Records(book, &c)...)...)...)
 	if w.sales.note(err == nil); err != nil {
 		w.forget(w.locks) // a price may have changed
 	}

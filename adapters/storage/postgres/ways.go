@@ -15,7 +15,7 @@ import (
 // ways is shared by the ways of all batches of a database. A batch has two ways: the optimistic
 // one (assume.go) is one round trip, and the normal one is two.
 type ways struct {
-	*write.Books
+	books    *write.Books
 	holdings *batch.Statement[tables.HoldingRow]  // adds to units
 	accounts *batch.Statement[tables.AccountRow]  // adds to balances
 	price    *batch.Statement[tables.PriceRow]    // asserts current prices

@@ -25,7 +25,7 @@ import (
 )
 
 // reader implements backoffice.Reader.
-type reader struct{ *tables.Database }
+type reader struct{ db *tables.Database }
 
 var _ backoffice.Reader = reader{}
 
@@ -41,7 +41,7 @@ const Slack = time.Hour
 // list is a query of rows.
 type list struct {
 	reader
-	backoffice.Query
+	query backoffice.Query
 	// source is a table, or a query with its arguments. Its last word is its name.
 	source     string
 	sourceArgs []any
@@ -72,7 +72,7 @@ func (l *list) where(condition string, value any, others ...any) *list {
 func (l *list) and(condition string, arguments ...any) *list {
 	l.conditions += " AND " + condition
 	for _, argument := range arguments {
-		l.arguments = append(l.arguments, l.Dialect.Bind(argument))
+		l.arguments = append(l.arguments, l.db.Bind(argument))
 	}
 	return l
 }
@@ -95,37 +95,37 @@ func (l *list) withValue(table, column string, value any) *list {
 
 // ofOperation selects the operations o that match the query.
 func (l *list) ofOperation() *list {
-	l.between("o.received_at", l.Since, l.Until).where("o.subscription = ?", l.Subscription).where("o.caller_id = ?", l.CallerID)
-	if l.RequestID != "" {
-		condition, arguments := l.matching("", l.Database.Operations.Name, "request_id", l.RequestID)
-		l.and(l.id+" IN (SELECT operation_id FROM "+l.Database.Operations.Name+" WHERE request_id <> '' AND "+condition+")", arguments...)
+	l.between("o.received_at", l.query.Since, l.query.Until).where("o.subscription = ?", l.query.Subscription).where("o.caller_id = ?", l.query.CallerID)
+	if l.query.RequestID != "" {
+		condition, arguments := l.matching("", l.db.Operations.Name, "request_id", l.query.RequestID)
+		l.and(l.id+" IN (SELECT operation_id FROM "+l.db.Operations.Name+" WHERE request_id <> '' AND "+condition+")", arguments...)
 	}
-	return l.where(l.id+" = ?", l.OperationID).where(l.id+" >= ?", l.From)
+	return l.where(l.id+" = ?", l.query.OperationID).where(l.id+" >= ?", l.query.From)
 }
 
 // ofCustomer selects the operations with a sale of the customer.
 func (l *list) ofCustomer() *list {
-	if l.CustomerNo == 0 {
+	if l.query.CustomerNo == 0 {
 		return l
 	}
-	condition, arguments := l.matching("", l.Database.Sales.Name, "customer_no", l.CustomerNo)
-	return l.and(l.id+" IN (SELECT operation_id FROM "+l.Database.Sales.Name+" WHERE "+condition+")", arguments...)
+	condition, arguments := l.matching("", l.db.Sales.Name, "customer_no", l.query.CustomerNo)
+	return l.and(l.id+" IN (SELECT operation_id FROM "+l.db.Sales.Name+" WHERE "+condition+")", arguments...)
 }
 
 // newest applies the order Newest: it sorts by descending ID and starts after After. It selects
 // IDs from since on. A zero ID is no bound. If one ID may have several rows, index is the
 // column that orders them.
 func (l *list) newest(index string, since operation.ID) *list {
-	if l.Order != backoffice.Newest {
+	if l.query.Order != backoffice.Newest {
 		return l
 	}
 	l.order = l.id + " DESC"
 	if index == "" {
-		l.where(l.id+" < ?", l.After.OperationID)
+		l.where(l.id+" < ?", l.query.After.OperationID)
 	} else {
 		l.order += ", " + index + " DESC"
-		after := batch.UUID(l.After.OperationID)
-		l.where(l.id+" <= ?", after).where("("+l.id+" < ? OR "+index+" < ?)", after, after, l.After.Index)
+		after := batch.UUID(l.query.After.OperationID)
+		l.where(l.id+" <= ?", after).where("("+l.id+" < ? OR "+index+" < ?)", after, after, l.query.After.Index)
 	}
 	return l.where(l.id+" >= ?", since).withinIDs()
 }
@@ -139,12 +139,12 @@ func (l *list) withinIDs() *list {
 		}
 		return id
 	}
-	return l.where(l.id+" >= ?", bound(l.Since, -Slack)).where(l.id+" < ?", bound(l.Until, Slack))
+	return l.where(l.id+" >= ?", bound(l.query.Since, -Slack)).where(l.id+" < ?", bound(l.query.Until, Slack))
 }
 
 // build returns the query in a transaction.
 func (l *list) build(tx *gorm.DB) *gorm.DB {
-	tx = tx.Table(l.source, l.sourceArgs...).Select(l.columns).Limit(cmp.Or(l.Limit, -1))
+	tx = tx.Table(l.source, l.sourceArgs...).Select(l.columns).Limit(cmp.Or(l.query.Limit, -1))
 	if l.conditions != "" {
 		tx = tx.Where(strings.TrimPrefix(l.conditions, " AND "), l.arguments...)
 	}
@@ -152,11 +152,11 @@ func (l *list) build(tx *gorm.DB) *gorm.DB {
 }
 
 func (r reader) list(q backoffice.Query, source, id, order string) *list {
-	return &list{reader: r, Query: q, source: source, id: id, order: order}
+	return &list{reader: r, query: q, source: source, id: id, order: order}
 }
 
 func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Price, error] {
-	return stream(ctx, r.Database.Prices.Table, (*tables.PriceRow).ToPrice, r.list(q, r.Database.Prices.Name, "price_id", "price_id").
+	return stream(ctx, r.db.Prices.Table, (*tables.PriceRow).ToPrice, r.list(q, r.db.Prices.Name, "price_id", "price_id").
 		where("valid_from >= ?", firstDay(q.Since, q.Zone)).where("valid_from < ?", firstDay(q.Until, q.Zone)).
 		where("imkb_code = ?", q.Fund.IMKBCode).where("holder_corporation_name = ?", q.Fund.HolderCorporationName))
 }
@@ -175,20 +175,20 @@ func firstDay(instant time.Time, zone *time.Location) string {
 }
 
 func (r reader) Holdings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Holding, error] {
-	return stream(ctx, r.Database.Holdings.Table, (*tables.HoldingRow).Holding,
-		r.list(q, r.Database.Holdings.Name, "", strings.Join(r.Database.Holdings.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
+	return stream(ctx, r.db.Holdings.Table, (*tables.HoldingRow).Holding,
+		r.list(q, r.db.Holdings.Name, "", strings.Join(r.db.Holdings.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
 }
 
 func (r reader) Accounts(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Account, error] {
-	return stream(ctx, r.Database.Accounts.Table, (*tables.AccountRow).Account,
-		r.list(q, r.Database.Accounts.Name, "", strings.Join(r.Database.Accounts.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
+	return stream(ctx, r.db.Accounts.Table, (*tables.AccountRow).Account,
+		r.list(q, r.db.Accounts.Name, "", strings.Join(r.db.Accounts.Keys, ", ")).where("customer_no = ?", q.CustomerNo))
 }
 
 func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
 	return func(yield func(fund.ClosedDay, error) bool) {
-		calendar, err := r.PropertyIn(r.Query(ctx), tables.CalendarProperty)
+		calendar, err := r.db.PropertyIn(r.db.Query(ctx), tables.CalendarProperty)
 		if err != nil {
-			yield(fund.ClosedDay{}, r.Translate(err))
+			yield(fund.ClosedDay{}, r.db.Translate(err))
 			return
 		}
 		row := tables.PropertyRow{Name: tables.CalendarProperty, Value: calendar}
@@ -198,7 +198,7 @@ func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error]
 
 // Sales finds the newest sales by the primary key or the index of failed sales.
 func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.SaleEntry, error] {
-	listed, table := &r.ListedSales, r.Database.Sales.Name
+	listed, table := &r.db.ListedSales, r.db.Sales.Name
 	ofRefused := "NOT (" + tables.Refused + ")"
 	if q.Refused {
 		ofRefused = tables.Refused
@@ -231,7 +231,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 
 // Postings finds the postings of a customer by the sales and the adjustments.
 func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund.PostingEntry, error] {
-	l := r.list(q, r.AllPostings.Name+" AS p", "operation_id", "operation_id, position, leg")
+	l := r.list(q, r.db.AllPostings.Name+" AS p", "operation_id", "operation_id, position, leg")
 	switch q.Order {
 	case backoffice.ByTime:
 		l.order = "posted_at, " + l.order
@@ -240,15 +240,15 @@ func (r reader) Postings(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 	default:
 	}
 	if q.CustomerNo != 0 {
-		condition, arguments := r.Find(r.Prefix, "s.", "sales", "customer_no", q.CustomerNo)
-		l.source, l.sourceArgs = tables.PostingsOfCustomer(r.Prefix, q.CustomerNo, condition, arguments)
+		condition, arguments := r.db.Engine.Find(r.db.Prefix, "s.", "sales", "customer_no", q.CustomerNo)
+		l.source, l.sourceArgs = tables.PostingsOfCustomer(r.db.Prefix, q.CustomerNo, condition, arguments)
 		l.source += " p"
 	}
-	return stream(ctx, r.AllPostings, (*tables.PostingRow).Entry, l.where("operation_id = ?", q.OperationID).between("posted_at", q.Since, q.Until))
+	return stream(ctx, r.db.AllPostings, (*tables.PostingRow).Entry, l.where("operation_id = ?", q.OperationID).between("posted_at", q.Since, q.Until))
 }
 
 func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2[push.Entry, error] {
-	listed, table := &r.ListedNotifications, r.Database.Notifications.Name
+	listed, table := &r.db.ListedNotifications, r.db.Notifications.Name
 	read := func(since operation.ID) iter.Seq2[push.Entry, error] {
 		l := r.list(q, listed.Source, "t.operation_id", "t.user_id, t.identity").ofOperation().
 			withValue(table, "push_id", q.PushID).
@@ -266,7 +266,7 @@ func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2
 
 // Decisions finds the newest operations by the primary key or the index of failed operations.
 func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
-	table := r.Database.Operations.Name + " o"
+	table := r.db.Operations.Name + " o"
 	list := func(order string) *list {
 		l := r.list(q, table, "o.operation_id", order)
 		if q.Refused {
@@ -275,7 +275,7 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[ope
 		return l
 	}
 	read := func(since operation.ID) iter.Seq2[operation.Decision, error] {
-		return stream(ctx, r.Database.Operations.Table, (*tables.OperationRow).Decision, list("o.operation_id").ofOperation().ofCustomer().
+		return stream(ctx, r.db.Operations.Table, (*tables.OperationRow).Decision, list("o.operation_id").ofOperation().ofCustomer().
 			where("o.state = ?", int64(q.State)).
 			where("substr(o.faults, 1, ?) = ?", q.Code, len(q.Code)+1, q.Code+" "). // starts with the code of the first fault
 			newest("", since))
@@ -284,15 +284,15 @@ func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[ope
 }
 
 func (r reader) Acts(ctx context.Context, q backoffice.Query) iter.Seq2[audit.Act, error] {
-	return stream(ctx, r.Audits.Table, (*tables.AuditRow).Act, r.list(q, r.Audits.Name, "audit_id", "audit_id").
+	return stream(ctx, r.db.Audits.Table, (*tables.AuditRow).Act, r.list(q, r.db.Audits.Name, "audit_id", "audit_id").
 		where("action = ?", q.Action).where("actor = ?", q.Actor).between("at", q.Since, q.Until).newest("", operation.ID{}).
 		where("(object = ? OR action = 'command.show' AND object = 'customer' AND details = ?)", q.Object, q.Object, strconv.FormatInt(q.CustomerNo, 10)))
 }
 
 func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summary.Answered, error] {
-	table := r.Database.Requests.Name
+	table := r.db.Requests.Name
 	read := func(since operation.ID) iter.Seq2[summary.Answered, error] {
-		return stream(ctx, r.Database.Requests.Table, (*tables.RequestRow).Entry, r.list(q, table, "entry_id", "entry_id").between("at", q.Since, q.Until).
+		return stream(ctx, r.db.Requests.Table, (*tables.RequestRow).Entry, r.list(q, table, "entry_id", "entry_id").between("at", q.Since, q.Until).
 			where("subscription = ?", q.Subscription).where("caller_id = ?", q.CallerID).where("request_id = ?", q.RequestID).
 			where("status / 100 = ?", q.Class).newest("", since))
 	}
@@ -301,14 +301,14 @@ func (r reader) Requests(ctx context.Context, q backoffice.Query) iter.Seq2[summ
 
 // matching returns a condition for the rows of the table with this value. alias is as in Find.
 func (r reader) matching(alias, table, column string, value any) (condition string, arguments []any) {
-	clause, extra := r.Find(r.Prefix, alias, strings.TrimPrefix(table, r.Prefix), column, value)
+	clause, extra := r.db.Engine.Find(r.db.Prefix, alias, strings.TrimPrefix(table, r.db.Prefix), column, value)
 	return alias + column + " = ? AND " + clause, append([]any{value}, extra...)
 }
 
 // scan yields the rows that read finds. If few of the newest rows may match, and no index finds
 // them, it reads only the ScanLimit newest rows of walk.
 func scan[T any](ctx context.Context, walk *list, mayBeFew bool, read func(since operation.ID) iter.Seq2[T, error]) iter.Seq2[T, error] {
-	if !mayBeFew || walk.Order != backoffice.Newest || walk.ScanLimit == 0 {
+	if !mayBeFew || walk.query.Order != backoffice.Newest || walk.query.ScanLimit == 0 {
 		return read(operation.ID{})
 	}
 	return func(yield func(T, error) bool) {
@@ -325,8 +325,8 @@ func scan[T any](ctx context.Context, walk *list, mayBeFew bool, read func(since
 			}
 			count++
 		}
-		if last != (operation.ID{}) && (walk.Limit == 0 || count < walk.Limit) && walk.Truncated != nil {
-			walk.Truncated(backoffice.Cursor{OperationID: last})
+		if last != (operation.ID{}) && (walk.query.Limit == 0 || count < walk.query.Limit) && walk.query.Truncated != nil {
+			walk.query.Truncated(backoffice.Cursor{OperationID: last})
 		}
 	}
 }
@@ -335,15 +335,15 @@ func scan[T any](ctx context.Context, walk *list, mayBeFew bool, read func(since
 // IDs, which are in an index.
 func (l *list) last(ctx context.Context) (operation.ID, error) {
 	operator := " < ?"
-	if l.After.Index > 0 { // the operation of After has more rows
+	if l.query.After.Index > 0 { // the operation of After has more rows
 		operator = " <= ?"
 	}
 	query := *l
-	query.withinIDs().where(l.id+operator, l.After.OperationID)
+	query.withinIDs().where(l.id+operator, l.query.After.OperationID)
 	query.order = l.id + " DESC"
 	var ids []batch.UUID
-	err := l.Snapshot(ctx, func(tx *gorm.DB) error {
-		return query.build(tx).Limit(1).Offset(l.ScanLimit-1).Pluck(l.id, &ids).Error
+	err := l.db.Snapshot(ctx, func(tx *gorm.DB) error {
+		return query.build(tx).Limit(1).Offset(l.query.ScanLimit-1).Pluck(l.id, &ids).Error
 	})
 	if err != nil || len(ids) == 0 {
 		return operation.ID{}, err
@@ -358,9 +358,9 @@ func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T,
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		_, isPool := l.Reads.Statement.ConnPool.(*batch.Pool)
+		_, isPool := l.db.Reads.Statement.ConnPool.(*batch.Pool)
 		stopped := false
-		err := l.Snapshot(ctx, func(tx *gorm.DB) error {
+		err := l.db.Snapshot(ctx, func(tx *gorm.DB) error {
 			query := *l
 			if query.columns == nil {
 				query.columns = tables.ColumnsOf(l.source[strings.LastIndexByte(l.source, ' ')+1:], t)
@@ -370,7 +370,7 @@ func stream[R, T any](ctx context.Context, t *batch.Table[R], entry func(*R) (T,
 					return nil
 				}
 				value, err := entry(row)
-				if stopped = err == nil && !yield(value, nil); stopped && isPool && l.Limit == 0 {
+				if stopped = err == nil && !yield(value, nil); stopped && isPool && l.query.Limit == 0 {
 					cancel()
 				}
 				return err

@@ -23,11 +23,11 @@ import (
 )
 
 // lookups implements backoffice.Lookups and outcomes.Source.
-type lookups struct{ *tables.Database }
+type lookups struct{ db *tables.Database }
 
 func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.Operation, err error) {
 	exists := false
-	err = l.Snapshot(ctx, func(tx *gorm.DB) (err error) {
+	err = l.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
 		if exists, err = l.load(tx, id, &o); err != nil {
 			return err
 		}
@@ -43,10 +43,10 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.O
 }
 
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backoffice.Operation, err error) {
-	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
+	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		var rows []tables.OperationRow
-		identity := l.Dialect.Bind(batch.UUID(key.Identity()))
-		err := tx.Table(l.Operations.Name).Where("identity = ? AND caller_id <> '' AND caller_id = ?", identity, key.CallerID).Find(&rows).Error
+		identity := l.db.Bind(batch.UUID(key.Identity()))
+		err := tx.Table(l.db.Operations.Name).Where("identity = ? AND caller_id <> '' AND caller_id = ?", identity, key.CallerID).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -66,7 +66,7 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backof
 
 func (l lookups) load(tx *gorm.DB, id operation.ID, o *backoffice.Operation) (exists bool, err error) {
 	only := batch.UUID(id)
-	err = Operations(l.Database, tx, Range{Only: &only}, func(stored *StoredOperation) error {
+	err = Operations(l.db, tx, Range{Only: &only}, func(stored *StoredOperation) error {
 		exists = true
 		return stored.Operation(o)
 	})
@@ -93,11 +93,11 @@ func (l lookups) repeated(tx *gorm.DB, o *backoffice.Operation) error {
 	var ids []any
 	for i, identity := range identities {
 		if !own[i] {
-			ids = append(ids, l.Dialect.Bind(batch.UUID(identity)))
+			ids = append(ids, l.db.Bind(batch.UUID(identity)))
 		}
 	}
 	stored := make(map[push.Identity]backoffice.Repeat)
-	err = tables.Each(tx.Where("t.identity IN ?", ids), l.Database.Notifications.Table, func(row *tables.NotificationRow) error {
+	err = tables.Each(tx.Where("t.identity IN ?", ids), l.db.Notifications.Table, func(row *tables.NotificationRow) error {
 		stored[push.Identity(row.Identity)] = backoffice.Repeat{StoredBy: operation.ID(row.OperationID), StoredIndex: int(row.Position)}
 		return nil
 	})
@@ -118,11 +118,11 @@ func (l lookups) repeated(tx *gorm.DB, o *backoffice.Operation) error {
 // have its entry. The IDs of batches grow with time.
 func (l lookups) identities(tx *gorm.DB, id operation.ID) ([]push.Identity, error) {
 	const page = 100
-	until := l.Dialect.Bind(batch.UUID(backoffice.FirstID(id.Time().Add(longestCommit))))
+	until := l.db.Bind(batch.UUID(backoffice.FirstID(id.Time().Add(longestCommit))))
 	tx = tx.Session(&gorm.Session{}) // each page adds its own conditions
 	after := batch.UUID(id)
 	for {
-		rows, err := tables.RowsOf(tx.Where("t.batch_id > ? AND t.batch_id < ?", l.Dialect.Bind(after), until).Order("t.batch_id").Limit(page), l.TrailBatches)
+		rows, err := tables.RowsOf(tx.Where("t.batch_id > ? AND t.batch_id < ?", l.db.Bind(after), until).Order("t.batch_id").Limit(page), l.db.TrailBatches)
 		if err != nil {
 			return nil, err
 		}
@@ -153,9 +153,9 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 		SelectedDate      batch.Day
 		Operations, Sales int64
 	}
-	due := l.Reads.Table(l.Sales.Name).Select("selected_date, operation_id").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).
+	due := l.db.Reads.Table(l.db.Sales.Name).Select("selected_date, operation_id").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).
 		Order("selected_date, imkb_code, holder_corporation_name, operation_id")
-	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
+	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		return tx.Table("(?) due", due.Limit(cmp.Or(limit, -1))).
 			Select("selected_date, COUNT(DISTINCT operation_id) AS operations, COUNT(*) AS sales").
 			Group("selected_date").Order("selected_date").Find(&rows).Error
@@ -173,7 +173,7 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 // CountReceived reads ranges of primary keys, and the operations that ended on their day by time.
 // A cancelled sale ended too.
 func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
-	first, end := l.Dialect.Bind(batch.UUID(backoffice.FirstID(since))), l.Dialect.Bind(batch.UUID(backoffice.FirstID(until)))
+	first, end := l.db.Bind(batch.UUID(backoffice.FirstID(since))), l.db.Bind(batch.UUID(backoffice.FirstID(until)))
 	received := func(tx *gorm.DB, table string) *gorm.DB {
 		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", first, end)
 	}
@@ -184,7 +184,7 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		Sales, High, Low       int64 // those of backoffice.Sum
 	}
 	sum := func(tx *gorm.DB, target *sums) error {
-		return tx.Table(l.ListedSales.Source).Where("NOT (" + tables.Refused + ")").Select("t.imkb_code, t.currency_code, t.state," +
+		return tx.Table(l.db.ListedSales.Source).Where("NOT (" + tables.Refused + ")").Select("t.imkb_code, t.currency_code, t.state," +
 			" o.reversal_id IS NOT NULL AS reversed, COUNT(*) AS sales," +
 			" CAST(COALESCE(SUM(t.proceeds / 1000000000), 0) AS BIGINT) AS high, CAST(COALESCE(SUM(t.proceeds % 1000000000), 0) AS BIGINT) AS low").
 			Group("t.imkb_code, t.currency_code, t.state, o.reversal_id IS NOT NULL").Find(target).Error
@@ -194,14 +194,14 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		Subscription, Faults string
 		Refused              int64
 	}
-	err = l.Snapshot(ctx, func(tx *gorm.DB) error {
+	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		ended := tx.Where("o.due_on IS NOT NULL AND o.ended_at >= ? AND o.ended_at < ? AND t.refusal <> ?",
-			l.Dialect.Bind(tables.Microsecond(since)), l.Dialect.Bind(tables.Microsecond(until)), fault.Cancelled)
+			l.db.Bind(tables.Microsecond(since)), l.db.Bind(tables.Microsecond(until)), fault.Cancelled)
 		return errors.Join(
 			sum(tx.Where("t.operation_id >= ? AND t.operation_id < ?", first, end), &sold),
 			sum(ended, &settled),
-			received(tx, l.Operations.Name+" o").Where(tables.Refused).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
-			received(tx, l.Notifications.Name).Count(&r.Messages).Error)
+			received(tx, l.db.Operations.Name+" o").Where(tables.Refused).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
+			received(tx, l.db.Notifications.Name).Count(&r.Messages).Error)
 	})
 	r.Add(backoffice.Received{}) // creates the maps
 	for i, row := range append(sold, settled...) {
@@ -222,8 +222,8 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 // Outcomes waits for a standby too, because the transaction that wrote the last outcome may
 // still wait for it.
 func (l lookups) Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error) {
-	listed := &l.ListedOutcomes
-	query := l.Query(ctx).Table(listed.Source).Select(listed.Selected).Where("t.number > ?", after).Order("t.number").Limit(limit)
+	listed := &l.db.ListedOutcomes
+	query := l.db.Query(ctx).Table(listed.Source).Select(listed.Selected).Where("t.number > ?", after).Order("t.number").Limit(limit)
 	if subscription != "" {
 		query = query.Where("t.subscription = ?", subscription)
 	}
@@ -233,17 +233,17 @@ func (l lookups) Outcomes(ctx context.Context, subscription string, after int64,
 		ended, last = append(ended, row.Ended()), row.Outcome
 		return nil
 	})
-	if err != nil || len(ended) == 0 || l.OneWriter { // one writer has no standby, and a transaction that writes would stop the sales
-		return ended, l.Translate(err)
+	if err != nil || len(ended) == 0 || l.db.OneWriter { // one writer has no standby, and a transaction that writes would stop the sales
+		return ended, l.db.Translate(err)
 	}
-	find := l.Database.Outcomes.Find.Request([]tables.OutcomeRow{last}, func(int, *tables.OutcomeRow) error { return nil })
+	find := l.db.Outcomes.Find.Request([]tables.OutcomeRow{last}, func(int, *tables.OutcomeRow) error { return nil })
 	find.Decides = true
-	return ended, l.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
+	return ended, l.db.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
 }
 
 // Secret returns the key of the book.
 func (l lookups) Secret(context.Context) ([]byte, error) {
-	key := l.MessagesKey()
+	key := l.db.MessagesKey()
 	if len(key) == 0 {
 		return nil, fault.New(fault.Unavailable, "The key of the book was not read yet.")
 	}
@@ -252,10 +252,10 @@ func (l lookups) Secret(context.Context) ([]byte, error) {
 
 func (l lookups) LastOutcome(ctx context.Context) (last int64, err error) {
 	counter := tables.PropertyRow{Name: tables.OutcomesProperty}
-	counter.Value, err = l.PropertyIn(l.Query(ctx), counter.Name)
+	counter.Value, err = l.db.PropertyIn(l.db.Query(ctx), counter.Name)
 	if err != nil {
-		return 0, l.Translate(err)
+		return 0, l.db.Translate(err)
 	}
 	last, err = counter.Number()
-	return last, l.Translate(err)
+	return last, l.db.Translate(err)
 }

@@ -97,7 +97,7 @@ func (r Range) Narrow(d *tables.Database, tx *gorm.DB) *gorm.DB {
 func (r Range) filter(d *tables.Database, tx *gorm.DB, table string) *gorm.DB {
 	add := func(condition string, id *batch.UUID) {
 		if id != nil {
-			tx = tx.Where(table+".operation_id"+condition, d.Dialect.Bind(*id))
+			tx = tx.Where(table+".operation_id"+condition, d.DB.Dialect.Bind(*id))
 		}
 	}
 	add(" = ?", r.Only)
@@ -152,7 +152,7 @@ func Operations(d *tables.Database, tx *gorm.DB, idRange Range, visit func(*Stor
 		}),
 	}
 	if idRange.Only != nil {
-		only := d.Dialect.Bind(*idRange.Only)
+		only := d.DB.Dialect.Bind(*idRange.Only)
 		steps = append(steps,
 			reading(tx.Where("t.act_id = ?", only).Order("t.line, t.leg"), d.Adjustments.Table, func(r tables.AdjustmentRow) {
 				o := operationOf(r.ActID)
@@ -196,7 +196,7 @@ func readReasons(d *tables.Database, tx *gorm.DB, o *StoredOperation) error {
 	var ids []any
 	for i := range o.Notifications {
 		if id := o.Notifications[i].ErasureID; id != (batch.UUID{}) {
-			ids = append(ids, d.Dialect.Bind(id))
+			ids = append(ids, d.DB.Dialect.Bind(id))
 		}
 	}
 	if len(ids) == 0 {

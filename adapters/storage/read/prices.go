@@ -10,7 +10,7 @@ import (
 )
 
 // pricing implements backoffice.Pricing.
-type pricing struct{ *tables.Database }
+type pricing struct{ db *tables.Database }
 
 var _ backoffice.Pricing = pricing{}
 
@@ -27,17 +27,17 @@ type rankedPriceRow struct {
 func (p pricing) PricesOn(ctx context.Context, on day.Day) (all []backoffice.FundPrice, err error) {
 	const fund = "PARTITION BY t.imkb_code, t.holder_corporation_name"
 	var rows []rankedPriceRow
-	err = p.Query(ctx).Raw("SELECT r.*, a.at, a.actor FROM (SELECT t.*, DENSE_RANK() OVER ("+fund+" ORDER BY t.valid_from DESC) AS place,"+
-		" ROW_NUMBER() OVER ("+fund+", t.valid_from ORDER BY t.price_id DESC) AS nth FROM "+p.Database.Prices.Name+" t WHERE t.valid_from <= ?) r"+
-		" LEFT JOIN "+p.Audits.Name+" a ON a.audit_id = r.act_id WHERE r.place <= 2 AND r.nth = 1"+
+	err = p.db.Query(ctx).Raw("SELECT r.*, a.at, a.actor FROM (SELECT t.*, DENSE_RANK() OVER ("+fund+" ORDER BY t.valid_from DESC) AS place,"+
+		" ROW_NUMBER() OVER ("+fund+", t.valid_from ORDER BY t.price_id DESC) AS nth FROM "+p.db.Prices.Name+" t WHERE t.valid_from <= ?) r"+
+		" LEFT JOIN "+p.db.Audits.Name+" a ON a.audit_id = r.act_id WHERE r.place <= 2 AND r.nth = 1"+
 		" ORDER BY r.imkb_code, r.holder_corporation_name, r.place", on.String()).Scan(&rows).Error
 	if err != nil {
-		return nil, p.Translate(err)
+		return nil, p.db.Translate(err)
 	}
 	for i := range rows {
 		price, err := rows[i].ToPrice()
 		if err != nil {
-			return nil, p.Translate(err)
+			return nil, p.db.Translate(err)
 		}
 		if rows[i].Place > 1 {
 			all[len(all)-1].Before = &price

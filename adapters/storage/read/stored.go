@@ -27,7 +27,7 @@ func (o *StoredOperation) Stored() (stored proof.Stored, contradicts bool) {
 		DueOn: due, EndedAt: o.Row.EndedAt.Time, Reversal: o.Row.Reversal(), SessionHash: o.Row.SessionHash,
 	}
 	contradicts = wrongNumber != nil || wrongDay != nil || !tables.IsFaults(o.Row.Faults) || o.fingerprint(&stored) ||
-		(stored.Reversal == nil) != o.Row.ReversedAt.IsZero() || stored.State != operation.Failed && len(stored.Faults) > 0
+		(stored.Reversal == nil) != o.Row.ReversedAt.Time.IsZero() || stored.State != operation.Failed && len(stored.Faults) > 0
 	if stored.Operation == operation.AddPushNotificationResponse {
 		return stored, o.messages(&stored) || contradicts
 	}

@@ -178,7 +178,7 @@ func (f *file) isWhole() error {
 	const logHeader, frameHeader, salt, indexSalt = 32, 24, 16, 32
 	for previous := (walIndex{}); ; {
 		var index walIndex
-		if _, err := f.beside[1].ReadAt(index[:], 0); err != nil {
+		if _, err := f.beside[1].file.ReadAt(index[:], 0); err != nil {
 			return fileError(err, "%s cannot be read", f.path+suffixes[1])
 		}
 		if index[12] == 0 || !bytes.Equal(index[:48], index[48:96]) {
@@ -186,7 +186,7 @@ func (f *file) isWhole() error {
 		}
 		page, frames, least, most := index.sizes()
 		var flaw error
-		database, err := f.held.Stat()
+		database, err := f.held.file.Stat()
 		if err != nil {
 			return err
 		}
@@ -197,13 +197,13 @@ func (f *file) isWhole() error {
 		}
 		header := make([]byte, logHeader)
 		if frames > 0 && flaw == nil {
-			log, err := f.beside[0].Stat()
+			log, err := f.beside[0].file.Stat()
 			if err != nil {
 				return err
 			}
 			if log.Size() < logHeader+frames*(page+frameHeader) {
 				flaw = fileError(nil, "%s has become smaller", f.path+suffixes[0])
-			} else if _, err := f.beside[0].ReadAt(header, 0); err != nil || !bytes.Equal(header[salt:salt+8], index[indexSalt:indexSalt+8]) {
+			} else if _, err := f.beside[0].file.ReadAt(header, 0); err != nil || !bytes.Equal(header[salt:salt+8], index[indexSalt:indexSalt+8]) {
 				flaw = fileError(err, "%s was overwritten", f.path+suffixes[0])
 			}
 		}

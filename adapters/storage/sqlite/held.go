@@ -14,7 +14,7 @@ import (
 // any descriptor drops all locks that the process has on the file, including the locks of
 // SQLite. So all users share one descriptor, and the last one closes it.
 type held struct {
-	*os.File
+	file  *os.File
 	info  os.FileInfo
 	name  string // name under which the database was opened
 	users int
@@ -46,7 +46,7 @@ func hold(path string) (*held, error) {
 	if info, err = opened.Stat(); err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
-	h := &held{File: opened, info: info, users: 1}
+	h := &held{file: opened, info: info, users: 1}
 	descriptors.open = append(descriptors.open, h)
 	return h, nil
 }
@@ -60,7 +60,7 @@ func (h *held) release() {
 	}
 	if h.users--; h.users == 0 {
 		descriptors.open = slices.DeleteFunc(descriptors.open, func(other *held) bool { return other == h })
-		_ = h.Close()
+		_ = h.file.Close()
 	}
 }
 
@@ -92,7 +92,7 @@ func (h *held) claim(path string) error {
 	if h.name == "" {
 		h.name = resolved
 	}
-	if h.name != resolved || !claim(h.File, resolved) {
+	if h.name != resolved || !claim(h.file, resolved) {
 		return fault.New(fault.Unavailable, "Another service uses the database file "+path+" by another name, such as a mount of the file alone. "+
 			"Both destroy the book. Stop one of them, and mount the folder instead of the file.")
 	}

@@ -62,12 +62,12 @@ func (f *file) look() (now *image, isStable bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	info, err := f.held.Stat()
+	info, err := f.held.file.Stat()
 	if err != nil {
 		return nil, false, err
 	}
 	now = &image{moved: before, size: info.Size(), modified: info.ModTime()}
-	if _, err := f.held.ReadAt(now.header[:], 0); err != nil {
+	if _, err := f.held.file.ReadAt(now.header[:], 0); err != nil {
 		return nil, false, fileError(err, "%s cannot be read", f.path)
 	}
 	after, err := f.readMoved()
@@ -82,7 +82,7 @@ func (f *file) look() (now *image, isStable bool, err error) {
 func (f *file) readMoved() (m moved, err error) {
 	const salt, end, begun = 32, 96, 128
 	var index [begun + 4]byte
-	if _, err := f.beside[1].ReadAt(index[:], 0); err != nil {
+	if _, err := f.beside[1].file.ReadAt(index[:], 0); err != nil {
 		return m, fileError(err, "%s cannot be read", f.path+suffixes[1])
 	}
 	copy(m.salt[:], index[salt:])

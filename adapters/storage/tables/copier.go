@@ -43,13 +43,13 @@ func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, sourc
 	key := "t." + strings.Join(keys, ", t.")
 	newest, err := RowsOf(target.Reads.WithContext(ctx).Order(strings.ReplaceAll(key, ",", " DESC,")+" DESC").Limit(1), c.Table)
 	if err != nil {
-		return target.Translate(err)
+		return target.DB.Translate(err)
 	}
 	source = source.Order(key)
 	if !isFull && len(newest) > 0 {
 		var values []any
 		for _, field := range batch.Targets(&newest[0], c.Select(keys...)) {
-			values = append(values, sourceBook.Dialect.Bind(reflect.ValueOf(field).Elem().Interface()))
+			values = append(values, sourceBook.DB.Dialect.Bind(reflect.ValueOf(field).Elem().Interface()))
 		}
 		source = source.Where("("+key+") > ?", values)
 	}
@@ -63,7 +63,7 @@ func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, sourc
 		if len(rows) == 0 || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err := target.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, upsert.Request(rows)) })
+		err := target.DB.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, upsert.Request(rows)) })
 		done(int64(len(rows)))
 		rows, size = rows[:0], 0
 		return err

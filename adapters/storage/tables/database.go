@@ -32,8 +32,8 @@ type Engine interface {
 
 // Database is shared by all repositories.
 type Database struct {
-	*batch.DB
-	Engine
+	DB     *batch.DB
+	Engine Engine
 	// OneWriter: nothing that a writing transaction has read can change before it ends.
 	OneWriter bool
 	Prefix    string
@@ -112,27 +112,46 @@ func Transaction(given any) (batch.Tx, error) {
 	return native, nil
 }
 
+// Ready returns an error if the schema does not match.
+func (d *Database) Ready(ctx context.Context) error { return d.DB.Ready(ctx) }
+
+// Transact runs work in a transaction of a batch: see batch.DB.
+func (d *Database) Transact(ctx context.Context, work func(batch.Session) error) error {
+	return d.DB.Transact(ctx, work)
+}
+
+// Send sends requests in a transaction of gorm.
+func (d *Database) Send(ctx context.Context, tx *gorm.DB, requests ...batch.Request) error {
+	return d.DB.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, requests...)
+}
+
+// Bind converts a value of a row into an argument of a gorm query.
+func (d *Database) Bind(value any) any { return d.DB.Dialect.Bind(value) }
+
+// Translate gives an error its kind of package fault. nil stays nil.
+func (d *Database) Translate(err error) error { return d.DB.Translate(err) }
+
 // Query returns gorm for a query outside transactions. It fails if the schema does not match.
 func (d *Database) Query(ctx context.Context) *gorm.DB {
 	tx := d.Reads.WithContext(ctx)
-	_ = tx.AddError(d.Ready(ctx)) // every call on tx returns it
+	_ = tx.AddError(d.DB.Ready(ctx)) // every call on tx returns it
 	return tx
 }
 
 // Change runs work in a transaction that writes through gorm, and retries it if it loses a
 // race. The error has a kind of package fault.
 func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) error {
-	return d.Retry(ctx, func() error {
-		if err := d.MayWrite(ctx); err != nil {
+	return d.DB.Retry(ctx, func() error {
+		if err := d.DB.MayWrite(ctx); err != nil {
 			return err
 		}
 		isDone := false
 		err := d.Writes.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
-			err := InTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.Check)
+			err := InTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.Engine.Check)
 			isDone = err == nil
 			return err
 		})
-		if isDone && err != nil && (ctx.Err() != nil || d.Classify(err) == batch.Broken) { // the commit may have taken effect
+		if isDone && err != nil && (ctx.Err() != nil || d.DB.Classify(err) == batch.Broken) { // the commit may have taken effect
 			err = batch.FailureError{Failure: batch.Interrupted, Cause: err}
 		}
 		return err
@@ -142,7 +161,7 @@ func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) err
 // Snapshot runs read in a transaction that sees the book as of its first statement. read may
 // take long. The error has a kind of package fault.
 func (d *Database) Snapshot(ctx context.Context, read func(tx *gorm.DB) error) error {
-	return d.Translate(d.Reads.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	return d.DB.Translate(d.Reads.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		return InTurn(func() error { return d.prepare(tx, batch.Snapshot) }, func() error { return read(tx) })
 	}, &sql.TxOptions{ReadOnly: true}))
 }
@@ -161,10 +180,10 @@ func (d *Database) Snapshots(ctx context.Context, read func(transactions []*gorm
 	}
 	for _, tx := range transactions {
 		if err := d.prepare(tx, batch.Snapshot); err != nil {
-			return d.Translate(err)
+			return d.DB.Translate(err)
 		}
 	}
-	return d.Translate(read(transactions))
+	return d.DB.Translate(read(transactions))
 }
 
 // beginAligned begins two transactions that see the same state. It returns nil if this fails.
@@ -181,7 +200,7 @@ func (d *Database) beginAligned(ctx context.Context) (begun []*sql.Tx) {
 		}
 		begun = append(begun, tx)
 	}
-	if len(begun) == 2 && d.Align(ctx, begun[0], begun[1]) == nil {
+	if len(begun) == 2 && d.Engine.Align(ctx, begun[0], begun[1]) == nil {
 		return begun
 	}
 	for _, tx := range begun {

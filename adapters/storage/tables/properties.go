@@ -127,7 +127,7 @@ func (d *Database) PropertyIn(tx *gorm.DB, name string) (value string, err error
 // Property reads a property. It returns "" if the book does not have it.
 func (d *Database) Property(ctx context.Context, name string) (string, error) {
 	value, err := d.PropertyIn(d.Reads.WithContext(ctx), name)
-	return value, d.Translate(err)
+	return value, d.DB.Translate(err)
 }
 
 // SetProperty writes a property. existing says what to do if the book already has it.

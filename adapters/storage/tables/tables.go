@@ -95,7 +95,7 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 
 // newTable returns a table. name has no prefix.
 func newTable[R any](d *Database, name string) *batch.Table[R] {
-	t := batch.NewTable[R](d.Dialect, schema.NamingStrategy{})
+	t := batch.NewTable[R](d.DB.Dialect, schema.NamingStrategy{})
 	t.Name = d.Prefix + name
 	return t
 }

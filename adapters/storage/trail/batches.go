@@ -15,9 +15,9 @@ import (
 // batchPage reads the next batches in the order of their IDs.
 func (d Writer) batchPage(tx *gorm.DB, after *batch.UUID) ([]tables.TrailBatchRow, error) {
 	if after != nil {
-		tx = tx.Where("t.batch_id > ?", d.Dialect.Bind(*after))
+		tx = tx.Where("t.batch_id > ?", d.DB.Bind(*after))
 	}
-	return tables.RowsOf(tx.Order("t.batch_id").Limit(batchesRead), d.TrailBatches)
+	return tables.RowsOf(tx.Order("t.batch_id").Limit(batchesRead), d.DB.TrailBatches)
 }
 
 // batches reads the batches after an ID in pages. Between two pages the caller can run queries.
@@ -53,7 +53,7 @@ func (d Writer) knownRoots() roots {
 func (d Writer) has(tx *gorm.DB, base proof.Base, known roots) (bool, error) {
 	root, ok := known[base.Size]
 	if !ok {
-		head, err := d.LogState(tx)
+		head, err := d.DB.LogState(tx)
 		if err != nil || base.Size < 0 || base.Size > head.Size {
 			return false, err
 		}
@@ -77,7 +77,7 @@ func (d Writer) hashesIn(tx *gorm.DB) proof.Hashes {
 		if len(indexes) == 0 {
 			return nil, nil
 		}
-		if err := tx.Table(d.TrailHashes.Name).Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
+		if err := tx.Table(d.DB.TrailHashes.Name).Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
 			return nil, err
 		}
 		hashes := make([]proof.Hash, len(indexes))

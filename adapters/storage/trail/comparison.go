@@ -23,7 +23,7 @@ import (
 // comparison reads operations and batches side by side for compare.Comparison.
 type comparison struct {
 	logComparison
-	*compare.Comparison
+	judge *compare.Comparison
 }
 
 // flaws are the flaws of the comparison in the words of verify.
@@ -33,27 +33,27 @@ var flaws = map[compare.Flaw]backoffice.Flaw{
 }
 
 func newLogComparison(d Writer, tx *gorm.DB, w *backoffice.Witness) logComparison {
-	return logComparison{Writer: d, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)}
+	return logComparison{db: d.DB, log: d, tx: tx, w: w, early: make(map[int64]*backoffice.BatchRow)}
 }
 
 func newComparison(d Writer, tx *gorm.DB, w *backoffice.Witness) *comparison {
 	c := &comparison{logComparison: newLogComparison(d, tx, w)}
-	c.Comparison = compare.NewComparison(w.Keys, push.NewIdentifier(d.MessagesKey()), func(flaw compare.Flaw, name string) {
+	c.judge = compare.NewComparison(w.Keys, push.NewIdentifier(d.DB.MessagesKey()), func(flaw compare.Flaw, name string) {
 		c.report(flaws[flaw], name)
 	})
-	c.entries = c.Batch
+	c.entries = c.judge.Batch
 	return c
 }
 
 // compareAll compares the log and everything that has leaves. It calls seen for each operation.
 func (c *comparison) compareAll(head *backoffice.HeadRow, seen func(*read.StoredOperation) error) error {
 	err := tables.InTurn(
-		func() error { return c.eachOther(c.tx, c.w.Keys, c.Row) },
+		func() error { return c.log.eachOther(c.tx, c.w.Keys, c.judge.Row) },
 		c.sameCallers,
 		func() error { return c.compareOperations(seen) },
 		func() error { return c.readBatches(nil) },
 		c.findElsewhere,
-		func() error { return c.Suspects(c.placeOf) },
+		func() error { return c.judge.Suspects(c.placeOf) },
 		c.leftover,
 		func() error { return c.gaps(head.Size) },
 		c.compareOpen,
@@ -62,11 +62,11 @@ func (c *comparison) compareAll(head *backoffice.HeadRow, seen func(*read.Stored
 		return err
 	}
 	n := &head.Compared
-	n.Prices, n.Subscriptions, n.Acts = c.Compared[proof.Price], c.Compared[proof.Subscription], c.Compared[proof.Act]
-	n.Messages, n.Refusals = c.Messages, c.Refusals
+	n.Prices, n.Subscriptions, n.Acts = c.judge.Compared[proof.Price], c.judge.Compared[proof.Subscription], c.judge.Compared[proof.Act]
+	n.Messages, n.Refusals = c.judge.Messages, c.judge.Refusals
 	head.Unsealed = int64(len(c.opened))
 	var other []int64
-	err = c.tx.Table(c.TrailHashes.Name).Where("hash_index < 0 OR hash_index >= ?", proof.StoredHashes(max(head.Size, 0))).Limit(1).Pluck("hash_index", &other).Error
+	err = c.tx.Table(c.db.TrailHashes.Name).Where("hash_index < 0 OR hash_index >= ?", proof.StoredHashes(max(head.Size, 0))).Limit(1).Pluck("hash_index", &other).Error
 	head.HasOtherHashes = len(other) > 0
 	return err
 }
@@ -75,7 +75,7 @@ func (c *comparison) compareAll(head *backoffice.HeadRow, seen func(*read.Stored
 func (d Writer) eachOther(tx *gorm.DB, keys *proof.Keys, visit func(proof.Entry, string)) error {
 	return tables.InTurn(
 		func() error {
-			return tables.Each(tx, d.Prices.Table, func(row *tables.PriceRow) error {
+			return tables.Each(tx, d.DB.Prices.Table, func(row *tables.PriceRow) error {
 				name := fmt.Sprintf("price %d", row.PriceID)
 				price, err := row.ToPrice()
 				if err != nil {
@@ -88,7 +88,7 @@ func (d Writer) eachOther(tx *gorm.DB, keys *proof.Keys, visit func(proof.Entry,
 			})
 		},
 		func() error {
-			return tables.Each(tx, d.Subscriptions.Table, func(row *tables.SubscriptionRow) error {
+			return tables.Each(tx, d.DB.Subscriptions.Table, func(row *tables.SubscriptionRow) error {
 				name := fmt.Sprintf("subscription %q", row.Name)
 				s, err := row.Subscription()
 				if err != nil {
@@ -135,10 +135,10 @@ func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, vis
 		if only == nil {
 			return tx
 		}
-		return tx.Where("t."+column+" = ?", d.Dialect.Bind(batch.UUID(*only)))
+		return tx.Where("t."+column+" = ?", d.DB.Bind(batch.UUID(*only)))
 	}
 	adjusted, erased, broken := make(sums), make(sums), make(map[operation.ID]bool)
-	err := tables.Each(rows("act_id"), d.Adjustments.Table, func(row *tables.AdjustmentRow) error {
+	err := tables.Each(rows("act_id"), d.DB.Adjustments.Table, func(row *tables.AdjustmentRow) error {
 		posting, err := row.Entry()
 		id := operation.ID(row.ActID)
 		broken[id] = broken[id] || err != nil || !row.IsShaped()
@@ -149,7 +149,7 @@ func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, vis
 		return err
 	}
 	messages := rows("erasure_id").Where("t.user_id = '' OR t.erasure_id IS NOT NULL")
-	err = tables.Each(messages, d.Notifications.Table, func(row *tables.NotificationRow) error {
+	err = tables.Each(messages, d.DB.Notifications.Table, func(row *tables.NotificationRow) error {
 		message, err := row.Entry(operation.Envelope{ID: operation.ID(row.OperationID)})
 		id := operation.ID(row.ErasureID)
 		broken[id] = broken[id] || err != nil
@@ -168,7 +168,7 @@ func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, vis
 		delete(adjusted, id)
 		delete(erased, id)
 	}
-	err = tables.Each(rows("audit_id"), d.Audits.Table, func(row *tables.AuditRow) error {
+	err = tables.Each(rows("audit_id"), d.DB.Audits.Table, func(row *tables.AuditRow) error {
 		act, err := row.Act()
 		leaf(act.ID, &act, "act "+act.ID.String())
 		return err
@@ -190,7 +190,7 @@ func (d Writer) eachActOf(tx *gorm.DB, keys *proof.Keys, only *operation.ID, vis
 func (c *comparison) sameCallers() error {
 	var callers []string
 	const key = "caller_id, subscription, operation"
-	err := c.tx.Table(c.Operations.Name).Where("caller_id <> ''").Group(key).Having("COUNT(*) > 1").Pluck("caller_id", &callers).Error
+	err := c.tx.Table(c.db.Operations.Name).Where("caller_id <> ''").Group(key).Having("COUNT(*) > 1").Pluck("caller_id", &callers).Error
 	for _, caller := range callers {
 		c.report(backoffice.Added, fmt.Sprintf("second record of CallerId %q", caller))
 	}
@@ -199,13 +199,13 @@ func (c *comparison) sameCallers() error {
 
 // compareOperations reads operations and batches side by side.
 func (c *comparison) compareOperations(seen func(*read.StoredOperation) error) error {
-	return read.EachRange(c.Database, c.tx, func(ids read.Range) error {
-		err := read.Operations(c.Database, c.tx, ids, func(rows *read.StoredOperation) error {
+	return read.EachRange(c.db, c.tx, func(ids read.Range) error {
+		err := read.Operations(c.db, c.tx, ids, func(rows *read.StoredOperation) error {
 			if err := seen(rows); err != nil || !rows.IsDecided() {
 				return err
 			}
 			stored, contradicts := rows.Stored()
-			c.Operation(&stored, contradicts)
+			c.judge.Operation(&stored, contradicts)
 			return nil
 		})
 		if err != nil {
@@ -221,9 +221,9 @@ func (c *comparison) compareOperations(seen func(*read.StoredOperation) error) e
 // findElsewhere looks up the messages that other operations have stored.
 func (c *comparison) findElsewhere() error {
 	stored := make(map[push.Identity]compare.Stored)
-	for part := range slices.Chunk(c.Elsewhere(), tables.Chunk) {
-		ids := tables.Convert(part, func(id push.Identity) any { return c.Dialect.Bind(batch.UUID(id)) })
-		err := tables.Each(c.tx.Where("t.identity IN ?", ids), c.Notifications.Table, func(row *tables.NotificationRow) error {
+	for part := range slices.Chunk(c.judge.Elsewhere(), tables.Chunk) {
+		ids := tables.Convert(part, func(id push.Identity) any { return c.db.Bind(batch.UUID(id)) })
+		err := tables.Each(c.tx.Where("t.identity IN ?", ids), c.db.Notifications.Table, func(row *tables.NotificationRow) error {
 			stored[push.Identity(row.Identity)] = compare.Stored{Operation: operation.ID(row.OperationID), Index: int(row.Position)}
 			return nil
 		})
@@ -231,14 +231,14 @@ func (c *comparison) findElsewhere() error {
 			return err
 		}
 	}
-	c.Found(stored)
+	c.judge.Found(stored)
 	return nil
 }
 
 // placeOf returns the place of the entry of a push. It is open if there is none.
 func (c *comparison) placeOf(id operation.ID) (compare.Place, error) {
 	after := batch.UUID(id)
-	for row, err := range c.batches(c.tx, &after) {
+	for row, err := range c.log.batches(c.tx, &after) {
 		if err != nil {
 			return compare.Place{}, err
 		}
@@ -268,10 +268,10 @@ func placeOfBatch(row *tables.TrailBatchRow) compare.Place {
 func (c *comparison) leftover() error {
 	var objects []string
 	isRead := false
-	c.End(func(id operation.ID) string {
+	c.judge.End(func(id operation.ID) string {
 		if !isRead {
 			isRead = true
-			_ = c.tx.Table(c.Audits.Name).Distinct().Pluck("object", &objects).Error // without the acts, the hash is reported
+			_ = c.tx.Table(c.db.Audits.Name).Distinct().Pluck("object", &objects).Error // without the acts, the hash is reported
 		}
 		at := slices.IndexFunc(objects, func(object string) bool { return proof.NameID(object) == id })
 		if at < 0 {
@@ -286,7 +286,7 @@ func (c *comparison) leftover() error {
 // If until is nil, it reads all batches.
 func (c *logComparison) readBatches(until *batch.UUID) error {
 	for !c.ended && (until == nil || c.batch == nil || bytes.Compare(c.batch[:], until[:]) <= 0) {
-		page, err := c.batchPage(c.tx, c.batch)
+		page, err := c.log.batchPage(c.tx, c.batch)
 		for i := range page {
 			c.batch = &page[i].BatchID
 			c.readBatch(&page[i])
@@ -318,9 +318,10 @@ func (c *logComparison) readBatch(row *tables.TrailBatchRow) {
 
 // logComparison compares the batches with the log.
 type logComparison struct {
-	Writer
-	tx *gorm.DB
-	w  *backoffice.Witness
+	db  *tables.Database
+	log Writer
+	tx  *gorm.DB
+	w   *backoffice.Witness
 	// early has records that were read before their turn. next is the position of the next one.
 	next   int64
 	early  map[int64]*backoffice.BatchRow
@@ -369,12 +370,12 @@ func (c *logComparison) note(row *tables.TrailBatchRow, record []byte) proof.Pro
 
 // compareOpen reports the open batches that were made for another log.
 func (c *logComparison) compareOpen() error {
-	known := c.knownRoots()
+	known := c.log.knownRoots()
 	for _, r := range c.opened {
 		if r.Base == nil {
 			continue
 		}
-		has, err := c.has(c.tx, *r.Base, known)
+		has, err := c.log.has(c.tx, *r.Base, known)
 		if err != nil && !errors.Is(err, errNoHash) { // the missing hash is reported with its batch
 			return err
 		}
@@ -398,7 +399,7 @@ func (c *logComparison) records() error {
 	hashes := make([]proof.Hash, proof.StoredHashes(c.next)-first)
 	if len(ready) > 0 && !c.isMissing {
 		query := c.tx.Where("t.hash_index >= ? AND t.hash_index < ?", first, first+int64(len(hashes)))
-		err := tables.Each(query, c.TrailHashes, func(row *tables.TrailHashRow) error {
+		err := tables.Each(query, c.db.TrailHashes, func(row *tables.TrailHashRow) error {
 			if len(row.Hash) == len(proof.Hash{}) {
 				hashes[row.HashIndex-first] = proof.Hash(row.Hash)
 			}

@@ -65,7 +65,7 @@ func (w *trailWriter) row(maker *batchMaker, entries []proof.Entry, from proof.P
 
 // Writer writes the entries of what is decided.
 type Writer struct {
-	*tables.Database
+	DB *tables.Database
 	*trailWriter
 }
 
@@ -137,5 +137,5 @@ func (d Writer) ActWrites(ctx context.Context, c Changes, more ...string) []batc
 		entries = append(entries, l.Entry())
 		rows = []tables.AuditRow{tables.NewAuditRow(&act)}
 	}
-	return batch.NonEmpty(d.Audits.Add.Request(rows), d.Request(entries...))
+	return batch.NonEmpty(d.DB.Audits.Add.Request(rows), d.Request(entries...))
 }

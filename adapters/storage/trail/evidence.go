@@ -19,18 +19,21 @@ import (
 
 // Fill sets the ports of the trail, and the evidence port of verify.
 func Fill(s *store.Store, d Writer) {
-	log := trailLog{d}
+	log := trailLog{d.DB, d}
 	s.Trail = &application.Ports{Writer: log, Log: log, Finder: log, Origin: log}
-	s.Backoffice.Evidence = evidence{d}
+	s.Backoffice.Evidence = evidence{d.DB, d}
 }
 
 // evidence implements backoffice.Evidence. The database joins and sums. Package backoffice
 // decides what the rows mean.
-type evidence struct{ Writer }
+type evidence struct {
+	db  *tables.Database
+	log Writer
+}
 
 // Read implements backoffice.Evidence.
 func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
-	if err := e.Ready(ctx); err != nil { // it also reads the key of messages
+	if err := e.db.Ready(ctx); err != nil { // it also reads the key of messages
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -38,11 +41,11 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	shared := serial{cancel: cancel}
 	w.Position, w.Operation, w.Found = oneByOne(&shared, w.Position), oneByOne(&shared, w.Operation), oneByOne(&shared, w.Found)
 	w.Batch, w.Head = oneByOne(&shared, w.Batch), oneByOne(&shared, w.Head)
-	err := e.Snapshots(ctx, func(transactions []*gorm.DB) error {
+	err := e.db.Snapshots(ctx, func(transactions []*gorm.DB) error {
 		seen := operationSeen(&w)
 		parts := []func(*gorm.DB) error{
 			func(tx *gorm.DB) error {
-				return read.EachRange(e.Database, tx, func(ids read.Range) error { return read.Operations(e.Database, tx, ids, seen) })
+				return read.EachRange(e.db, tx, func(ids read.Range) error { return read.Operations(e.db, tx, ids, seen) })
 			},
 			func(tx *gorm.DB) error { return e.withoutOperation(tx, &w) },
 			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
@@ -56,7 +59,7 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 			return err
 		}
 		if head.HasBegun {
-			parts[0] = func(tx *gorm.DB) error { return newComparison(e.Writer, tx, &w).compareAll(&head, seen) }
+			parts[0] = func(tx *gorm.DB) error { return newComparison(e.log, tx, &w).compareAll(&head, seen) }
 		}
 		if err := inParallel(ctx, cancel, transactions, parts); err != nil {
 			return err
@@ -71,14 +74,14 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 
 // trail returns the state of the log.
 func (e evidence) trail(tx *gorm.DB) (backoffice.HeadRow, error) {
-	log, err := e.LogState(tx)
+	log, err := e.db.LogState(tx)
 	head := backoffice.HeadRow{HasBegun: log.HasBegun || log.Size != 0 || log.Checkpoint != "", Size: log.Size, Checkpoint: log.Checkpoint}
 	if err != nil || head.HasBegun {
 		return head, err
 	}
 	// The log has not begun, unless a person has reset its state.
 	var placed []int64
-	err = tx.Table(e.TrailBatches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
+	err = tx.Table(e.db.TrailBatches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
 	head.HasBegun = len(placed) > 0
 	return head, err
 }
@@ -159,12 +162,12 @@ func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, of *positionsOf,
 		return fmt.Sprintf("\n UNION ALL\n SELECT %[1]s, NULL, 0, 1, CAST((%[2]s) >> 32 AS integer), CAST(((%[2]s) & 4294967295) - 2147483648 AS integer) FROM %[3]s",
 			columns, quantity, from)
 	}
-	sales, completed := e.Sales.Name+" s", " WHERE s.state = 2"
-	reversals := e.Operations.Name + " o JOIN " + sales + " ON s.operation_id = o.operation_id" + completed + " AND o.reversal_id IS NOT NULL"
+	sales, completed := e.db.Sales.Name+" s", " WHERE s.state = 2"
+	reversals := e.db.Operations.Name + " o JOIN " + sales + " ON s.operation_id = o.operation_id" + completed + " AND o.reversal_id IS NOT NULL"
 	rows, err := tx.Raw(fmt.Sprintf("SELECT %[1]s, COALESCE(MAX(held), 0), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),"+
 		" CAST(SUM(high) AS bigint), CAST(SUM(low) AS bigint)\nFROM (\n SELECT %[1]s, %[2]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM %[3]s",
 		of.columns, of.held, of.table) +
-		posted(of.columns, "quantity", fmt.Sprintf("%s WHERE leg = %d", e.Adjustments.Name, of.leg)) +
+		posted(of.columns, "quantity", fmt.Sprintf("%s WHERE leg = %d", e.db.Adjustments.Name, of.leg)) +
 		posted(of.sold, of.by, sales+completed) +
 		posted(of.sold, of.back, reversals) +
 		"\n) p GROUP BY " + of.columns).Rows() //nolint:rowserrcheck // Each does it
@@ -196,7 +199,7 @@ type positionsOf struct {
 func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness) error {
 	var p backoffice.Position
 	of := positionsOf{
-		table: e.Holdings.Name, columns: "customer_no, imkb_code, holder_corporation_name", held: "units", leg: tables.UnitLeg,
+		table: e.db.Holdings.Name, columns: "customer_no, imkb_code, holder_corporation_name", held: "units", leg: tables.UnitLeg,
 		sold: "s.customer_no, s.imkb_code, s.holder_corporation_name", by: "-s.units", back: "s.units",
 	}
 	return e.positions(tx, w, &of, &p, &p.Holding.CustomerNo, &p.Holding.IMKBCode, &p.Holding.HolderCorporationName)
@@ -205,7 +208,7 @@ func (e evidence) holdings(tx *gorm.DB, w *backoffice.Witness) error {
 func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 	p := backoffice.Position{IsMoney: true}
 	of := positionsOf{
-		table: e.Accounts.Name, columns: "customer_no, branch_code, account_suffix, currency_code", held: "balance", leg: tables.MoneyLeg,
+		table: e.db.Accounts.Name, columns: "customer_no, branch_code, account_suffix, currency_code", held: "balance", leg: tables.MoneyLeg,
 		sold: "s.account_customer_no, s.branch_code, s.account_suffix, s.currency_code", by: "COALESCE(s.proceeds, 0)", back: "-COALESCE(s.proceeds, 0)",
 	}
 	return e.positions(tx, w, &of, &p, &p.Account.CustomerNo, &p.Account.BranchCode, &p.Account.AccountSuffix, &p.Account.CurrencyCode)
@@ -215,7 +218,7 @@ func (e evidence) accounts(tx *gorm.DB, w *backoffice.Witness) error {
 // shape, and outcomes.
 func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 	shape := tx.Where("t.kind NOT IN (2, 3) OR t.leg NOT IN (1, 2) OR (t.leg = 1) <> (t.currency_code = '') OR (t.leg = 2) <> (t.imkb_code = '')")
-	err := tables.Each(shape, e.Adjustments.Table, func(row *tables.AdjustmentRow) error {
+	err := tables.Each(shape, e.db.Adjustments.Table, func(row *tables.AdjustmentRow) error {
 		name := fmt.Sprintf("posting %s/%d/%d of customer %d", row.ActID, row.Line, row.Leg, row.CustomerNo)
 		return w.Found(backoffice.WrongShape.Of(name))
 	})
@@ -231,11 +234,11 @@ func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 // rules compares the rules of the bank with the newest act that wrote rules. The trail shows
 // whether this act is as it was written.
 func (e evidence) rules(tx *gorm.DB, w *backoffice.Witness) error {
-	stored, err := e.PropertyIn(tx, tables.RulesProperty)
+	stored, err := e.db.PropertyIn(tx, tables.RulesProperty)
 	if err != nil {
 		return err
 	}
-	newest, err := e.RulesActIn(tx)
+	newest, err := e.db.RulesActIn(tx)
 	if err != nil {
 		return err
 	}
@@ -253,13 +256,13 @@ func (e evidence) rules(tx *gorm.DB, w *backoffice.Witness) error {
 // operation has an outcome, and every reversal.
 func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 	var totals struct{ Count, Oldest, Newest int64 }
-	t, operations := &e.Outcomes, &e.Operations
+	t, operations := &e.db.Outcomes, &e.db.Operations
 	err := tx.Table(t.Name).Select("COUNT(*) AS count, COALESCE(MIN(number), 1) AS oldest, COALESCE(MAX(number), 0) AS newest").Scan(&totals).Error
 	if err != nil {
 		return err
 	}
 	counter := tables.PropertyRow{Name: tables.OutcomesProperty}
-	if counter.Value, err = e.PropertyIn(tx, counter.Name); err != nil {
+	if counter.Value, err = e.db.PropertyIn(tx, counter.Name); err != nil {
 		return err
 	}
 	last, wrong := counter.Number()

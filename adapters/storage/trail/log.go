@@ -22,23 +22,26 @@ import (
 )
 
 // trailLog implements the ports of package application/trail.
-type trailLog struct{ Writer }
-
-func (t trailLog) Use(keys *proof.Keys, newID func() operation.ID) {
-	t.maker.Store(&batchMaker{keys: keys, newID: newID})
+type trailLog struct {
+	db  *tables.Database
+	log Writer
 }
 
-func (t trailLog) Follow(base proof.Base) { t.base.Store(&base) }
+func (t trailLog) Use(keys *proof.Keys, newID func() operation.ID) {
+	t.log.maker.Store(&batchMaker{keys: keys, newID: newID})
+}
 
-func (t trailLog) Clear(ctx context.Context) error { return t.Change(ctx, t.ClearLog) }
+func (t trailLog) Follow(base proof.Base) { t.log.base.Store(&base) }
+
+func (t trailLog) Clear(ctx context.Context) error { return t.db.Change(ctx, t.log.ClearLog) }
 
 // ClearLog removes the whole log.
 func (d Writer) ClearLog(tx *gorm.DB) error {
 	d.base.Store(&emptyLog)
 	return tables.InTurn(
-		func() error { return tx.Exec("DELETE FROM " + d.TrailBatches.Name).Error },
-		func() error { return tx.Exec("DELETE FROM " + d.TrailHashes.Name).Error },
-		func() error { return d.ClearLogState(tx) },
+		func() error { return tx.Exec("DELETE FROM " + d.DB.TrailBatches.Name).Error },
+		func() error { return tx.Exec("DELETE FROM " + d.DB.TrailHashes.Name).Error },
+		func() error { return d.DB.ClearLogState(tx) },
 	)
 }
 
@@ -48,14 +51,14 @@ const askTimeout = 2 * time.Second
 func (t trailLog) State(ctx context.Context) (application.State, error) {
 	ctx, stop := context.WithTimeout(ctx, askTimeout)
 	defer stop()
-	row, err := t.LogState(t.Reads.WithContext(ctx))
-	return application.State{Size: row.Size, Checkpoint: row.Checkpoint}, t.Translate(err)
+	row, err := t.db.LogState(t.db.Reads.WithContext(ctx))
+	return application.State{Size: row.Size, Checkpoint: row.Checkpoint}, t.db.Translate(err)
 }
 
 // IsOf checks only the oldest batches: it has little time. With another key none is genuine.
 func (t trailLog) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err error) {
-	err = t.Snapshot(ctx, func(tx *gorm.DB) error {
-		page, err := t.batchPage(tx, nil)
+	err = t.db.Snapshot(ctx, func(tx *gorm.DB) error {
+		page, err := t.log.batchPage(tx, nil)
 		isOf = len(page) == 0 || keys != nil && slices.ContainsFunc(page, func(row tables.TrailBatchRow) bool {
 			b, err := row.Batch()
 			_, isGenuine := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
@@ -70,13 +73,13 @@ func (t trailLog) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err er
 func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal application.Seal) (round application.Round, err error) {
 	var open int64
 	asking, stop := context.WithTimeout(ctx, askTimeout)
-	err = t.Reads.WithContext(asking).Raw("SELECT 1 FROM " + t.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
+	err = t.db.Reads.WithContext(asking).Raw("SELECT 1 FROM " + t.db.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
 	stop()
 	if err != nil || open == 0 && !mark {
-		return round, t.Translate(err)
+		return round, t.db.Translate(err)
 	}
 	work := func(tx *gorm.DB) error {
-		head, err := t.LogState(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
+		head, err := t.db.LogState(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
 		if err != nil {
 			return err
 		}
@@ -95,18 +98,18 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 		if len(rows) == 0 {
 			return nil
 		}
-		added, err := seal(application.State{Size: head.Size, Checkpoint: head.Checkpoint}, records, t.hashesIn(tx))
+		added, err := seal(application.State{Size: head.Size, Checkpoint: head.Checkpoint}, records, t.log.hashesIn(tx))
 		if err != nil {
 			return err
 		}
 		return t.store(ctx, tx, &head, rows, &added)
 	}
-	if err = t.Change(ctx, work); errors.Is(err, errNoHash) && t.mayMend() {
+	if err = t.db.Change(ctx, work); errors.Is(err, errNoHash) && t.mayMend() {
 		err = t.mend(ctx)
 		if err != nil {
 			return round, err
 		}
-		err = t.Change(ctx, work)
+		err = t.db.Change(ctx, work)
 	}
 	return round, err
 }
@@ -114,7 +117,7 @@ func (t trailLog) Seal(ctx context.Context, limit int, mark bool, seal applicati
 // mayMend reports whether to mend now. It allows one attempt per hour: mend reads the whole
 // log, and it does not help while something removes what mend writes.
 func (t trailLog) mayMend() bool {
-	maker, now := t.maker.Load(), t.Now()
+	maker, now := t.log.maker.Load(), t.db.Now()
 	if last := maker.mended.Load(); last != nil && now.Sub(*last).Abs() < time.Hour {
 		return false
 	}
@@ -127,9 +130,9 @@ func (t trailLog) mayMend() bool {
 func (t trailLog) mend(ctx context.Context) error {
 	var lost []tables.TrailHashRow
 	var tree proof.Tree
-	err := t.Snapshot(ctx, func(tx *gorm.DB) error {
-		c := newLogComparison(t.Writer, tx, &backoffice.Witness{
-			Keys:  t.Keys(),
+	err := t.db.Snapshot(ctx, func(tx *gorm.DB) error {
+		c := newLogComparison(t.log, tx, &backoffice.Witness{
+			Keys:  t.log.Keys(),
 			Found: func(backoffice.Finding) error { return nil }, // verify reports findings
 			Batch: func(b *backoffice.BatchRow) error {
 				next := proof.StoredHashes(tree.Size())
@@ -147,7 +150,7 @@ func (t trailLog) mend(ctx context.Context) error {
 		return err
 	}
 	for part := range slices.Chunk(lost, tables.Chunk) {
-		err = t.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, t.TrailHashes.Upsert("hash").Request(part)) })
+		err = t.db.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, t.db.TrailHashes.Upsert("hash").Request(part)) })
 		if err != nil {
 			return err
 		}
@@ -157,15 +160,15 @@ func (t trailLog) mend(ctx context.Context) error {
 
 // withMark puts a batch without leaves before the rows. Its base is the log before it.
 func (t trailLog) withMark(ctx context.Context, tx *gorm.DB, size int64, rows []tables.TrailBatchRow, records [][]byte) ([]tables.TrailBatchRow, [][]byte, error) {
-	tree, err := proof.LoadTree(size, t.hashesIn(tx))
+	tree, err := proof.LoadTree(size, t.log.hashesIn(tx))
 	if err != nil {
 		return nil, nil, err
 	}
-	maker := t.maker.Load()
+	maker := t.log.maker.Load()
 	b := proof.Batch{ID: maker.newID()}
 	mac := maker.keys.MAC(b.Record(), nil, proof.Provenance{Base: proof.Base{Size: size, Root: tree.Root()}})
 	mark := []tables.TrailBatchRow{{BatchID: batch.UUID(b.ID), Entries: []byte{}, MAC: mac}}
-	err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request(mark))
+	err = t.db.Send(ctx, tx, t.log.addBatch.Request(mark))
 	return append(mark, rows...), append([][]byte{b.Record()}, records...), err
 }
 
@@ -174,11 +177,11 @@ const mostLeftOut = 5
 
 // openBatches reads the next batches to be sealed, and their records.
 func (t trailLog) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchRow, records [][]byte, round application.Round, err error) {
-	maker, roots := t.maker.Load(), t.knownRoots()
+	maker, roots := t.log.maker.Load(), t.log.knownRoots()
 	if maker == nil {
 		return nil, nil, round, errors.New("no trail is kept")
 	}
-	for row, err := range t.batches(tx.Where("t.position IS NULL"), nil) {
+	for row, err := range t.log.batches(tx.Where("t.position IS NULL"), nil) {
 		if err != nil {
 			return nil, nil, round, err
 		}
@@ -210,7 +213,7 @@ func (t trailLog) genuine(tx *gorm.DB, keys *proof.Keys, row *tables.TrailBatchR
 	if !ok || row.IsElsewhere(&provenance) {
 		return b, false, nil
 	}
-	isGenuine, err = t.has(tx, provenance.Base, known)
+	isGenuine, err = t.log.has(tx, provenance.Base, known)
 	return b, isGenuine, err
 }
 
@@ -223,46 +226,46 @@ func (t trailLog) store(ctx context.Context, tx *gorm.DB, head *tables.LogState,
 		rows[i].Position = sql.NullInt64{Int64: head.Size + int64(i), Valid: true}
 	}
 	head.Size, head.Checkpoint = head.Size+int64(len(rows)), added.Checkpoint
-	return t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, batch.NonEmpty(
-		t.hash.Request(hashes), t.place.Request(rows),
-		t.Properties.Put.Request([]tables.PropertyRow{
+	return t.db.Send(ctx, tx, batch.NonEmpty(
+		t.log.hash.Request(hashes), t.log.place.Request(rows),
+		t.db.Properties.Put.Request([]tables.PropertyRow{
 			tables.NumberProperty(tables.LogSizeProperty, head.Size), {Name: tables.LogCheckpointProperty, Value: head.Checkpoint},
 		}))...)
 }
 
 func (t trailLog) Hashes(ctx context.Context, indexes []int64) ([]proof.Hash, error) {
-	hashes, err := t.hashesIn(t.Reads.WithContext(ctx))(indexes)
-	return hashes, t.Translate(err)
+	hashes, err := t.log.hashesIn(t.db.Reads.WithContext(ctx))(indexes)
+	return hashes, t.db.Translate(err)
 }
 
 // Adopt writes all leaves in one transaction: if two replicas begin the log, only one succeeds.
 func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
-	maker := t.maker.Load()
-	head, err := t.LogState(t.Reads.WithContext(ctx))
+	maker := t.log.maker.Load()
+	head, err := t.db.LogState(t.db.Reads.WithContext(ctx))
 	if err != nil || maker == nil || head.HasBegun {
-		return 0, t.Translate(err)
+		return 0, t.db.Translate(err)
 	}
 	if head.Size > 0 || head.Checkpoint != "" {
 		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the property log_begun")
 	}
 	var entries []proof.Entry
-	err = t.Snapshot(ctx, func(tx *gorm.DB) (err error) {
+	err = t.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
 		entries, err = t.adopt(tx, maker.keys)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	err = t.Change(ctx, func(tx *gorm.DB) error {
+	err = t.db.Change(ctx, func(tx *gorm.DB) error {
 		adopted = 0
-		begins, err := t.BeginLog(tx)
+		begins, err := t.db.BeginLog(tx)
 		if err != nil || !begins { // another replica was faster
 			return err
 		}
 		adopted = int64(len(entries))
 		for part := range slices.Chunk(entries, tables.Chunk) {
-			row := t.row(maker, part, proof.Provenance{IsAdopted: true})
-			err = t.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, t.addBatch.Request([]tables.TrailBatchRow{row}))
+			row := t.log.row(maker, part, proof.Provenance{IsAdopted: true})
+			err = t.db.Send(ctx, tx, t.log.addBatch.Request([]tables.TrailBatchRow{row}))
 			if err != nil {
 				return err
 			}
@@ -274,12 +277,12 @@ func (t trailLog) Adopt(ctx context.Context) (adopted int64, err error) {
 
 // TakeIn reads all rows and the whole log.
 func (t trailLog) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (taken []proof.Entry, err error) {
-	maker := t.maker.Load()
-	head, err := t.LogState(t.Reads.WithContext(ctx))
+	maker := t.log.maker.Load()
+	head, err := t.db.LogState(t.db.Reads.WithContext(ctx))
 	if err != nil || maker == nil || !head.HasBegun {
-		return nil, t.Translate(err)
+		return nil, t.db.Translate(err)
 	}
-	err = t.Snapshot(ctx, func(tx *gorm.DB) (err error) {
+	err = t.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
 		taken, err = t.outside(tx, maker.keys)
 		return err
 	})
@@ -288,12 +291,12 @@ func (t trailLog) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act)
 	}
 	ordered := act(taken)
 	l := proof.OfAct(ordered.ID, &ordered, nil, nil)
-	requests := []batch.Request{t.Audits.Add.Request([]tables.AuditRow{tables.NewAuditRow(&ordered)})}
+	requests := []batch.Request{t.db.Audits.Add.Request([]tables.AuditRow{tables.NewAuditRow(&ordered)})}
 	for part := range slices.Chunk(append([]proof.Entry{l.Entry()}, taken...), tables.Chunk) {
-		row := t.row(maker, part, proof.Provenance{IsAdopted: true, ByAct: true})
-		requests = append(requests, t.addBatch.Request([]tables.TrailBatchRow{row}))
+		row := t.log.row(maker, part, proof.Provenance{IsAdopted: true, ByAct: true})
+		requests = append(requests, t.log.addBatch.Request([]tables.TrailBatchRow{row}))
 	}
-	err = t.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, requests...) })
+	err = t.db.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, requests...) })
 	return taken, err
 }
 
@@ -306,7 +309,7 @@ func (t trailLog) outside(tx *gorm.DB, keys *proof.Keys) ([]proof.Entry, error) 
 		id   operation.ID
 	}
 	hasLeaf := make(map[row]bool)
-	err := tables.Each(tx, t.TrailBatches, func(r *tables.TrailBatchRow) error {
+	err := tables.Each(tx, t.db.TrailBatches, func(r *tables.TrailBatchRow) error {
 		b, err := r.Batch()
 		for i := range b.Entries {
 			hasLeaf[row{b.Entries[i].Kind, b.Entries[i].ID}] = true
@@ -337,7 +340,7 @@ func (t trailLog) adopt(tx *gorm.DB, keys *proof.Keys) (entries []proof.Entry, e
 		}
 		return key{e.Kind, e.ID, e.Leaf}
 	}
-	err = tables.Each(tx, t.TrailBatches, func(row *tables.TrailBatchRow) error {
+	err = tables.Each(tx, t.db.TrailBatches, func(row *tables.TrailBatchRow) error {
 		b, err := row.Batch()
 		for i := range b.Entries {
 			known[keyOf(&b.Entries[i])] = true
@@ -352,8 +355,8 @@ func (t trailLog) adopt(tx *gorm.DB, keys *proof.Keys) (entries []proof.Entry, e
 			entries = append(entries, e)
 		}
 	}
-	err = read.EachRange(t.Database, tx, func(ids read.Range) error {
-		return read.Operations(t.Database, tx, ids, func(rows *read.StoredOperation) error {
+	err = read.EachRange(t.db, tx, func(ids read.Range) error {
+		return read.Operations(t.db, tx, ids, func(rows *read.StoredOperation) error {
 			if !rows.IsDecided() {
 				return nil
 			}
@@ -367,17 +370,17 @@ func (t trailLog) adopt(tx *gorm.DB, keys *proof.Keys) (entries []proof.Entry, e
 	if err != nil {
 		return nil, err
 	}
-	err = t.eachOther(tx, keys, add)
+	err = t.log.eachOther(tx, keys, add)
 	return entries, err
 }
 
 // Leaves finds the leaves of an operation or an act.
 func (t trailLog) Leaves(ctx context.Context, id operation.ID) (found []application.Leaf, err error) {
-	maker := t.maker.Load()
+	maker := t.log.maker.Load()
 	if maker == nil {
 		return nil, application.ErrNotFound
 	}
-	err = t.Snapshot(ctx, func(tx *gorm.DB) error {
+	err = t.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		stored, err := t.stored(tx, id)
 		if err != nil {
 			return err
@@ -397,7 +400,7 @@ func (t trailLog) Leaves(ctx context.Context, id operation.ID) (found []applicat
 // stored returns the operation with this ID, or nil.
 func (t trailLog) stored(tx *gorm.DB, id operation.ID) (stored *proof.Stored, err error) {
 	only := batch.UUID(id)
-	err = read.Operations(t.Database, tx, read.Range{Only: &only}, func(rows *read.StoredOperation) error {
+	err = read.Operations(t.db, tx, read.Range{Only: &only}, func(rows *read.StoredOperation) error {
 		if rows.IsDecided() {
 			o, _ := rows.Stored()
 			stored = &o
@@ -447,15 +450,15 @@ func (t trailLog) inBatches(tx *gorm.DB, keys *proof.Keys, id operation.ID, stor
 
 // actLeaf returns the leaf of an act, or of postings without an act.
 func (t trailLog) actLeaf(tx *gorm.DB, keys *proof.Keys, id operation.ID) (leaves []proof.Named, err error) {
-	err = t.eachActOf(tx, keys, &id, func(l *proof.Named, _ string) { leaves = append(leaves, *l) })
+	err = t.log.eachActOf(tx, keys, &id, func(l *proof.Named, _ string) { leaves = append(leaves, *l) })
 	return leaves, err
 }
 
 // inBatch finds the batch that has the leaf, or nil. The entry of a push has the identities of
 // all its messages: then the leaf is made with them.
 func (t trailLog) inBatch(tx *gorm.DB, keys *proof.Keys, stored *proof.Stored, l *proof.Named, after batch.UUID) (*application.Leaf, error) {
-	known := t.knownRoots()
-	for row, err := range t.batches(tx, &after) {
+	known := t.log.knownRoots()
+	for row, err := range t.log.batches(tx, &after) {
 		if err != nil {
 			return nil, err
 		}

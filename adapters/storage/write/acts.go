@@ -15,17 +15,22 @@ import (
 )
 
 // acts implements backoffice.Audit and backoffice.Withdrawing.
-type acts struct{ trail.Writer }
+type acts struct {
+	db  *tables.Database
+	log trail.Writer
+}
 
 func (a acts) Keep(ctx context.Context, act audit.Act) error {
 	ctx = audit.With(ctx, act)
-	return a.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, a.ActWrites(ctx, trail.Changes{})...) })
+	return a.db.Transact(ctx, func(session batch.Session) error {
+		return session.Commit(ctx, a.log.ActWrites(ctx, trail.Changes{})...)
+	})
 }
 
 func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error {
-	return a.Transact(ctx, func(session batch.Session) error {
+	return a.db.Transact(ctx, func(session batch.Session) error {
 		var price *fund.Price
-		err := session.Exchange(ctx, findPrices(a.Database, []int64{id}, func(_ int, p fund.Price) { price = &p }))
+		err := session.Exchange(ctx, findPrices(a.db, []int64{id}, func(_ int, p fund.Price) { price = &p }))
 		if err != nil {
 			return err
 		}
@@ -37,10 +42,10 @@ func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error 
 			return batch.FailureError{Failure: batch.Refused, Cause: err}
 		}
 		row := tables.NewPriceRow(withdrawn)
-		writes := []batch.Request{a.Prices.Put.Request([]tables.PriceRow{row})}
+		writes := []batch.Request{a.db.Prices.Put.Request([]tables.PriceRow{row})}
 		details := fmt.Sprintf("%s %q: %s %s from %s", price.Fund.IMKBCode, price.Fund.HolderCorporationName, price.PerUnit, price.Currency.Code(), price.ValidFrom)
 		l := proof.OfPrice(&withdrawn)
-		acts := a.ActWrites(ctx, trail.Changes{Entries: []proof.Entry{l.Entry()}}, details)
+		acts := a.log.ActWrites(ctx, trail.Changes{Entries: []proof.Entry{l.Entry()}}, details)
 		return session.Commit(ctx, append(writes, acts...)...)
 	})
 }

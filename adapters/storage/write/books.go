@@ -22,7 +22,8 @@ import (
 
 // Books implements buyfund.Books.
 type Books struct {
-	db trail.Writer
+	db  *tables.Database
+	log trail.Writer
 	// Ways returns the ways of a batch, which are tried in this order. The last one works for
 	// every batch: it is the normal way, which Ways receives, or a way that contains it. An
 	// engine sets Ways: see Ways of storage.Engine.
@@ -37,7 +38,7 @@ var _ buyfund.Books = (*Books)(nil)
 
 // NewBooks returns a Books that only has the normal way.
 func NewBooks(d trail.Writer) *Books {
-	return &Books{db: d, Ways: only[*fund.LockSet, *fund.Book], Learn: func(fund.PriceDay, fund.Price) {}}
+	return &Books{db: d.DB, log: d, Ways: only[*fund.LockSet, *fund.Book], Learn: func(fund.PriceDay, fund.Price) {}}
 }
 
 // HasBegun reports whether it is known that the book has operations. Until then its time zone may
@@ -91,13 +92,13 @@ func (b *Books) lockRules(book *fund.Book, isNew *bool) batch.Request {
 func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
 	c := book.Changes()
 	writes := w.Changes(book, &c)
-	outcomes, err := writeOutcomes(ctx, w.db.Database, s, c.Ended)
+	outcomes, err := writeOutcomes(ctx, w.db, s, c.Ended)
 	if err != nil {
 		return err
 	}
 	writes = append(writes, outcomes...)
 	if len(writes) > 0 { // an act that changed nothing is not recorded
-		writes = append(writes, w.db.ActWrites(ctx, w.adjusted(&c))...)
+		writes = append(writes, w.log.ActWrites(ctx, w.adjusted(&c))...)
 	}
 	err = s.Commit(ctx, writes...)
 	if err == nil && len(c.Sales)+len(c.Refusals) > 0 {
@@ -114,7 +115,7 @@ func (b *Books) adjusted(c *fund.Changes) (changes trail.Changes) {
 			continue
 		}
 		if changes.Adjusted == nil {
-			changes.ID, changes.Adjusted = p.OperationID, b.db.NewSum()
+			changes.ID, changes.Adjusted = p.OperationID, b.log.NewSum()
 		}
 		changes.Adjusted.Adjustment(&fund.PostingEntry{Posting: *p, PostedAt: c.PostedAt})
 	}
@@ -127,19 +128,19 @@ func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 		b.claim(locks.Due, book),
 		findHoldings(b.db.Holdings.Find, locks.Holdings, book),
 		findAccounts(b.db.Accounts.Find, locks.Accounts, book),
-		findPrices(b.db.Database, locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
-		findCurrentPrices(b.db.Database, locks.PriceDays, func(i int, p fund.Price) {
+		findPrices(b.db, locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+		findCurrentPrices(b.db, locks.PriceDays, func(i int, p fund.Price) {
 			book.LoadCurrentPrice(locks.PriceDays[i], p)
 			b.Learn(locks.PriceDays[i], p)
 		}),
-		findRecords(b.db.Database, locks.Callers, &book.Register),
+		findRecords(b.db, locks.Callers, &book.Register),
 		b.db.LockOperation.Request(tables.Convert(locks.Reversed, operationKey), func(i int, row *tables.OperationRow) error {
 			if row.ReversalID != (batch.UUID{}) {
 				book.LoadReversal(locks.Reversed[i])
 			}
 			return nil
 		}),
-		findRules(b.db.Database, locks, book),
+		findRules(b.db, locks, book),
 	)
 }
 
@@ -162,12 +163,12 @@ func (b *Books) Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book,
 	}
 	book := fund.NewBook(len(touched.Holdings))
 	err := b.db.Snapshot(ctx, func(tx *gorm.DB) error {
-		return b.db.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, batch.NonEmpty(
+		return b.db.Send(ctx, tx, batch.NonEmpty(
 			findHoldings(b.db.ReadHolding, touched.Holdings, book),
 			findAccounts(b.db.ReadAccount, touched.Accounts, book),
-			findPrices(b.db.Database, touched.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
-			findCurrentPrices(b.db.Database, touched.PriceDays, func(i int, p fund.Price) { book.LoadCurrentPrice(touched.PriceDays[i], p) }),
-			findRules(b.db.Database, &touched, book),
+			findPrices(b.db, touched.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+			findCurrentPrices(b.db, touched.PriceDays, func(i int, p fund.Price) { book.LoadCurrentPrice(touched.PriceDays[i], p) }),
+			findRules(b.db, &touched, book),
 		)...)
 	})
 	return book, err
@@ -280,7 +281,7 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 		b.db.Sales.Add.Request(tables.Convert(slices.Concat(c.Sales, c.RefusedSales), tables.NewSaleRow)),
 		b.db.Sales.Put.Request(tables.Convert(c.Settled, tables.NewSaleRow)),
 		b.db.Adjustments.Add.Request(tables.AdjustmentRows(c.Postings, c.PostedAt)),
-		b.db.BookEntryWrite(c, &book.Register),
+		b.log.BookEntryWrite(c, &book.Register),
 	}
 }
 
@@ -325,11 +326,11 @@ func (b *Books) Due(ctx context.Context, filter buyfund.Due, after *fund.Operati
 	operations := b.db.Reads.WithContext(ctx).Where(tables.IsRecorded).Select("operation_id").Limit(limit)
 	if filter.Of == (fund.PriceDay{}) {
 		operations = operations.Table(b.db.Operations.Name).Order("due_on, operation_id").
-			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, b.db.Dialect.Bind(batch.UUID(afterID)))
+			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, b.db.Bind(batch.UUID(afterID)))
 	} else {
 		operations = operations.Table(b.db.Sales.Name).Group("operation_id").Order("operation_id").
 			Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
-				filter.Of.Day.String(), filter.Of.Fund.IMKBCode, filter.Of.Fund.HolderCorporationName, b.db.Dialect.Bind(batch.UUID(afterID)))
+				filter.Of.Day.String(), filter.Of.Fund.IMKBCode, filter.Of.Fund.HolderCorporationName, b.db.Bind(batch.UUID(afterID)))
 	}
 	listed := &b.db.ListedSales
 	query := b.db.Query(ctx).Table(listed.Source).Select(listed.Selected).

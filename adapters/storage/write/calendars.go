@@ -15,7 +15,7 @@ import (
 func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	err = i.transact(ctx, o, func(session batch.Session) error {
 		imported = backoffice.Imported{}
-		row, err := tables.LookUp(ctx, session, i.Properties.Find, tables.PropertyRow{Name: tables.CalendarProperty})
+		row, err := tables.LookUp(ctx, session, i.db.Properties.Find, tables.PropertyRow{Name: tables.CalendarProperty})
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 		}
 		imported.Removed = int64(len(before))
 		o.TellProgress(imported.Lines())
-		return i.commit(ctx, session, o, imported, nil, i.Properties.Put.Request([]tables.PropertyRow{{Name: tables.CalendarProperty, Value: text.String()}}))
+		return i.commit(ctx, session, o, imported, nil, i.db.Properties.Put.Request([]tables.PropertyRow{{Name: tables.CalendarProperty, Value: text.String()}}))
 	})
 	return imported, err
 }

@@ -22,27 +22,30 @@ import (
 )
 
 // erasing implements backoffice.Erasing.
-type erasing struct{ trail.Writer }
+type erasing struct {
+	db  *tables.Database
+	log trail.Writer
+}
 
 // Erase first locks the row of the key.
 func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, last operation.ID, err error) {
-	if err := e.Ready(ctx); err != nil {
+	if err := e.db.Ready(ctx); err != nil {
 		return 0, last, err
 	}
-	err = e.Change(ctx, func(tx *gorm.DB) error {
+	err = e.db.Change(ctx, func(tx *gorm.DB) error {
 		var key []tables.PropertyRow
 		locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
-		if err := tx.Table(e.Properties.Name).Clauses(locking).Where("name = ?", tables.KeyProperty).Find(&key).Error; err != nil {
+		if err := tx.Table(e.db.Properties.Name).Clauses(locking).Where("name = ?", tables.KeyProperty).Find(&key).Error; err != nil {
 			return err
 		}
 		query := tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(q.Limit)
 		if q.UserID != "" {
 			query = query.Where("t.user_id = ?", q.UserID)
 		} else {
-			query = query.Where("t.operation_id >= ? AND t.operation_id < ?", e.Dialect.Bind(batch.UUID(q.From)), e.beforeID(q)).
+			query = query.Where("t.operation_id >= ? AND t.operation_id < ?", e.db.Bind(batch.UUID(q.From)), e.beforeID(q)).
 				Where("t.operation_id IN (?)", e.receivedBefore(tx, q))
 		}
-		rows, err := tables.RowsOf(query, e.Notifications.Table)
+		rows, err := tables.RowsOf(query, e.db.Notifications.Table)
 		if erased = len(rows); err != nil || erased == 0 {
 			return err
 		}
@@ -54,22 +57,22 @@ func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, las
 
 // beforeID returns an ID that is larger than those of all operations before q.Until.
 func (e erasing) beforeID(q backoffice.Query) any {
-	return e.Dialect.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(read.Slack))))
+	return e.db.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(read.Slack))))
 }
 
 // receivedBefore selects the operations from q.From on that were received before q.Until.
 func (e erasing) receivedBefore(tx *gorm.DB, q backoffice.Query) *gorm.DB {
-	return e.Over(tx.Statement.Context, tx.Statement.ConnPool).Table(e.Operations.Name).Select("operation_id").
-		Where("operation_id >= ? AND operation_id < ? AND received_at < ?", e.Dialect.Bind(batch.UUID(q.From)), e.beforeID(q), e.Dialect.Bind(tables.Microsecond(q.Until)))
+	return e.db.Over(tx.Statement.Context, tx.Statement.ConnPool).Table(e.db.Operations.Name).Select("operation_id").
+		Where("operation_id >= ? AND operation_id < ? AND received_at < ?", e.db.Bind(batch.UUID(q.From)), e.beforeID(q), e.db.Bind(tables.Microsecond(q.Until)))
 }
 
 // EraseSessions also locks the key first.
 func (e erasing) EraseSessions(ctx context.Context, q backoffice.Query) (erased int, last operation.ID, err error) {
-	if err := e.Ready(ctx); err != nil {
+	if err := e.db.Ready(ctx); err != nil {
 		return 0, last, err
 	}
-	err = e.Change(ctx, func(tx *gorm.DB) error {
-		sessions, err := e.sessions(e.Over(ctx, tx.Statement.ConnPool).
+	err = e.db.Change(ctx, func(tx *gorm.DB) error {
+		sessions, err := e.sessions(e.db.Over(ctx, tx.Statement.ConnPool).
 			Where("t.operation = ?", int64(operation.AddPushNotificationResponse)).
 			Where("t.operation_id IN (?)", e.receivedBefore(tx, q)).Order("t.operation_id").Limit(q.Limit))
 		if erased = len(sessions); err != nil || erased == 0 {
@@ -80,8 +83,8 @@ func (e erasing) EraseSessions(ctx context.Context, q backoffice.Query) (erased 
 		if err != nil {
 			return err
 		}
-		acts := e.ActWrites(ctx, trail.Changes{}, fmt.Sprintf("sessions: %d", erased))
-		return e.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, append(writes, acts...)...)
+		acts := e.log.ActWrites(ctx, trail.Changes{}, fmt.Sprintf("sessions: %d", erased))
+		return e.db.Send(ctx, tx, append(writes, acts...)...)
 	})
 	return erased, last, err
 }
@@ -89,14 +92,14 @@ func (e erasing) EraseSessions(ctx context.Context, q backoffice.Query) (erased 
 // sessions locks the operations of the query that have a ChannelSessionId.
 func (e erasing) sessions(query *gorm.DB) ([]tables.OperationRow, error) {
 	locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
-	return tables.RowsOf(query.Clauses(locking).Where("t.channel_session_id <> ''"), e.Operations.Table)
+	return tables.RowsOf(query.Clauses(locking).Where("t.channel_session_id <> ''"), e.db.Operations.Table)
 }
 
 // eraseSessions returns the requests that empty the ChannelSessionId of the operations.
 func (e erasing) eraseSessions(tx *gorm.DB, sessions []tables.OperationRow) ([]batch.Request, error) {
-	trailKeys := e.Writer.Keys()
+	trailKeys := e.log.Keys()
 	if trailKeys == nil {
-		log, err := e.LogState(tx)
+		log, err := e.db.LogState(tx)
 		if err != nil {
 			return nil, err
 		}
@@ -114,14 +117,14 @@ func (e erasing) eraseSessions(tx *gorm.DB, sessions []tables.OperationRow) ([]b
 		overwritten[i].Header.ChannelSessionID, overwritten[i].SessionHash = strings.Repeat("-", len(session)), hash
 		emptied[i].Header.ChannelSessionID, emptied[i].SessionHash = "", hash
 	}
-	return batch.NonEmpty(e.EraseSession.Request(overwritten), e.EraseSession.Request(emptied)), nil
+	return batch.NonEmpty(e.db.EraseSession.Request(overwritten), e.db.EraseSession.Request(emptied)), nil
 }
 
 func (e erasing) ErasedBefore(ctx context.Context) (before day.Day, err error) {
-	if err := e.Ready(ctx); err != nil {
+	if err := e.db.Ready(ctx); err != nil {
 		return before, err
 	}
-	text, err := e.Property(ctx, erasedProperty)
+	text, err := e.db.Property(ctx, erasedProperty)
 	if err != nil || text == "" {
 		return before, err
 	}
@@ -129,7 +132,7 @@ func (e erasing) ErasedBefore(ctx context.Context) (before day.Day, err error) {
 }
 
 func (e erasing) SetErasedBefore(ctx context.Context, before day.Day) error {
-	return e.SetProperty(ctx, erasedProperty, before.String(), tables.Replacing)
+	return e.db.SetProperty(ctx, erasedProperty, before.String(), tables.Replacing)
 }
 
 // erasedProperty is the day before which all messages were erased.
@@ -140,10 +143,10 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 	var ids []any
 	for i := range rows {
 		if i == 0 || rows[i].OperationID != rows[i-1].OperationID {
-			ids = append(ids, e.Dialect.Bind(rows[i].OperationID))
+			ids = append(ids, e.db.Bind(rows[i].OperationID))
 		}
 	}
-	sessions, err := e.sessions(e.Over(ctx, tx.Statement.ConnPool).Where("t.operation_id IN ?", ids).Order("t.operation_id"))
+	sessions, err := e.sessions(e.db.Over(ctx, tx.Statement.ConnPool).Where("t.operation_id IN ?", ids).Order("t.operation_id"))
 	if err != nil {
 		return err
 	}
@@ -152,11 +155,11 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 		return err
 	}
 	act, _ := audit.From(ctx)
-	erased := e.NewSum()
+	erased := e.log.NewSum()
 	var overwritten, emptied []tables.NotificationRow
 	for i := range rows {
 		// SQLite may leave parts of a text in the file, unless it was overwritten before.
-		overwritten = append(overwritten, e.Blank(rows[i]))
+		overwritten = append(overwritten, e.db.Blank(rows[i]))
 		row := rows[i]
 		row.ErasureID = batch.UUID(act.ID)
 		row.Erase()
@@ -170,7 +173,7 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 		}
 		erased.Erased(&entry)
 	}
-	writes = append(writes, e.Notifications.Put.Request(overwritten), e.Notifications.Put.Request(emptied))
-	acts := e.ActWrites(ctx, trail.Changes{Erased: erased}, fmt.Sprintf("messages: %d", len(rows)))
-	return e.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, append(writes, acts...)...)
+	writes = append(writes, e.db.Notifications.Put.Request(overwritten), e.db.Notifications.Put.Request(emptied))
+	acts := e.log.ActWrites(ctx, trail.Changes{Erased: erased}, fmt.Sprintf("messages: %d", len(rows)))
+	return e.db.Send(ctx, tx, append(writes, acts...)...)
 }

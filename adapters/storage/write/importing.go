@@ -20,7 +20,10 @@ import (
 )
 
 // imports implements backoffice.Imports.
-type imports struct{ trail.Writer }
+type imports struct {
+	db  *tables.Database
+	log trail.Writer
+}
 
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	act, _ := audit.From(ctx)
@@ -28,7 +31,7 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 		changed := new(backoffice.Faults)
 		imported = backoffice.Imported{}
 		seen := make(map[fund.Fund]bool)
-		err := inChunks(ctx, i.Database, session, lines, o.TellProgress, func(part []numbered[fund.Price]) error {
+		err := inChunks(ctx, i.db, session, lines, o.TellProgress, func(part []numbered[fund.Price]) error {
 			rows := tables.Convert(part, func(p numbered[fund.Price]) tables.PriceRow {
 				row := tables.NewPriceRow(p.value)
 				row.ActID = batch.UUID(act.ID)
@@ -36,19 +39,19 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			})
 			unseen := unseenFunds(part, seen)
 			isKnown := make([]bool, len(unseen))
-			findFunds := i.FindCurrentPrice.Request(unseen, func(key int, _ *tables.PriceRow) error {
+			findFunds := i.db.FindCurrentPrice.Request(unseen, func(key int, _ *tables.PriceRow) error {
 				isKnown[key] = true
 				return nil
 			})
 			ids := tables.Convert(rows, func(r tables.PriceRow) int64 { return r.PriceID })
 			existing := make(map[int]bool)
-			findExisting := findPrices(i.Database, ids, func(key int, _ fund.Price) { existing[key] = true })
-			add := i.Database.Prices.Add.Request(rows)
+			findExisting := findPrices(i.db, ids, func(key int, _ fund.Price) { existing[key] = true })
+			add := i.db.Prices.Add.Request(rows)
 			add.Decides = true
-			compared := findPrices(i.Database, ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
+			compared := findPrices(i.db, ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
 			requests := []batch.Request{findFunds, findExisting, add, compared}
 			if o.PriceChangeLimit > 0 { // the new prices are already in the book, so the prices of a file are also compared with each other
-				requests = append(requests, i.FindEarlierPrice.Request(rows, func(key int, row *tables.PriceRow) error {
+				requests = append(requests, i.db.FindEarlierPrice.Request(rows, func(key int, row *tables.PriceRow) error {
 					before, err := row.ToPrice()
 					if err != nil {
 						return err
@@ -71,12 +74,12 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			imported.Unchanged += int64(len(existing))
 			var entries []proof.Entry
 			for k := range rows {
-				if !existing[k] && i.Keys() != nil {
+				if !existing[k] && i.log.Keys() != nil {
 					l := proof.OfPrice(&part[k].value)
 					entries = append(entries, l.Entry())
 				}
 			}
-			return session.Exchange(ctx, batch.NonEmpty(i.Request(entries...))...)
+			return session.Exchange(ctx, batch.NonEmpty(i.log.Request(entries...))...)
 		})
 		if err != nil {
 			return err
@@ -104,10 +107,10 @@ func unseenFunds(part []numbered[fund.Price], seen map[fund.Fund]bool) (keys []t
 
 // transact is Transact. A dry run needs its own transaction: a host would commit its changes.
 func (i imports) transact(ctx context.Context, o backoffice.ImportOptions, work func(batch.Session) error) error {
-	if o.DryRun && i.IsInside() {
+	if o.DryRun && i.db.DB.IsInside() {
 		return fault.New(fault.Invalid, "A dry run is not possible in a transaction of a host, which would keep what it writes.")
 	}
-	return i.Transact(ctx, work)
+	return i.db.Transact(ctx, work)
 }
 
 // commit ends an import and writes the act. After a dry run, everything is rolled back.
@@ -115,13 +118,13 @@ func (i imports) commit(ctx context.Context, session batch.Session, o backoffice
 	if o.DryRun {
 		return nil
 	}
-	acts := i.ActWrites(ctx, trail.Changes{ID: o.ID, Adjusted: adjusted}, imported.String())
+	acts := i.log.ActWrites(ctx, trail.Changes{ID: o.ID, Adjusted: adjusted}, imported.String())
 	return session.Commit(ctx, append(acts, last...)...)
 }
 
 func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holding], o backoffice.ImportOptions) (backoffice.Imported, error) {
 	return importPositions(ctx, i, lines, o, positions[fund.Holding, tables.HoldingRow]{
-		Statements: i.Database.Holdings, leg: tables.UnitLeg,
+		table: i.db.Holdings, leg: tables.UnitLeg,
 		row:      tables.NewHoldingRow,
 		quantity: func(r *tables.HoldingRow) int64 { return r.Units },
 		posting: func(kind fund.PostingKind, line int64, h *fund.Holding, change int64) fund.Posting {
@@ -132,7 +135,7 @@ func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holdi
 
 func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Account], o backoffice.ImportOptions) (backoffice.Imported, error) {
 	return importPositions(ctx, i, lines, o, positions[fund.Account, tables.AccountRow]{
-		Statements: i.Database.Accounts, leg: tables.MoneyLeg,
+		table: i.db.Accounts, leg: tables.MoneyLeg,
 		row:      tables.NewAccountRow,
 		quantity: func(r *tables.AccountRow) int64 { return r.Balance },
 		posting: func(kind fund.PostingKind, line int64, a *fund.Account, change int64) fund.Posting {
@@ -149,7 +152,7 @@ type numbered[T any] struct {
 
 // positions describes how holdings or accounts are read and written.
 type positions[T, R any] struct {
-	tables.Statements[R]
+	table    tables.Statements[R]
 	leg      int
 	row      func(T) R
 	quantity func(*R) int64
@@ -157,36 +160,36 @@ type positions[T, R any] struct {
 }
 
 func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.Lines[T], o backoffice.ImportOptions, p positions[T, R]) (imported backoffice.Imported, err error) {
-	now := i.Now()
-	hasRoom := !o.DryRun && !i.IsInside() // an error would end the transaction of the host
+	now := i.db.Now()
+	hasRoom := !o.DryRun && !i.db.DB.IsInside() // an error would end the transaction of the host
 	transaction := func(session batch.Session) error {
 		imported = backoffice.Imported{}
 		var last []batch.Request
 		if hasRoom {
 			var err error
-			if last, err = i.LeaveRoom(ctx, session, p.Name); err != nil {
+			if last, err = i.db.Engine.LeaveRoom(ctx, session, p.table.Name); err != nil {
 				return errors.Join(errNoRoom, err)
 			}
 		}
-		customer := p.Select("customer_no")
-		anyRow := p.Lookup("find any row", batch.Lookup{Select: customer, Where: []batch.Condition{{Column: customer[0], Operator: ">"}}})
+		customer := p.table.Select("customer_no")
+		anyRow := p.table.Lookup("find any row", batch.Lookup{Select: customer, Where: []batch.Condition{{Column: customer[0], Operator: ">"}}})
 		existing, err := tables.LookUp(ctx, session, anyRow, *new(R)) // customer numbers start at 1
 		if err != nil {
 			return err
 		}
-		a := attempt[T, R]{i, p, session, &imported, existing == nil, i.NewSum()}
-		err = inChunks(ctx, i.Database, session, lines, o.TellProgress, func(part []numbered[T]) error { return a.write(ctx, now, part) })
+		a := attempt[T, R]{i, p, session, &imported, existing == nil, i.log.NewSum()}
+		err = inChunks(ctx, i.db, session, lines, o.TellProgress, func(part []numbered[T]) error { return a.write(ctx, now, part) })
 		if err != nil {
 			return err
 		}
-		if err := i.checkSoldSince(ctx, session, o, p.leg, strings.Join(p.Keys, ", ")); err != nil {
+		if err := i.checkSoldSince(ctx, session, o, p.leg, strings.Join(p.table.Keys, ", ")); err != nil {
 			return err
 		}
 		return i.commit(ctx, session, o, imported, a.sum, last...)
 	}
 	if err = i.transact(ctx, o, transaction); errors.Is(err, errNoRoom) {
 		hasRoom = false
-		err = i.Transact(ctx, transaction)
+		err = i.db.Transact(ctx, transaction)
 	}
 	return imported, err
 }
@@ -201,12 +204,12 @@ func (i imports) checkSoldSince(ctx context.Context, session batch.Session, o ba
 	if o.AsOf.IsZero() {
 		return nil
 	}
-	columns := i.Database.Adjustments.Select("line", "act_id", "posted_at")
-	first := i.Database.Adjustments.Lookup("find sales since", batch.Lookup{
+	columns := i.db.Adjustments.Select("line", "act_id", "posted_at")
+	first := i.db.Adjustments.Lookup("find sales since", batch.Lookup{
 		Select: columns[:1],
 		Where:  []batch.Condition{{Column: columns[1], Operator: "="}, {Column: columns[2]}},
 		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= {posted_at})",
-			leg, fund.AdjustmentPosting, key, i.AllPostings.Name, fund.SalePosting, fund.ReversalPosting),
+			leg, fund.AdjustmentPosting, key, i.db.AllPostings.Name, fund.SalePosting, fund.ReversalPosting),
 		Order: "t.line",
 	})
 	sold, err := tables.LookUp(ctx, session, first, tables.AdjustmentRow{ActID: batch.UUID(o.ID), PostedAt: batch.Instant{Time: tables.Microsecond(o.AsOf.Add(-backoffice.InFlight))}})
@@ -239,7 +242,7 @@ func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbere
 	before := make([]int64, len(part))
 	exists := make([]bool, len(part))
 	if !a.isEmpty {
-		find := a.Find.Request(rows, func(key int, row *R) error {
+		find := a.table.Find.Request(rows, func(key int, row *R) error {
 			before[key], exists[key] = a.quantity(row), true
 			return nil
 		})
@@ -266,7 +269,7 @@ func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbere
 	a.imported.New += int64(len(added))
 	a.imported.Changed += int64(len(changed))
 	a.imported.Unchanged += int64(len(part) - len(added) - len(changed))
-	writes := batch.NonEmpty(a.Add.Request(added), a.Put.Request(changed), a.Adjustments.Add.Request(tables.AdjustmentRows(postings, now)))
+	writes := batch.NonEmpty(a.table.Add.Request(added), a.table.Put.Request(changed), a.db.Adjustments.Add.Request(tables.AdjustmentRows(postings, now)))
 	if len(writes) == 0 {
 		return nil
 	}
@@ -282,7 +285,7 @@ func (a *attempt[T, R]) write(ctx context.Context, now time.Time, part []numbere
 // inChunks passes the lines to write in chunks, in a transaction that may take long. It reads
 // the next chunk while write runs.
 func inChunks[T any](ctx context.Context, d *tables.Database, session batch.Session, lines backoffice.Lines[T], done func(int64), write func([]numbered[T]) error) error {
-	for _, statement := range d.Prepare(batch.Import) {
+	for _, statement := range d.DB.Prepare(batch.Import) {
 		if err := session.Exchange(ctx, batch.Request{Name: "prepare the import", SQL: statement}); err != nil {
 			return err
 		}

@@ -13,14 +13,17 @@ import (
 
 // Inboxes implements addpush.Inboxes.
 type Inboxes struct {
-	db   trail.Writer
+	db   *tables.Database
+	log  trail.Writer
 	Ways func([]idempotency.Key, Way[*push.Inbox]) []Way[*push.Inbox]
 }
 
 var _ addpush.Inboxes = (*Inboxes)(nil)
 
 // NewInboxes returns an Inboxes that only has the normal way.
-func NewInboxes(d trail.Writer) *Inboxes { return &Inboxes{d, only[[]idempotency.Key, *push.Inbox]} }
+func NewInboxes(d trail.Writer) *Inboxes {
+	return &Inboxes{d.DB, d, only[[]idempotency.Key, *push.Inbox]}
+}
 
 // New returns an empty inbox.
 func (b *Inboxes) New() *push.Inbox { return &push.Inbox{Key: b.db.MessagesKey()} }
@@ -38,7 +41,7 @@ type inboxWay struct {
 
 func (w *inboxWay) Load(ctx context.Context, s batch.Session) (*push.Inbox, error) {
 	inbox := w.New()
-	reads := batch.NonEmpty(findRecords(w.db.Database, w.callers, &inbox.Register))
+	reads := batch.NonEmpty(findRecords(w.db, w.callers, &inbox.Register))
 	if len(reads) == 0 {
 		return inbox, nil
 	}
@@ -61,6 +64,6 @@ func (b *Inboxes) Writes(inbox *push.Inbox) ([]batch.Request, error) {
 	add.Decides = true
 	return batch.NonEmpty(
 		b.db.Operations.Add.Request(tables.InboxOperationRows(inbox.Accepted())),
-		add, b.db.InboxEntryWrite(inbox.Accepted()),
+		add, b.log.InboxEntryWrite(inbox.Accepted()),
 	), err
 }

@@ -13,11 +13,11 @@ import (
 )
 
 // requestLog implements requestlog.Storage.
-type requestLog struct{ *tables.Database }
+type requestLog struct{ db *tables.Database }
 
 func (l requestLog) Add(ctx context.Context, entries []summary.Answered) error {
 	rows := tables.Convert(entries, tables.NewRequestRow)
-	return l.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, l.Requests.Add.Request(rows)) })
+	return l.db.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, l.db.Requests.Add.Request(rows)) })
 }
 
 // forgotten is how many entries one transaction deletes.
@@ -32,17 +32,17 @@ func (l requestLog) Forget(ctx context.Context, before time.Time, newest, strang
 	if err != nil {
 		return err
 	}
-	old, arguments := "entry_id < ?", []any{l.Dialect.Bind(batch.UUID(backoffice.FirstID(before)))}
+	old, arguments := "entry_id < ?", []any{l.db.Bind(batch.UUID(backoffice.FirstID(before)))}
 	for _, id := range surplus {
-		old, arguments = old+" OR entry_id <= ?", append(arguments, l.Dialect.Bind(id))
+		old, arguments = old+" OR entry_id <= ?", append(arguments, l.db.Bind(id))
 	}
 	for _, id := range ofStrangers {
-		old, arguments = old+" OR subscription = '' AND entry_id <= ?", append(arguments, l.Dialect.Bind(id))
+		old, arguments = old+" OR subscription = '' AND entry_id <= ?", append(arguments, l.db.Bind(id))
 	}
-	statement := "DELETE FROM " + l.Requests.Name + " WHERE entry_id IN (SELECT entry_id FROM " + l.Requests.Name + " WHERE " + old + " ORDER BY entry_id LIMIT ?)"
+	statement := "DELETE FROM " + l.db.Requests.Name + " WHERE entry_id IN (SELECT entry_id FROM " + l.db.Requests.Name + " WHERE " + old + " ORDER BY entry_id LIMIT ?)"
 	arguments = append(arguments, forgotten)
 	for deleted := int64(forgotten); deleted == forgotten; {
-		err := l.Change(ctx, func(tx *gorm.DB) error {
+		err := l.db.Change(ctx, func(tx *gorm.DB) error {
 			result := tx.Exec(statement, arguments...)
 			deleted = result.RowsAffected
 			return result.Error
@@ -57,6 +57,6 @@ func (l requestLog) Forget(ctx context.Context, before time.Time, newest, strang
 // surplus returns the newest entry beyond the number of newest ones, or nothing. It counts the
 // entries that meet the condition.
 func (l requestLog) surplus(ctx context.Context, newest int, condition string) (found []batch.UUID, err error) {
-	err = l.Reads.WithContext(ctx).Table(l.Requests.Name).Where(condition).Order("entry_id DESC").Offset(newest).Limit(1).Pluck("entry_id", &found).Error
-	return found, l.Translate(err)
+	err = l.db.Reads.WithContext(ctx).Table(l.db.Requests.Name).Where(condition).Order("entry_id DESC").Offset(newest).Limit(1).Pluck("entry_id", &found).Error
+	return found, l.db.Translate(err)
 }

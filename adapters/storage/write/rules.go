@@ -16,29 +16,32 @@ import (
 )
 
 // rules implements backoffice.RuleBook.
-type rules struct{ trail.Writer }
+type rules struct {
+	db  *tables.Database
+	log trail.Writer
+}
 
 func (r rules) Rules(ctx context.Context) (fund.Rules, error) {
-	text, err := r.PropertyIn(r.Query(ctx), tables.RulesProperty)
+	text, err := r.db.PropertyIn(r.db.Query(ctx), tables.RulesProperty)
 	if err != nil {
-		return fund.Rules{}, r.Translate(err)
+		return fund.Rules{}, r.db.Translate(err)
 	}
 	return tables.ParseRules(text)
 }
 
 // ChangeRules locks the row of the rules, or adds it. So changes wait for each other.
 func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (fund.Rules, error)) error {
-	if err := r.Ready(ctx); err != nil {
+	if err := r.db.Ready(ctx); err != nil {
 		return err
 	}
-	return r.Change(ctx, func(tx *gorm.DB) error {
+	return r.db.Change(ctx, func(tx *gorm.DB) error {
 		var current *fund.Rules
 		row := tables.RulesKey()
-		err := tx.Table(r.Properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
+		err := tx.Table(r.db.Properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
 		if err != nil {
 			return err
 		}
-		err = tx.Table(r.Properties.Name).Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("name = ?", row.Name).Take(&row).Error
+		err = tx.Table(r.db.Properties.Name).Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("name = ?", row.Name).Take(&row).Error
 		if err != nil {
 			return err
 		}
@@ -50,7 +53,7 @@ func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (
 			current = &parsed
 		}
 		var stored []int64
-		if err := tx.Table(r.Operations.Name).Limit(1).Pluck("state", &stored).Error; err != nil {
+		if err := tx.Table(r.db.Operations.Name).Limit(1).Pluck("state", &stored).Error; err != nil {
 			return err
 		}
 		changed, err := change(current, len(stored) > 0)
@@ -63,16 +66,16 @@ func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (
 		if err := r.isNewest(ctx, tx); err != nil {
 			return err
 		}
-		if err := tx.Table(r.Properties.Name).Where("name = ?", row.Name).Update("value", changed.String()).Error; err != nil {
+		if err := tx.Table(r.db.Properties.Name).Where("name = ?", row.Name).Update("value", changed.String()).Error; err != nil {
 			return err
 		}
-		return r.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, r.ActWrites(actOf(ctx, changed), trail.Changes{})...)
+		return r.db.Send(ctx, tx, r.log.ActWrites(actOf(ctx, changed), trail.Changes{})...)
 	})
 }
 
 // isNewest returns an error if the act of ctx would not be the newest act of the rules.
 func (r rules) isNewest(ctx context.Context, tx *gorm.DB) error {
-	newest, err := r.RulesActIn(tx)
+	newest, err := r.db.RulesActIn(tx)
 	if err != nil || newest == nil {
 		return err
 	}

@@ -15,7 +15,10 @@ import (
 )
 
 // subscribers implements subscriptions.Repository.
-type subscribers struct{ trail.Writer }
+type subscribers struct {
+	db  *tables.Database
+	log trail.Writer
+}
 
 var (
 	_ subscriptions.Repository = subscribers{}
@@ -24,30 +27,30 @@ var (
 
 func (s subscribers) All(ctx context.Context) ([]*subscription.Subscription, error) {
 	var rows []tables.SubscriptionRow
-	if err := s.Query(ctx).Table(s.Subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
-		return nil, s.Translate(err)
+	if err := s.db.Query(ctx).Table(s.db.Subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
+		return nil, s.db.Translate(err)
 	}
 	list, err := tables.AppendEntries([]*subscription.Subscription{}, rows, (*tables.SubscriptionRow).Subscription)
-	return list, s.Translate(err)
+	return list, s.db.Translate(err)
 }
 
 // Create implements subscriptions.Repository. If two transactions create one name at the same
 // moment, the second one loses the race and is run again.
 func (s subscribers) Create(ctx context.Context, sub *subscription.Subscription) error {
 	row := tables.NewSubscriptionRow(sub)
-	return s.Transact(ctx, func(session batch.Session) error {
-		if taken, err := tables.LookUp(ctx, session, s.Subscriptions.Find, row); err != nil {
+	return s.db.Transact(ctx, func(session batch.Session) error {
+		if taken, err := tables.LookUp(ctx, session, s.db.Subscriptions.Find, row); err != nil {
 			return err
 		} else if taken != nil {
 			return batch.FailureError{Failure: batch.Refused, Cause: subscriptions.ErrNameTaken}
 		}
-		return s.commit(ctx, session, s.Subscriptions.Add, row)
+		return s.commit(ctx, session, s.db.Subscriptions.Add, row)
 	})
 }
 
 func (s subscribers) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
-	return s.Transact(ctx, func(session batch.Session) error {
-		row, err := tables.LookUp(ctx, session, s.Subscriptions.Find, tables.SubscriptionRow{Name: name})
+	return s.db.Transact(ctx, func(session batch.Session) error {
+		row, err := tables.LookUp(ctx, session, s.db.Subscriptions.Find, tables.SubscriptionRow{Name: name})
 		if err != nil {
 			return err
 		}
@@ -61,7 +64,7 @@ func (s subscribers) Change(ctx context.Context, name string, change func(*subsc
 		if err := change(sub); err != nil {
 			return batch.FailureError{Failure: batch.Refused, Cause: err}
 		}
-		return s.commit(ctx, session, s.Subscriptions.Put, tables.NewSubscriptionRow(sub))
+		return s.commit(ctx, session, s.db.Subscriptions.Put, tables.NewSubscriptionRow(sub))
 	})
 }
 
@@ -72,9 +75,9 @@ func (s subscribers) KeepUses(ctx context.Context, uses []subscriptions.Use) err
 	}
 	uses = slices.SortedFunc(slices.Values(uses), func(a, b subscriptions.Use) int { return strings.Compare(a.Name, b.Name) })
 	keys := tables.Convert(uses, func(u subscriptions.Use) tables.SubscriptionRow { return tables.SubscriptionRow{Name: u.Name} })
-	return s.Transact(ctx, func(session batch.Session) error {
+	return s.db.Transact(ctx, func(session batch.Session) error {
 		var rows []tables.SubscriptionRow
-		find := s.Subscriptions.Find.Request(keys, func(i int, row *tables.SubscriptionRow) error {
+		find := s.db.Subscriptions.Find.Request(keys, func(i int, row *tables.SubscriptionRow) error {
 			u := &uses[i]
 			rows = append(rows, tables.SubscriptionRow{
 				Name:              u.Name,
@@ -87,7 +90,7 @@ func (s subscribers) KeepUses(ctx context.Context, uses []subscriptions.Use) err
 		if err := session.Exchange(ctx, find); err != nil {
 			return err
 		}
-		return session.Commit(ctx, batch.NonEmpty(s.UseSubscription.Request(rows))...)
+		return session.Commit(ctx, batch.NonEmpty(s.db.UseSubscription.Request(rows))...)
 	})
 }
 
@@ -105,6 +108,6 @@ func (s subscribers) commit(ctx context.Context, session batch.Session, write *b
 		return err
 	}
 	l := proof.OfSubscription(changed)
-	acts := s.ActWrites(ctx, trail.Changes{Entries: []proof.Entry{l.Entry()}})
+	acts := s.log.ActWrites(ctx, trail.Changes{Entries: []proof.Entry{l.Entry()}})
 	return session.Commit(ctx, append(acts, write.Request([]tables.SubscriptionRow{row}))...)
 }

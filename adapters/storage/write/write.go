@@ -11,9 +11,9 @@ import (
 
 // Fill sets the ports that write, except Books and Inboxes.
 func Fill(s *store.Store, d trail.Writer) {
-	s.Subscriptions, s.Usage = subscribers{d}, subscribers{d}
-	s.Requests = requestLog{d.Database}
+	s.Subscriptions, s.Usage = subscribers{d.DB, d}, subscribers{d.DB, d}
+	s.Requests = requestLog{d.DB}
 	p := &s.Backoffice
-	p.Books, p.Imports, p.Audit, p.Erasing, p.Withdrawing = NewBooks(d), imports{d}, acts{d}, erasing{d}, acts{d}
-	p.RuleBook = rules{d}
+	p.Books, p.Imports, p.Audit, p.Erasing, p.Withdrawing = NewBooks(d), imports{d.DB, d}, acts{d.DB, d}, erasing{d.DB, d}, acts{d.DB, d}
+	p.RuleBook = rules{d.DB, d}
 }
