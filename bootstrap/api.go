@@ -34,7 +34,7 @@ import (
 
 // api is the API, and its listener.
 type api struct {
-	*httpapi.Server
+	server  *httpapi.Server
 	handler http.Handler
 }
 

@@ -32,7 +32,7 @@ import (
 
 // App is the service. Its methods may be called from any goroutine.
 type App struct {
-	*setup
+	setup *setup
 	parts appParts
 	graph *fx.App // nil inside a host's application
 
@@ -72,7 +72,7 @@ func newApp(p appParts) *App { return &App{setup: p.Setup, parts: p} }
 // run is called after all parts are made, so its hooks stop first. The service first reports
 // not ready, then stops its chores, and then its parts, such as the API.
 func run(lc fx.Lifecycle, a *App) {
-	b := background{a}
+	b := background{a, a.setup, a.parts}
 	lc.Append(b.hook())
 	lc.Append(fx.StopHook(b.drain))
 }
@@ -94,17 +94,23 @@ func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 	// The events of fx are of no use to a host, and errors are returned.
 	graph := fx.New(module(settings, o), fx.Populate(&app), fx.NopLogger)
 	err := dig.RootCause(graph.Err()) // without the text that fx adds
-	if err == nil {
-		err = graph.Start(ctx) // if a part fails, fx stops those that have started
+	if err != nil {
+		return nil, o.undone(err)
 	}
-	if err == nil {
-		app.graph = graph
-		return app, nil
+	err = graph.Start(ctx) // if a part fails, fx stops those that have started
+	if err != nil {
+		return nil, o.undone(err)
 	}
+	app.graph = graph
+	return app, nil
+}
+
+// undone undoes what was made before an error.
+func (o *options) undone(err error) error {
 	for _, undo := range slices.Backward(o.undo) {
 		err = errors.Join(err, undo())
 	}
-	return nil, err
+	return err
 }
 
 // Handler returns the API. Mount it in a server; use http.StripPrefix for a prefix.
@@ -130,9 +136,10 @@ func (a *App) Rules() fund.Rules { return a.parts.Rules.Known().Rules }
 // ends. Within does not accept a pgx.Tx: README explains how to use pgx in the transaction.
 func (a *App) Within(tx any) (Transaction, error) {
 	s, err := a.parts.Store.Within(tx)
-	if err == nil {
-		err = a.guard.last()
+	if err != nil {
+		return Transaction{}, err
 	}
+	err = a.setup.guard.last()
 	if err != nil {
 		return Transaction{}, err
 	}
@@ -166,36 +173,42 @@ func (a *App) Start(context.Context) error {
 		}
 		return nil
 	}
-	a.parts.Ops.Use(a.listeners.ops)
-	a.parts.API.Use(a.listeners.api)
+	a.parts.Ops.server.Use(a.setup.listeners.ops)
+	a.parts.API.server.Use(a.setup.listeners.api)
 	// Both are bound first: if both ports are in use, the error names both, and no request is accepted and then lost.
-	err := errors.Join(bound("ops.address", "BANKINGAPI_OPS__ADDRESS", a.parts.Ops.Bind()), bound("http.address", "BANKINGAPI_HTTP__ADDRESS", a.parts.API.Bind()))
-	if err == nil {
-		err = errors.Join(a.parts.Ops.Start(), a.parts.API.Start())
-	}
+	err := errors.Join(bound("ops.address", "BANKINGAPI_OPS__ADDRESS", a.parts.Ops.server.Bind()), bound("http.address", "BANKINGAPI_HTTP__ADDRESS", a.parts.API.server.Bind()))
 	if err != nil {
-		a.started = errors.New("the service could not be started: open another one")
-		return errors.Join(err, a.parts.Ops.Close(), a.parts.API.Close())
+		return a.notStarted(err)
+	}
+	err = errors.Join(a.parts.Ops.server.Start(), a.parts.API.server.Start())
+	if err != nil {
+		return a.notStarted(err)
 	}
 	a.started = errors.New("the service is started already")
-	if address := a.parts.Ops.Address(); address != "" {
-		a.log.Info("serving health and metrics", zap.String("address", address))
+	if address := a.parts.Ops.server.Address(); address != "" {
+		a.setup.log.Info("serving health and metrics", zap.String("address", address))
 		a.parts.Console.Link(address)
 	}
-	a.log.Info("serving the API", zap.String("url", a.parts.API.URL()), zap.String("version", a.version), zap.String("commit", a.revision),
-		zap.Int64("schema", store.SchemaVersion), zap.String("storage", a.book()))
+	a.setup.log.Info("serving the API", zap.String("url", a.parts.API.server.URL()), zap.String("version", a.setup.version), zap.String("commit", a.setup.revision),
+		zap.Int64("schema", store.SchemaVersion), zap.String("storage", a.setup.book()))
 	return nil
 }
 
+// notStarted closes both listeners, and keeps the service from being started again.
+func (a *App) notStarted(err error) error {
+	a.started = errors.New("the service could not be started: open another one")
+	return errors.Join(err, a.parts.Ops.server.Close(), a.parts.API.server.Close())
+}
+
 // URL returns the bound address of the API. It is empty before Start.
-func (a *App) URL() string { return a.parts.API.URL() }
+func (a *App) URL() string { return a.parts.API.server.URL() }
 
 // OpsAddress returns the bound host:port of health and metrics. It is empty before Start, and
 // if ops.address is empty.
-func (a *App) OpsAddress() string { return a.parts.Ops.Address() }
+func (a *App) OpsAddress() string { return a.parts.Ops.server.Address() }
 
 // ListenerErrors returns a channel that receives the error of a listener that fails.
-func (a *App) ListenerErrors() <-chan error { return a.failed }
+func (a *App) ListenerErrors() <-chan error { return a.setup.failed }
 
 // Reload reads again what may change while the service runs: log.level (unless the logger is
 // the host's), the files of the certificate and of client authorities, and the key of the
@@ -204,7 +217,7 @@ func (a *App) ListenerErrors() <-chan error { return a.failed }
 func (a *App) Reload(load func() (Settings, error)) {
 	loaded, err := load()
 	if err != nil {
-		a.log.Error("the settings were not reloaded", zap.Error(err))
+		a.setup.log.Error("the settings were not reloaded", zap.Error(err))
 		return
 	}
 	var done []string
@@ -213,20 +226,20 @@ func (a *App) Reload(load func() (Settings, error)) {
 		isUsed bool
 		reload func() error
 	}{
-		{"log.level " + loaded.Log.Level, a.level != nil, func() error { return a.level.UnmarshalText([]byte(loaded.Log.Level)) }},
-		{"certificate files", !a.parts.API.CertificateEnd().IsZero(), a.parts.API.Reload},
+		{"log.level " + loaded.Log.Level, a.setup.level != nil, func() error { return a.setup.level.UnmarshalText([]byte(loaded.Log.Level)) }},
+		{"certificate files", !a.parts.API.server.CertificateEnd().IsZero(), a.parts.API.server.Reload},
 		{"trail key", a.parts.Trail.IsWanted(), func() error { return a.parts.Trail.Reload(loaded.Trail.KeyFile) }},
 	} {
 		if !each.isUsed {
 			continue
 		}
 		if err := each.reload(); err != nil {
-			a.log.Error("not reloaded: the service goes on as before", zap.String("what", each.what), zap.Error(err))
+			a.setup.log.Error("not reloaded: the service goes on as before", zap.String("what", each.what), zap.Error(err))
 		} else {
 			done = append(done, each.what)
 		}
 	}
-	a.log.Warn("reloaded; other settings need a restart", zap.Strings("what", done))
+	a.setup.log.Warn("reloaded; other settings need a restart", zap.Strings("what", done))
 }
 
 // Close stops the service: it reports not ready, waits for shutdown.delay, stops accepting
@@ -239,7 +252,7 @@ func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "clo
 func (a *App) CloseBecause(ctx context.Context, reason string) error {
 	a.closing.Do(func() {
 		if a.graph != nil {
-			a.shutdown.ctx, a.shutdown.reason = ctx, reason
+			a.setup.shutdown.ctx, a.setup.shutdown.reason = ctx, reason
 			a.closed = a.graph.Stop(context.WithoutCancel(ctx))
 		}
 	})
@@ -248,20 +261,20 @@ func (a *App) CloseBecause(ctx context.Context, reason string) error {
 
 // drain makes the service not ready, waits, and limits how long the parts may take to stop.
 func (a background) drain(ctx context.Context) {
-	a.starting.Lock()
-	a.started = errors.New("the service is stopped: open another one")
-	a.starting.Unlock()
+	a.app.starting.Lock()
+	a.app.started = errors.New("the service is stopped: open another one")
+	a.app.starting.Unlock()
 	a.parts.Readiness.Drain()
-	if a.shutdown.ctx != nil {
-		ctx = a.shutdown.ctx
+	if a.setup.shutdown.ctx != nil {
+		ctx = a.setup.shutdown.ctx
 	}
-	if a.shutdown.served = a.URL() != ""; a.shutdown.served {
+	if a.setup.shutdown.served = a.app.URL() != ""; a.setup.shutdown.served {
 		select {
-		case <-time.After(a.settings.Shutdown.Delay):
+		case <-time.After(a.setup.settings.Shutdown.Delay):
 		case <-ctx.Done():
 		}
-		a.log.Info("stopping", zap.String("reason", cmp.Or(a.shutdown.reason, "the application stops")))
+		a.setup.log.Info("stopping", zap.String("reason", cmp.Or(a.setup.shutdown.reason, "the application stops")))
 	}
 	a.parts.Outcomes.Close() // not earlier: callers whose wait ends early send the next request immediately
-	a.shutdown.ctx, a.shutdown.end = context.WithTimeout(ctx, a.settings.Shutdown.Timeout)
+	a.setup.shutdown.ctx, a.setup.shutdown.end = context.WithTimeout(ctx, a.setup.settings.Shutdown.Timeout)
 }

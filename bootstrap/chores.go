@@ -29,7 +29,11 @@ type chore struct {
 }
 
 // background is the service, with the methods of its chores.
-type background struct{ *App }
+type background struct {
+	app   *App
+	setup *setup
+	parts appParts
+}
 
 const (
 	// sealEvery is how often the service signs a checkpoint of the trail.
@@ -43,21 +47,21 @@ const (
 // chores returns the background work of the service. A command (MustExist is set) does not
 // erase messages, log risks or update metrics: it leaves these to the service.
 func (a background) chores() []chore {
-	s, p, isService := a.settings, a.parts, !a.storage.MustExist
+	s, p, isService := a.setup.settings, a.parts, !a.setup.storage.MustExist
 	migrate := func(ctx context.Context) error {
-		return a.migrator.Retry(a.acts.Begin(unguarded(ctx), migrateAct, "", ""))
+		return a.setup.migrator.Retry(a.setup.acts.Begin(unguarded(ctx), migrateAct, "", ""))
 	}
 	return []chore{
-		{len(a.guard.checks) > 0, guardEvery, false, zap.DebugLevel, "", a.guard.watch},
+		{len(a.setup.guard.checks) > 0, guardEvery, false, zap.DebugLevel, "", a.setup.guard.watch},
 		{true, 2 * time.Second, false, zap.WarnLevel, "the schema could not be migrated yet", migrate},
-		{true, 2 * time.Second, true, zap.WarnLevel, "the rules of the bank could not be read", func(ctx context.Context) error { return a.readRules(ctx, p.Store, p.Trail, p.Rules) }},
+		{true, 2 * time.Second, true, zap.WarnLevel, "the rules of the bank could not be read", func(ctx context.Context) error { return a.setup.readRules(ctx, p.Store, p.Trail, p.Rules) }},
 		{true, subscriptions.RefreshEvery, true, zap.WarnLevel, "subscriptions could not be read", p.Directory.Refresh},
 		{true, time.Minute, true, zap.WarnLevel, usageFailed, func(ctx context.Context) error { return p.Directory.KeepUsage(ctx, p.Store.Usage) }},
 		{isService, time.Second, true, zap.WarnLevel, requestsFailed, p.Requests.Write},
 		{isService, p.Fleet.Every(), false, zap.DebugLevel, "the row of this replica could not be written", func(ctx context.Context) error { return p.Fleet.Keep(unguarded(ctx)) }},
 		{isService, 10 * time.Minute, true, zap.WarnLevel, "old entries of the log of requests could not be deleted", a.forgetRequests},
 		{true, time.Second, true, zap.DebugLevel, "lookups could not be prepared: they are slower", p.Store.Index},
-		{a.seals(), sealEvery, false, zap.WarnLevel, "the trail could not be sealed: it waits", p.Trail.Round},
+		{a.setup.seals(), sealEvery, false, zap.WarnLevel, "the trail could not be sealed: it waits", p.Trail.Round},
 		{isService, risksEvery, false, zap.DebugLevel, "the database could not be asked what may lose data", a.tellRisks()},
 		{isService, 10 * time.Minute, false, zap.DebugLevel, "the last verify could not be read", a.watch()},
 		{isService && s.Retention.Notifications > 0, time.Hour, false, zap.WarnLevel, "old messages could not be erased: the service tries again in an hour", a.eraseOldMessages},
@@ -92,7 +96,7 @@ func (a background) keepDoing(ctx context.Context, c chore) {
 	for {
 		if !c.waits {
 			if err := c.do(ctx); err != nil && ctx.Err() == nil {
-				a.log.Log(c.level, c.failed, zap.Error(err))
+				a.setup.log.Log(c.level, c.failed, zap.Error(err))
 			}
 		}
 		c.waits = false
@@ -117,11 +121,14 @@ func (a background) tellRisks() func(context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, risksEvery)
 		defer cancel()
 		risks, err := a.parts.Store.Risks(ctx)
-		for _, r := range risks {
-			a.log.Warn("the database may lose data", zap.String("risk", r.Detail))
+		if err != nil {
+			return err
 		}
-		told = err == nil
-		return err
+		for _, r := range risks {
+			a.setup.log.Warn("the database may lose data", zap.String("risk", r.Detail))
+		}
+		told = true
+		return nil
 	}
 }
 
@@ -131,7 +138,7 @@ func (a background) watch() func(context.Context) error {
 	var last atomic.Pointer[audit.Act]
 	p := a.parts
 	p.Metrics.Watch(telemetry.Watched{
-		Checks: p.Readiness.Results, CertificateEnd: p.API.CertificateEnd, KeyEnds: p.Directory.KeyEnds,
+		Checks: p.Readiness.Results, CertificateEnd: p.API.server.CertificateEnd, KeyEnds: p.Directory.KeyEnds,
 		Verified: func() (at time.Time, isCorrect bool) {
 			if act := last.Load(); act != nil {
 				return act.At, backoffice.BookHolds(act.Details)
@@ -140,13 +147,14 @@ func (a background) watch() func(context.Context) error {
 		},
 	})
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, a.settings.Storage.StatementTimeout)
+		ctx, cancel := context.WithTimeout(ctx, a.setup.settings.Storage.StatementTimeout)
 		defer cancel()
 		act, err := p.Office.LastVerified(ctx)
-		if err == nil {
-			last.Store(act)
+		if err != nil {
+			return err
 		}
-		return err
+		last.Store(act)
+		return nil
 	}
 }
 
@@ -160,9 +168,9 @@ func (a background) forgetRequests(ctx context.Context) error {
 
 // eraseOldMessages erases the personal data of old messages, once a day is over.
 func (a background) eraseOldMessages(ctx context.Context) error {
-	erased, err := a.parts.Office.KeepFor(ctx, a.settings.Retention.Notifications)
+	erased, err := a.parts.Office.KeepFor(ctx, a.setup.settings.Retention.Notifications)
 	if erased > 0 {
-		a.log.Info("old messages were erased", zap.Int64("messages", erased))
+		a.setup.log.Info("old messages were erased", zap.Int64("messages", erased))
 	}
 	return err
 }
@@ -181,7 +189,7 @@ func (a background) settleDueSales() func(context.Context) error {
 	var count, remind time.Time // when to count the due sales again, and to log a failure that lasts
 	return func(ctx context.Context) error {
 		var settled buyfund.Settlement
-		err := a.guard.run(ctx)
+		err := a.setup.guard.run(ctx)
 		if err == nil {
 			settled, err = settle(ctx)
 		}
@@ -198,17 +206,17 @@ func (a background) settleDueSales() func(context.Context) error {
 		case err != nil && began.Before(remind):
 		case err != nil:
 			remind = began.Add(remindEvery)
-			a.log.Warn("due sales could not be settled: they stay due", append(counts, zap.Error(err))...)
+			a.setup.log.Warn("due sales could not be settled: they stay due", append(counts, zap.Error(err))...)
 		case settled != buyfund.Settlement{}:
-			a.log.Info("due sales are settled", counts...)
+			a.setup.log.Info("due sales are settled", counts...)
 		}
 		if began.Before(count) {
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, a.settings.Storage.StatementTimeout)
+		ctx, cancel := context.WithTimeout(ctx, a.setup.settings.Storage.StatementTimeout)
 		defer cancel()
 		if due, err := p.Buyer.CountDue(ctx); err == nil { // if the storage fails, settle has already reported it
-			p.Metrics.Due(due.ForSettling, due.PriceSales, due.Lag(a.bank()))
+			p.Metrics.Due(due.ForSettling, due.PriceSales, due.Lag(a.setup.bank()))
 		}
 		count = began.Add((1 + countShare) * time.Since(began))
 		return nil

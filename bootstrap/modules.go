@@ -48,10 +48,10 @@ func module(settings Settings, o *options) fx.Option {
 		func(lc fx.Lifecycle, host hostParts) (*setup, error) {
 			host.addTo(o)
 			w, err := newSetup(settings, o)
-			if err == nil {
-				err = w.begin(lc)
+			if err != nil {
+				return nil, err
 			}
-			return w, err
+			return w, w.begin(lc)
 		},
 		newStore, newRules, newMetrics, newOffice, newManager, newTrail, newDirectory, newRequestLog, newUseCases,
 		newOutcomes, newSandbox, newOperations, newReadiness, newActivity, newFleet, newConsole, newOpsServer, newAPI, newApp,
@@ -167,19 +167,23 @@ func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, rules *buyfund.Rules
 		Observer: metrics.Observer(operation.BuyFundFromCustomer, w.tracing, w.now),
 	}}
 	add, buy, err := u.on(s, rules)
-	if err == nil {
-		lc.Append(fx.StopHook(w.shutdown.bound(add.Close)))
-		lc.Append(fx.StopHook(w.shutdown.bound(buy.Close)))
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	return u, add, buy, err
+	lc.Append(fx.StopHook(w.shutdown.bound(add.Close)))
+	lc.Append(fx.StopHook(w.shutdown.bound(buy.Close)))
+	return u, add, buy, nil
 }
 
 func (u *useCases) on(s *store.Store, rules *buyfund.Rules) (*addpush.Adder, *buyfund.Buyer, error) {
 	buy := u.buyOptions
 	buy.Rules = rules
-	adder, errAdd := addpush.New(s.Inboxes, u.addOptions)
-	buyer, errBuy := buyfund.New(s.Books, buy)
-	return adder, buyer, cmp.Or(errAdd, errBuy)
+	adder, err := addpush.New(s.Inboxes, u.addOptions)
+	if err != nil {
+		return nil, nil, err
+	}
+	buyer, err := buyfund.New(s.Books, buy)
+	return adder, buyer, err
 }
 
 func newOutcomes(s *store.Store) *outcomes.Feed { return outcomes.New(s.Backoffice.Outcomes) }

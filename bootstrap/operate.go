@@ -48,7 +48,7 @@ func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error
 	if err != nil {
 		return settled, err
 	}
-	err = a.guard.run(ctx)
+	err = a.setup.guard.run(ctx)
 	if err != nil {
 		return settled, err
 	}
@@ -86,7 +86,7 @@ func (a *App) TakeIn(ctx context.Context) (names []string, err error) {
 		if more := len(names) - mostNamed; more > 0 {
 			details += fmt.Sprintf(", and %d more", more)
 		}
-		return a.acts.New(ctx, "trail.adopt", backoffice.Plural(len(names), "row"), details)
+		return a.setup.acts.New(ctx, "trail.adopt", backoffice.Plural(len(names), "row"), details)
 	})
 	if err != nil {
 		return nil, err
@@ -104,11 +104,12 @@ func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 	ctx = unguarded(ctx) // the key may be missing, which is why the log begins anew
 	if a.parts.Trail.Missing() == nil {
 		if last, err = a.parts.Trail.Checkpoint(ctx); err != nil {
-			a.log.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))
+			a.setup.log.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))
 		}
 	}
-	if err = a.parts.Trail.Rekey(ctx, name); err == nil {
-		err = a.parts.Office.Audit.Keep(ctx, a.acts.New(ctx, "trail.rekey", a.parts.Trail.VerifyingKey(), ""))
+	err = a.parts.Trail.Rekey(ctx, name)
+	if err != nil {
+		return last, err
 	}
-	return last, err
+	return last, a.parts.Office.Audit.Keep(ctx, a.setup.acts.New(ctx, "trail.rekey", a.parts.Trail.VerifyingKey(), ""))
 }

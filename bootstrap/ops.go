@@ -125,11 +125,12 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, 
 		o.Schema = store.SchemaVersion
 	}
 	metrics, err := telemetry.NewMetrics(w.registerer, o)
-	if err == nil {
-		lc.Append(fx.StopHook(metrics.Close))
-		w.undo = append(w.undo, func() error { metrics.Close(); return nil })
+	if err != nil {
+		return nil, err
 	}
-	return metrics, err
+	lc.Append(fx.StopHook(metrics.Close))
+	w.undo = append(w.undo, func() error { metrics.Close(); return nil })
+	return metrics, nil
 }
 
 func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
@@ -161,7 +162,7 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 }
 
 // opsServer is the listener for operators.
-type opsServer struct{ *httpapi.Server }
+type opsServer struct{ server *httpapi.Server }
 
 type opsParts struct {
 	fx.In

@@ -25,15 +25,21 @@ func newRules(w *setup, s *store.Store) *buyfund.Rules {
 func (w *setup) readRules(ctx context.Context, s *store.Store, k *trail.Keeper, rules *buyfund.Rules) error {
 	err := rules.Refresh(ctx)
 	if errors.Is(err, backoffice.ErrNoRules) && !w.storage.AsItIs && mayKeep(ctx, k) == nil {
-		_, err = backoffice.BeginRules(unguarded(ctx), s.Backoffice.RuleBook, w.acts, w.newBook)
-		if err == nil {
-			err = rules.Refresh(ctx)
-		}
+		err = w.beginRules(ctx, s, rules)
 	}
 	if errors.Is(err, backoffice.ErrNoRules) || fault.KindOf(err) == fault.Unavailable {
 		return nil
 	}
 	return err
+}
+
+// beginRules gives a new book the rules of the settings.
+func (w *setup) beginRules(ctx context.Context, s *store.Store, rules *buyfund.Rules) error {
+	_, err := backoffice.BeginRules(unguarded(ctx), s.Backoffice.RuleBook, w.acts, w.newBook)
+	if err != nil {
+		return err
+	}
+	return rules.Refresh(ctx)
 }
 
 // warnOfRules says that the rules of the settings are not those of the book, which keeps its own.

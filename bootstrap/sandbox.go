@@ -89,7 +89,7 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 			}
 			return Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
 				o.bindsFirst = false
-				o.callers, o.logger, o.registerer = app.parts.Sandbox, app.log, nil
+				o.callers, o.logger, o.registerer = app.parts.Sandbox, app.setup.log, nil
 				if !inFiles {
 					o.storage.TablePrefix += worldName(name)[:11] + "_"
 				}
@@ -112,7 +112,7 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	}
 	box := &Sandbox{App: app, Sandbox: app.parts.Sandbox, Guide: guideTo(app, "sandbox.key")}
 	box.Guide.KeyPrefix, box.Guide.Page, box.Guide.About = operator.SandboxKeyPrefix, "/sandbox", aboutSandbox
-	find := subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.now).Find
+	find := subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.setup.now).Find
 	if err := box.Guide.KeepKey(ctx, app.parts.Manager, find, store.SandboxMark); err != nil {
 		return nil, errors.Join(fault.Explain(err), app.Close(ctx))
 	}
@@ -153,10 +153,10 @@ func newSandbox(lc fx.Lifecycle, p coreParts, directory *subscriptions.Directory
 	box := w.sandbox(o)
 	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
 		err := p.Store.Schema.Require(ctx)
-		if err == nil {
-			err = box.Prepare(ctx)
+		if err != nil {
+			return fault.Explain(err)
 		}
-		return fault.Explain(err)
+		return fault.Explain(box.Prepare(ctx))
 	}, box.Close))
 	return box, nil
 }
@@ -193,8 +193,8 @@ func guideTo(a *App, keyFile string) Demo {
 			g.Examples = append(g.Examples, guide.Example{Path: httpapi.Path(name), Body: body})
 		}
 	}
-	if a.settings.TLS.Mode == TLSSelfSigned {
-		g.CAFile, _ = a.settings.TLS.Files(a.parts.Store.DataFolder)
+	if a.setup.settings.TLS.Mode == TLSSelfSigned {
+		g.CAFile, _ = a.setup.settings.TLS.Files(a.parts.Store.DataFolder)
 	}
 	return g
 }
@@ -210,8 +210,8 @@ type Demo = guide.Guide
 func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	demo := guideTo(a, "demo.key")
 	err := a.parts.Store.Schema.Require(ctx)
-	if err == nil {
-		err = fault.Explain(demo.LoadBook(ctx, a.parts.Office, a.parts.Manager, a.acts))
+	if err != nil {
+		return demo, err
 	}
-	return demo, err
+	return demo, fault.Explain(demo.LoadBook(ctx, a.parts.Office, a.parts.Manager, a.setup.acts))
 }

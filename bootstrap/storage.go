@@ -136,14 +136,18 @@ func newTrail(lc fx.Lifecycle, w *setup, s *store.Store, rules *buyfund.Rules) *
 			return nil
 		}
 		err := w.migrator.Start(w.acts.Begin(unguarded(ctx), migrateAct, "", ""))
-		if err == nil {
-			err = w.readRules(ctx, s, k, rules)
-			w.warnOfRules(rules.Known().Rules)
+		if err != nil {
+			return fault.Explain(err)
 		}
-		if err == nil && w.seals() {
+		err = w.readRules(ctx, s, k, rules)
+		w.warnOfRules(rules.Known().Rules)
+		if err != nil {
+			return fault.Explain(err)
+		}
+		if w.seals() {
 			k.Begin(ctx)
 		}
-		return fault.Explain(err)
+		return nil
 	}))
 	if !w.isSandbox { // partners move its clock, and a reset ends its log
 		w.guard.checks = append(w.guard.checks, func(ctx context.Context) error {
@@ -167,9 +171,11 @@ func withStore[T any](settings Settings, o *options, do func(*setup, *store.Stor
 	if err != nil {
 		return result, err
 	}
-	if err = s.Start(context.Background()); err == nil { // Start has its own timeout
-		result, err = do(w, s)
+	err = s.Start(context.Background()) // Start has its own timeout
+	if err != nil {
+		return result, errors.Join(fault.Explain(err), s.Close())
 	}
+	result, err = do(w, s)
 	return result, errors.Join(fault.Explain(err), s.Close())
 }
 
@@ -288,11 +294,11 @@ func changeSchema[T any](ctx context.Context, settings Settings, all []Option, a
 			return none, err
 		}
 		changed, err := change(s.Schema, w.acts.Begin(ctx, act, "", ""))
-		if err == nil && settings.Rules != (fund.RulesFields{}) { // otherwise the first start chooses them
-			rules, failed := backoffice.BeginRules(ctx, s.Backoffice.RuleBook, w.acts, w.newBook)
-			w.warnOfRules(rules)
-			err = failed
+		if err != nil || settings.Rules == (fund.RulesFields{}) { // the first start chooses them
+			return changed, err
 		}
+		rules, err := backoffice.BeginRules(ctx, s.Backoffice.RuleBook, w.acts, w.newBook)
+		w.warnOfRules(rules)
 		return changed, err
 	})
 }
@@ -348,19 +354,27 @@ func copyFrom(ctx context.Context, mark string, settings, target Settings, watch
 		target.Trail.KeyFile = log.KeyFile()
 		copied := collect(all)
 		copied.database, copied.storage.Mark = nil, store.CopyMark
-		return withStore(target, copied, func(made *setup, to *store.Store) (rows int64, err error) {
-			if _, err = to.Schema.Up(ctx); err == nil {
-				rows, err = from.Copy(book.acts.Begin(ctx, "copy.to", made.book(), ""), to, watch)
+		return withStore(target, copied, func(made *setup, to *store.Store) (int64, error) {
+			_, err := to.Schema.Up(ctx)
+			if err != nil {
+				return 0, asTarget(err)
 			}
-			if found, ok := errors.AsType[store.MarkError](err); ok && found != store.CopiedMark {
-				err = errors.Join(ErrTarget, err)
+			rows, err := from.Copy(book.acts.Begin(ctx, "copy.to", made.book(), ""), to, watch)
+			if err != nil {
+				return rows, asTarget(err)
 			}
-			if err == nil {
-				err = keepAct(ctx, made, to, "copy.from", book.book())
-			}
-			return rows, err
+			return rows, keepAct(ctx, made, to, "copy.from", book.book())
 		})
 	})
+}
+
+// asTarget marks an error as ErrTarget if the target has a mark of something else.
+func asTarget(err error) error {
+	found, isMarked := errors.AsType[store.MarkError](err)
+	if isMarked && found != store.CopiedMark {
+		return errors.Join(ErrTarget, err)
+	}
+	return err
 }
 
 // keepAct keeps an act, with its leaf. Without the key of the log it keeps none: verify would
