@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -24,72 +25,136 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	if !ok || target.mark != store.CopyMark || target.db.Prefix != d.db.Prefix {
 		return 0, errors.New("a book can only be copied to a relational database, with the same prefix of its tables")
 	}
-	targetDB := target.db
-	withContext := func(step func(context.Context) error) func() error { return func() error { return step(ctx) } }
-	checkUnused := func() error { return tables.InTurn(withContext(d.engine.Alone), withContext(target.engine.Alone)) }
-	if err := tables.InTurn(withContext(d.db.Ready), withContext(targetDB.DB.Ready), checkUnused, func() error { return target.claimCopy(ctx, d) }); err != nil {
+	c := copying{d, target, w}
+	err = c.begin(ctx)
+	if err != nil {
 		return 0, err
 	}
-	eachTable := func(work string, source *gorm.DB, do func(t *tables.Relied) error) error {
-		for i := range targetDB.Relied {
-			t := &targetDB.Relied[i]
-			if t.Table == targetDB.Replicas.Name { // no replica runs on the copy
-				continue
-			}
-			var count int64
-			if err := source.Table(t.Table).Count(&count).Error; err != nil {
-				return err
-			}
-			w.Phase(work+" "+strings.TrimPrefix(t.Table, d.db.Prefix), count)
-			if err := do(t); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	err = d.db.Snapshot(ctx, func(source *gorm.DB) error {
-		return eachTable("copying", source, func(t *tables.Relied) error {
-			// Migrations add rows to this table.
-			isFull := t.Table == targetDB.Properties.Name
-			if err := t.Copies.Copy(ctx, d.db, targetDB, d.copied(source, t), isFull, w.Row); err != nil {
-				return fmt.Errorf("copy the table %s: %w", t.Table, err)
-			}
-			return nil
-		})
-	})
+	err = d.db.Snapshot(ctx, func(source *gorm.DB) error { return c.copyTables(ctx, source) })
 	if err != nil {
 		return 0, err
 	}
 	// This snapshot of the source also includes changes that were made during the copy.
 	err = d.db.Snapshot(ctx, func(source *gorm.DB) error {
-		return targetDB.Snapshot(ctx, func(copied *gorm.DB) error {
-			return eachTable("comparing", source, func(t *tables.Relied) error {
-				want, err := t.Copies.Sum(d.copied(source, t), w.Row)
-				if err != nil {
-					return err
-				}
-				got, err := t.Copies.Sum(d.copied(copied, t), func(int64) {})
-				if err != nil {
-					return err
-				}
-				if got != want {
-					return fault.New(fault.Conflict, fmt.Sprintf("The table %s is not the same in the copy: %d rows here, %d there, or other values."+
-						" The book was changed meanwhile, or the target had other rows. Begin again with an empty database.", t.Table, want.Rows, got.Rows))
-				}
-				rows += want.Rows
-				return nil
-			})
+		return target.db.Snapshot(ctx, func(copied *gorm.DB) error {
+			rows, err = c.compareTables(source, copied)
+			return err
 		})
 	})
 	if err != nil {
 		return rows, err
 	}
-	return rows, tables.InTurn(checkUnused, withContext(d.markCopied), withContext(target.removeMark), withContext(target.analyze))
+	return rows, c.end(ctx)
+}
+
+// copying is a copy of one book to another database.
+type copying struct {
+	source, target service
+	watch          store.CopyWatch
+}
+
+// begin returns an error unless both databases fit and nobody uses them, and claims the target.
+func (c *copying) begin(ctx context.Context) error {
+	err := c.source.db.Ready(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.target.db.Ready(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.checkUnused(ctx)
+	if err != nil {
+		return err
+	}
+	return c.target.claimCopy(ctx, c.source)
+}
+
+func (c *copying) checkUnused(ctx context.Context) error {
+	err := c.source.engine.Alone(ctx)
+	if err != nil {
+		return err
+	}
+	return c.target.engine.Alone(ctx)
+}
+
+// tables are the tables that a copy has. No replica runs on it.
+func (c *copying) tables() []tables.Relied {
+	all := slices.Clone(c.target.db.Relied)
+	return slices.DeleteFunc(all, func(t tables.Relied) bool { return t.Table == c.target.db.Replicas.Name })
+}
+
+// phase tells that the work on a table begins.
+func (c *copying) phase(work string, source *gorm.DB, table string) error {
+	var count int64
+	err := source.Table(table).Count(&count).Error
+	if err != nil {
+		return err
+	}
+	c.watch.Phase(work+" "+strings.TrimPrefix(table, c.source.db.Prefix), count)
+	return nil
+}
+
+func (c *copying) copyTables(ctx context.Context, source *gorm.DB) error {
+	for _, t := range c.tables() {
+		err := c.phase("copying", source, t.Table)
+		if err != nil {
+			return err
+		}
+		// Migrations add rows to this table.
+		isFull := t.Table == c.target.db.Properties.Name
+		err = t.Copies.Copy(ctx, c.source.db, c.target.db, c.copied(source, t.Table), isFull, c.watch.Row)
+		if err != nil {
+			return fmt.Errorf("copy the table %s: %w", t.Table, err)
+		}
+	}
+	return nil
+}
+
+// compareTables returns the number of rows that both books have, or an error if they differ.
+func (c *copying) compareTables(source, copied *gorm.DB) (rows int64, err error) {
+	for _, t := range c.tables() {
+		err = c.phase("comparing", source, t.Table)
+		if err != nil {
+			return rows, err
+		}
+		want, err := t.Copies.Sum(c.copied(source, t.Table), c.watch.Row)
+		if err != nil {
+			return rows, err
+		}
+		got, err := t.Copies.Sum(c.copied(copied, t.Table), func(int64) {})
+		if err != nil {
+			return rows, err
+		}
+		if got != want {
+			return rows, fault.New(fault.Conflict, fmt.Sprintf("The table %s is not the same in the copy: %d rows here, %d there, or other values."+
+				" The book was changed meanwhile, or the target had other rows. Begin again with an empty database.", t.Table, want.Rows, got.Rows))
+		}
+		rows += want.Rows
+	}
+	return rows, nil
+}
+
+// end makes the copy the book. The source is marked first: otherwise both would sell.
+func (c *copying) end(ctx context.Context) error {
+	err := c.checkUnused(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.source.markCopied(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.target.removeMark(ctx)
+	if err != nil {
+		return err
+	}
+	return c.target.analyze(ctx)
 }
 
 // copied selects the rows of a table that a copy has: all but the mark of its database.
-func (d service) copied(tx *gorm.DB, t *tables.Relied) *gorm.DB {
-	if t.Table == d.db.Properties.Name {
+func (c *copying) copied(tx *gorm.DB, table string) *gorm.DB {
+	if table == c.source.db.Properties.Name {
 		tx = tx.Where("t.name NOT IN ?", []string{tables.MarkProperty, tables.MarkNoteProperty})
 	}
 	return tx
