@@ -226,34 +226,9 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 		go q.drain(first)
 	}
 
-	var timeout <-chan time.Time
-	if limited {
-		timeout = w.startTimer(limit)
-	}
-	gone := ctx.Done()
-	for answered := false; !answered; {
-		select {
-		case <-w.done:
-			answered = true
-			continue
-		case <-timeout:
-			if q.leave(w) {
-				q.recycle(w)
-				return errNoTurn
-			}
-		case <-gone:
-			if q.leave(w) {
-				q.recycle(w)
-				return leftError(ctx)
-			}
-			if _, bounded := ctx.Deadline(); !bounded || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				gone = nil
-				continue // ctx was cancelled, but the batch still runs
-			}
-		}
-		if answered = w.isAnswered(); !answered {
-			return errTooLate // the batch still owns w
-		}
+	err = q.await(ctx, w, limit, limited)
+	if err != nil {
+		return err
 	}
 	err = w.err
 	q.recycle(w)
@@ -261,6 +236,45 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 		panic(p)
 	}
 	return err
+}
+
+// await waits for the answer to w. After an error w belongs to the queue or to its batch.
+func (q *Queue[T]) await(ctx context.Context, w *waiter[T], limit time.Duration, limited bool) error {
+	var timeout <-chan time.Time
+	if limited {
+		timeout = w.startTimer(limit)
+	}
+	gone := ctx.Done()
+	for {
+		select {
+		case <-w.done:
+			return nil
+		case <-timeout:
+			if q.leave(w) {
+				q.recycle(w)
+				return errNoTurn
+			}
+			return late(w)
+		case <-gone:
+			if q.leave(w) {
+				q.recycle(w)
+				return leftError(ctx)
+			}
+			_, isBounded := ctx.Deadline()
+			if isBounded && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return late(w)
+			}
+			gone = nil // ctx was cancelled, but the batch still runs
+		}
+	}
+}
+
+// late returns an error unless w was answered just now. The batch still owns w then.
+func late[T any](w *waiter[T]) error {
+	if w.isAnswered() {
+		return nil
+	}
+	return errTooLate
 }
 
 // mayRun reports whether a caller may run its item itself, because the run ends before the

@@ -97,7 +97,7 @@ func (r Range) Narrow(d *tables.Database, tx *gorm.DB) *gorm.DB {
 func (r Range) filter(d *tables.Database, tx *gorm.DB, table string) *gorm.DB {
 	add := func(condition string, id *batch.UUID) {
 		if id != nil {
-			tx = tx.Where(table+".operation_id"+condition, d.DB.Dialect.Bind(*id))
+			tx = tx.Where(table+".operation_id"+condition, d.Bind(*id))
 		}
 	}
 	add(" = ?", r.Only)
@@ -128,64 +128,105 @@ func EachRange(d *tables.Database, tx *gorm.DB, read func(Range) error) error {
 
 // Operations reads the operations of a range in the order of their IDs.
 func Operations(d *tables.Database, tx *gorm.DB, idRange Range, visit func(*StoredOperation) error) error {
-	operations, prices := make(map[batch.UUID]*StoredOperation), make(map[int64]fund.Price)
-	operationOf := func(id batch.UUID) *StoredOperation {
-		o := operations[id]
-		if o == nil {
-			o = &StoredOperation{ID: id, prices: prices}
-			operations[id] = o
-		}
-		return o
-	}
-	rows := func() *gorm.DB { return idRange.Narrow(d, tx) }
-	steps := []func() error{
-		reading(rows().Order("t.position"), d.Sales.Table, func(r tables.SaleRow) {
-			o := operationOf(r.OperationID)
-			if o.Sales = append(o.Sales, r); r.SettledPriceID.Valid {
-				prices[r.SettledPriceID.Int64] = fund.Price{}
-			}
-		}),
-		reading(rows(), d.Operations.Table, func(r tables.OperationRow) { operationOf(r.OperationID).Row = &r }),
-		reading(rows().Order("t.position"), d.Notifications.Table, func(r tables.NotificationRow) {
-			o := operationOf(r.OperationID)
-			o.Notifications = append(o.Notifications, r)
-		}),
-	}
-	if idRange.Only != nil {
-		only := d.DB.Dialect.Bind(*idRange.Only)
-		steps = append(steps,
-			reading(tx.Where("t.act_id = ?", only).Order("t.line, t.leg"), d.Adjustments.Table, func(r tables.AdjustmentRow) {
-				o := operationOf(r.ActID)
-				o.Adjustments = append(o.Adjustments, r)
-			}),
-			func() error { return readReasons(d, tx, operations[*idRange.Only]) },
-		)
-	}
-	err := tables.InTurn(steps...)
+	c := collection{d: d, tx: tx, operations: make(map[batch.UUID]*StoredOperation), prices: make(map[int64]fund.Price)}
+	err := c.readRange(idRange)
 	if err != nil {
 		return err
 	}
-	if len(prices) > 0 {
-		ids := slices.Collect(maps.Keys(prices))
-		clear(prices)
-		err = reading(tx.Where("t.price_id IN ?", ids), d.Prices.Table, func(r tables.PriceRow) {
-			price, err := r.ToPrice()
-			if err != nil {
-				return // no sale was settled at an invalid price
-			}
-			prices[r.PriceID] = price
-		})()
+	if idRange.Only != nil {
+		err = c.readOnly(*idRange.Only)
 		if err != nil {
 			return err
 		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(operations), tables.CompareIDs) {
-		err = visit(operations[id])
+	err = c.readPrices()
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(c.operations), tables.CompareIDs) {
+		err = visit(c.operations[id])
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// collection collects the rows of operations, which are in several tables.
+type collection struct {
+	d          *tables.Database
+	tx         *gorm.DB
+	operations map[batch.UUID]*StoredOperation
+	prices     map[int64]fund.Price // at which the sales were settled; all operations share it
+}
+
+// of returns the operation that a row belongs to.
+func (c *collection) of(id batch.UUID) *StoredOperation {
+	o := c.operations[id]
+	if o == nil {
+		o = &StoredOperation{ID: id, prices: c.prices}
+		c.operations[id] = o
+	}
+	return o
+}
+
+// readRange reads what the operations of a range have in tables that are in their order.
+func (c *collection) readRange(r Range) error {
+	err := tables.Each(r.Narrow(c.d, c.tx).Order("t.position"), c.d.Sales.Table, func(row *tables.SaleRow) error {
+		o := c.of(row.OperationID)
+		o.Sales = append(o.Sales, *row)
+		if row.SettledPriceID.Valid {
+			c.prices[row.SettledPriceID.Int64] = fund.Price{}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = tables.Each(r.Narrow(c.d, c.tx), c.d.Operations.Table, func(row *tables.OperationRow) error {
+		stored := *row
+		c.of(row.OperationID).Row = &stored
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return tables.Each(r.Narrow(c.d, c.tx).Order("t.position"), c.d.Notifications.Table, func(row *tables.NotificationRow) error {
+		o := c.of(row.OperationID)
+		o.Notifications = append(o.Notifications, *row)
+		return nil
+	})
+}
+
+// readOnly reads what only the page of one operation shows: its adjustments, if it is an act, and
+// the reasons of its erasures.
+func (c *collection) readOnly(id batch.UUID) error {
+	err := tables.Each(c.tx.Where("t.act_id = ?", c.d.Bind(id)).Order("t.line, t.leg"), c.d.Adjustments.Table, func(row *tables.AdjustmentRow) error {
+		o := c.of(row.ActID)
+		o.Adjustments = append(o.Adjustments, *row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return readReasons(c.d, c.tx, c.operations[id])
+}
+
+// readPrices reads the prices at which the sales were settled.
+func (c *collection) readPrices() error {
+	if len(c.prices) == 0 {
+		return nil
+	}
+	ids := slices.Collect(maps.Keys(c.prices))
+	clear(c.prices)
+	return tables.Each(c.tx.Where("t.price_id IN ?", ids), c.d.Prices.Table, func(row *tables.PriceRow) error {
+		price, err := row.ToPrice()
+		if err != nil {
+			return nil //nolint:nilerr // no sale was settled at an invalid price
+		}
+		c.prices[row.PriceID] = price
+		return nil
+	})
 }
 
 // readReasons reads the reasons of the erasures of an operation, which may be nil.
@@ -196,7 +237,7 @@ func readReasons(d *tables.Database, tx *gorm.DB, o *StoredOperation) error {
 	var ids []any
 	for i := range o.Notifications {
 		if id := o.Notifications[i].ErasureID; id != (batch.UUID{}) {
-			ids = append(ids, d.DB.Dialect.Bind(id))
+			ids = append(ids, d.Bind(id))
 		}
 	}
 	if len(ids) == 0 {
@@ -207,14 +248,4 @@ func readReasons(d *tables.Database, tx *gorm.DB, o *StoredOperation) error {
 		o.reasons[r.AuditID] = r.Reason
 		return nil
 	})
-}
-
-// reading returns a step that reads rows.
-func reading[R any](tx *gorm.DB, t *batch.Table[R], visit func(R)) func() error {
-	return func() error {
-		return tables.Each(tx, t, func(row *R) error {
-			visit(*row)
-			return nil
-		})
-	}
 }
