@@ -49,7 +49,7 @@ var accountColumns = []Column[fund.Account]{
 
 // envelopeColumns returns the columns of a row's operation, with second after the ID.
 func envelopeColumns[T any](envelopeOf func(*T) *operation.Envelope, second Column[T]) []Column[T] {
-	return slices.Insert(ColumnsOf([]Column[operation.Envelope]{
+	return slices.Insert(columnsOf([]Column[operation.Envelope]{
 		{"OperationId", func(e *operation.Envelope) Value { return Text(e.ID.String()) }},
 		{"Subscription", func(e *operation.Envelope) Value { return Text(e.Subscription) }},
 		{"AppKey", func(e *operation.Envelope) Value { return Text(e.Header.AppKey) }},
@@ -269,8 +269,8 @@ func aboutCustomer(text string, is bool) Value {
 	return Text(text)
 }
 
-// ColumnsOf returns columns that read a part of a row. part returns this part.
-func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (result []Column[T]) {
+// columnsOf returns columns that read a part of a row. part returns this part.
+func columnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (result []Column[T]) {
 	for _, c := range columns {
 		result = append(result, Column[T]{c.Name, func(row *T) Value { return c.Value(part(row)) }})
 	}
@@ -295,5 +295,5 @@ func each(faults []fault.Fault, text func(fault.Fault) string) Value {
 // Statement are the columns of a customer's statement: the columns of postings on the
 // customer's side, and the quantity after each posting.
 var Statement = append(
-	ColumnsOf(postingColumns, func(l *backoffice.Line) *side { return &side{l.PostingEntry, false} }),
+	columnsOf(postingColumns, func(l *backoffice.Line) *side { return &side{l.PostingEntry, false} }),
 	Column[backoffice.Line]{"After", func(l *backoffice.Line) Value { return number(l.Format(l.After)) }})

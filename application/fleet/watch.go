@@ -106,12 +106,6 @@ func (w *Watch) Remove(ctx context.Context) error {
 // Wait waits until nothing is read in the background.
 func (w *Watch) Wait() { w.running.Wait() }
 
-// Checks returns the last results of the checks.
-func (w *Watch) Checks() []summary.Check {
-	checks, _ := w.results()
-	return checks
-}
-
 // own returns this replica and its troubles.
 func (w *Watch) own() Replica {
 	now := w.o.Machine()

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// Days is the number of days for which entries are kept.
-	Days = 7
-	// MaxEntries is the maximum number of entries.
-	MaxEntries = 1_000_000
-	// MaxOfStrangers is the maximum number of entries of requests without a subscription.
-	MaxOfStrangers = MaxEntries / 10
+	// daysKept is the number of days for which entries are kept.
+	daysKept = 7
+	// maxEntries is the maximum number of entries.
+	maxEntries = 1_000_000
+	// maxEntriesOfStrangers is the maximum number of entries of requests without a subscription.
+	maxEntriesOfStrangers = maxEntries / 10
 	// maxOfStrangers is how many requests without a subscription are added in one second.
 	maxOfStrangers = 2
 	// maxWaiting and maxOfPartner are how many requests a batch has of all partners and of
@@ -130,7 +130,7 @@ func (l *Log) Write(ctx context.Context) error {
 	return err
 }
 
-// Forget deletes entries that are older than Days, or beyond MaxEntries or MaxOfStrangers.
+// Forget deletes entries that are older than daysKept, or beyond maxEntries or maxEntriesOfStrangers.
 func (l *Log) Forget(ctx context.Context) error {
-	return l.storage.Forget(ctx, l.acts.Now().AddDate(0, 0, -Days), MaxEntries, MaxOfStrangers)
+	return l.storage.Forget(ctx, l.acts.Now().AddDate(0, 0, -daysKept), maxEntries, maxEntriesOfStrangers)
 }

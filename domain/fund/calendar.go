@@ -70,8 +70,8 @@ func NewClosedDay(on, reason string) (ClosedDay, []fault.Fault) {
 	return fault.Either(closed, c.List)
 }
 
-// ParseWeekday reads the English name of a day of the week, such as Sunday, in any letter case.
-func ParseWeekday(text string) (of time.Weekday, ok bool) {
+// parseWeekday reads the English name of a day of the week, such as Sunday, in any letter case.
+func parseWeekday(text string) (of time.Weekday, ok bool) {
 	for of = range time.Saturday + 1 {
 		if strings.EqualFold(of.String(), text) {
 			return of, true

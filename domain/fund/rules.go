@@ -108,7 +108,7 @@ func parseWeekdays(text string) (closed [7]bool, ok bool) {
 		return closed, true
 	}
 	for name := range strings.SplitSeq(text, ",") {
-		of, isDay := ParseWeekday(strings.TrimSpace(name))
+		of, isDay := parseWeekday(strings.TrimSpace(name))
 		if !isDay {
 			return [7]bool{}, false
 		}

@@ -31,7 +31,7 @@ func Leaves(keys *Keys, o *Stored) []Named {
 		return []Named{{Push, o.ID, pushLeaf(nil, keys, o)}}
 	}
 	leaves := []Named{{Sale, o.ID, saleLeaf(nil, o)}}
-	if o.HasEnded() {
+	if o.hasEnded() {
 		leaves = append(leaves, Named{End, o.ID, endLeaf(nil, o)})
 	}
 	if o.Reversal != nil {

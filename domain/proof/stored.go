@@ -42,8 +42,8 @@ type Stored struct {
 // isRecordedFirst reports whether the operation was answered with Recorded.
 func (o *Stored) isRecordedFirst() bool { return !o.DueOn.IsNone() }
 
-// HasEnded reports whether a recorded operation was settled or cancelled.
-func (o *Stored) HasEnded() bool { return o.isRecordedFirst() && o.State != operation.Recorded }
+// hasEnded reports whether a recorded operation was settled or cancelled.
+func (o *Stored) hasEnded() bool { return o.isRecordedFirst() && o.State != operation.Recorded }
 
 // IdentitiesOf returns the identities of stored messages, each at its index. The identity of a
 // message that another operation has stored is not known then: it is zero. Only an adoption

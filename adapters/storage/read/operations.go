@@ -88,8 +88,8 @@ const rangeSize = 2000
 // means no bound.
 type Range struct{ after, Until, Only *batch.UUID }
 
-// Narrow selects the rows of the range, in the order of their operations.
-func (r Range) Narrow(d *tables.Database, tx *gorm.DB) *gorm.DB {
+// narrow selects the rows of the range, in the order of their operations.
+func (r Range) narrow(d *tables.Database, tx *gorm.DB) *gorm.DB {
 	return r.filter(d, tx, "t").Order("t.operation_id")
 }
 
@@ -112,7 +112,7 @@ func EachRange(d *tables.Database, tx *gorm.DB, read func(Range) error) error {
 	for {
 		r.Until = nil
 		var ids []batch.UUID
-		query := Range{after: r.after}.Narrow(d, tx.Table(d.Operations.Name+" AS t"))
+		query := Range{after: r.after}.narrow(d, tx.Table(d.Operations.Name+" AS t"))
 		if err := query.Offset(rangeSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (c *collection) of(id batch.UUID) *StoredOperation {
 
 // readRange reads what the operations of a range have in tables that are in their order.
 func (c *collection) readRange(r Range) error {
-	err := tables.Each(r.Narrow(c.d, c.tx).Order("t.position"), c.d.Sales.Table, func(row *tables.SaleRow) error {
+	err := tables.Each(r.narrow(c.d, c.tx).Order("t.position"), c.d.Sales.Table, func(row *tables.SaleRow) error {
 		o := c.of(row.OperationID)
 		o.Sales = append(o.Sales, *row)
 		if row.SettledPriceID.Valid {
@@ -183,7 +183,7 @@ func (c *collection) readRange(r Range) error {
 	if err != nil {
 		return err
 	}
-	err = tables.Each(r.Narrow(c.d, c.tx), c.d.Operations.Table, func(row *tables.OperationRow) error {
+	err = tables.Each(r.narrow(c.d, c.tx), c.d.Operations.Table, func(row *tables.OperationRow) error {
 		stored := *row
 		c.of(row.OperationID).Row = &stored
 		return nil
@@ -191,7 +191,7 @@ func (c *collection) readRange(r Range) error {
 	if err != nil {
 		return err
 	}
-	return tables.Each(r.Narrow(c.d, c.tx).Order("t.position"), c.d.Notifications.Table, func(row *tables.NotificationRow) error {
+	return tables.Each(r.narrow(c.d, c.tx).Order("t.position"), c.d.Notifications.Table, func(row *tables.NotificationRow) error {
 		o := c.of(row.OperationID)
 		o.Notifications = append(o.Notifications, *row)
 		return nil

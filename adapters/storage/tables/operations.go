@@ -95,7 +95,7 @@ func BookOperationRows(c *fund.Changes, register *idempotency.Register) []Operat
 	for i := range c.Refusals {
 		r := &c.Refusals[i]
 		row := newOperationRow(r.Operation, &r.Envelope, r.State)
-		row.Faults = FormatFaults(r.Faults)
+		row.Faults = formatFaults(r.Faults)
 		row.setFingerprint(register.FingerprintOf(r.Operation, &r.Envelope))
 		rows = append(rows, row)
 	}
@@ -140,7 +140,7 @@ func inOrder(rows []OperationRow) []OperationRow {
 // EndedRow returns the row of a recorded operation that was settled or cancelled.
 func EndedRow(e *fund.Ended) OperationRow {
 	return OperationRow{
-		OperationID: batch.UUID(e.OperationID), State: int64(e.State), Faults: FormatFaults(e.Faults), EndedAt: batch.Instant{Time: e.At},
+		OperationID: batch.UUID(e.OperationID), State: int64(e.State), Faults: formatFaults(e.Faults), EndedAt: batch.Instant{Time: e.At},
 	}
 }
 
@@ -197,9 +197,9 @@ func (r *OperationRow) Reversal() *fund.Reversal {
 	return &fund.Reversal{OperationID: operation.ID(r.OperationID), ID: operation.ID(r.ReversalID), At: r.ReversedAt.Time}
 }
 
-// FormatFaults writes each fault as a line with its code, its pointer and, if any, the value
+// formatFaults writes each fault as a line with its code, its pointer and, if any, the value
 // that its detail names. The sentence of a code is part of the program, not of the record.
-func FormatFaults(faults []fault.Fault) string {
+func formatFaults(faults []fault.Fault) string {
 	if len(faults) == 0 {
 		return ""
 	}
@@ -210,8 +210,8 @@ func FormatFaults(faults []fault.Fault) string {
 	return strings.Join(lines, "\n")
 }
 
-// IsFaults reports whether text is a stored form of faults, as FormatFaults writes it.
-func IsFaults(text string) bool { return FormatFaults(ParseFaults(text)) == text }
+// IsFaults reports whether text is a stored form of faults, as formatFaults writes it.
+func IsFaults(text string) bool { return formatFaults(ParseFaults(text)) == text }
 
 // ParseFaults reads the stored form of faults.
 func ParseFaults(text string) []fault.Fault {

@@ -41,7 +41,7 @@ const (
 	// The state of the log of the trail: see LogState. Sealing locks them.
 	LogSizeProperty       = "log_size"
 	LogCheckpointProperty = "log_checkpoint"
-	LogBegunProperty      = "log_begun"
+	logBegunProperty      = "log_begun"
 )
 
 // NumberProperty returns the row of a property that is a number.
@@ -80,7 +80,7 @@ type LogState struct {
 // LogState reads the state of the log.
 func (d *Database) LogState(tx *gorm.DB) (state LogState, err error) {
 	var rows []PropertyRow
-	names := []string{LogSizeProperty, LogCheckpointProperty, LogBegunProperty}
+	names := []string{LogSizeProperty, LogCheckpointProperty, logBegunProperty}
 	if err := tx.Table(d.Properties.Name).Where("name IN ?", names).Order("name").Find(&rows).Error; err != nil {
 		return state, err
 	}
@@ -100,18 +100,18 @@ func (d *Database) LogState(tx *gorm.DB) (state LogState, err error) {
 	return state, err
 }
 
-// notBegun is the value of LogBegunProperty before the log begins.
+// notBegun is the value of logBegunProperty before the log begins.
 const notBegun = "0"
 
 // BeginLog says that the log has begun. It returns false if it had begun before.
 func (d *Database) BeginLog(tx *gorm.DB) (begins bool, err error) {
-	update := tx.Table(d.Properties.Name).Where("name = ? AND value = ?", LogBegunProperty, notBegun).Update("value", "1")
+	update := tx.Table(d.Properties.Name).Where("name = ? AND value = ?", logBegunProperty, notBegun).Update("value", "1")
 	return update.RowsAffected == 1, update.Error
 }
 
 // ClearLogState sets the state of a log that has not begun.
 func (d *Database) ClearLogState(tx *gorm.DB) error {
-	rows := []PropertyRow{NumberProperty(LogSizeProperty, 0), {LogCheckpointProperty, ""}, {LogBegunProperty, notBegun}}
+	rows := []PropertyRow{NumberProperty(LogSizeProperty, 0), {LogCheckpointProperty, ""}, {logBegunProperty, notBegun}}
 	return tx.Table(d.Properties.Name).Clauses(Replacing).Create(&rows).Error
 }
 
