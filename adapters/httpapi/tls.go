@@ -43,6 +43,7 @@ func (o TLSOptions) Check() error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+	case TLSFiles:
 	}
 	_, err := o.Files.Load(new(tls.Config))
 	return err

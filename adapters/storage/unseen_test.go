@@ -290,7 +290,7 @@ func TestTheFirstSaleWaitsForAChangeOfTheRules(t *testing.T) {
 
 			changing, err := db.BeginTx(t.Context(), nil)
 			require.NoError(t, err)
-			defer changing.Rollback() //nolint:errcheck // it was committed
+			defer changing.Rollback()
 			_, err = changing.ExecContext(t.Context(), "SELECT value FROM properties WHERE name = 'rules' FOR UPDATE")
 			require.NoError(t, err)
 			var stored int

@@ -29,7 +29,7 @@ const errTooLong = badRecord("The line is too long, or a quote is not closed.")
 // records reads the records of a CSV file. Unlike encoding/csv it does not change line ends
 // inside quotes, continues after a bad line, and limits the length of a record.
 type records struct {
-	foreign   badRecord // not empty: the file is no text in UTF-8
+	foreign   string // not empty: the file is no text in UTF-8
 	r         *bufio.Reader
 	separator string // between two values
 	line      int64  // the number of the current line
@@ -48,7 +48,7 @@ func newRecords(r io.Reader) *records {
 
 // foreignFile returns what is wrong with a file that begins in this way, if it is no text in
 // UTF-8. Lines and values of such a file would be blamed for what they are not.
-func foreignFile(begin string) badRecord {
+func foreignFile(begin string) string {
 	switch {
 	case strings.HasPrefix(begin, "PK\x03\x04"), begin == "\xd0\xcf\x11\xe0":
 		return "The file is a workbook of a spreadsheet: save it as CSV UTF-8."
@@ -71,7 +71,7 @@ const (
 // Names of columns have neither. A format that is given decides instead.
 func (c *records) first(format Format) (record, error) {
 	if c.foreign != "" {
-		return record{line: 1, broken: c.foreign}, nil
+		return record{line: 1, broken: badRecord(c.foreign)}, nil
 	}
 	text, err := c.nextLine()
 	hasSemicolons := strings.Contains(text, semicolon) && !strings.Contains(text, comma)

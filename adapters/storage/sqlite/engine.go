@@ -27,7 +27,7 @@ func (engine) Facts() storage.Facts {
 func (engine) Start(context.Context) error { return nil }
 func (engine) Close() error                { return nil }
 
-func (e engine) Dialect() batch.Dialect { return dialect{e.connections} }
+func (e engine) Dialect() batch.Dialect { return dialect(e) }
 
 func (e engine) Pools() (writes, reads *batch.Pool) { return e.connections.writes, e.connections.reads }
 

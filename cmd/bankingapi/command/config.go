@@ -14,7 +14,7 @@ type configCommand struct{ check bool }
 
 func (o *configCommand) flags(f *flags) {
 	f.json()
-	f.BoolVar(&o.check, "check", false, "only check the settings, and ask the database what a service would complain about")
+	f.BoolVar(&o.check, "check", false, "only check the settings, and look for what a service would complain about: in its TLS files and in its database")
 }
 
 // setting is a line of config.
