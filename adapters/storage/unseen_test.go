@@ -314,6 +314,48 @@ func TestTheFirstSaleWaitsForAChangeOfTheRules(t *testing.T) {
 	}
 }
 
+// The other way round: a change of the time zone that waits for the first sale then sees it, also
+// on a server whose transactions see one state by default.
+func TestAChangeOfTheRulesSeesTheFirstSale(t *testing.T) {
+	t.Parallel()
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(isolation, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET default_transaction_isolation = '"+isolation+"'")
+			s, _ := openPostgres(t, dsn)
+			newBank(t, s, 1)
+			acts := audit.Acts{NewID: nextID, Now: time.Now}
+			rules, err := backoffice.BeginRules(t.Context(), s.Backoffice.RuleBook, acts, fund.DefaultRules())
+			require.NoError(t, err)
+			db := s.Pools["all"]()
+
+			selling, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+			require.NoError(t, err)
+			defer selling.Rollback() //nolint:errcheck // it was committed
+			within, err := s.Within(selling)
+			require.NoError(t, err)
+			first := order(nextID(), "first", sale(1, 1, 1))
+			first.Rules = rules.String()
+			require.NoError(t, settle(t.Context(), within, today, first))
+
+			changed := make(chan error, 1)
+			go func() {
+				ctx := acts.Begin(t.Context(), "rules.change", "", "")
+				changed <- s.Backoffice.RuleBook.ChangeRules(ctx, func(current *fund.Rules, hasOperations bool) (fund.Rules, error) {
+					return current.Change(fund.RulesFields{TimeZone: "Asia/Tokyo"}, hasOperations)
+				})
+			}()
+			requireWaits(t, db, changed)
+			require.NoError(t, selling.Commit())
+			require.ErrorIs(t, <-changed, fund.ErrZoneFixed)
+			kept, err := s.Backoffice.RuleBook.Rules(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, rules.String(), kept.String())
+		})
+	}
+}
+
 // requireWaits returns when a session waits for a lock.
 func requireWaits(t *testing.T, db *sql.DB, ended <-chan error) {
 	t.Helper()

@@ -139,7 +139,8 @@ func (d *Database) Query(ctx context.Context) *gorm.DB {
 }
 
 // Change runs work in a transaction that writes through gorm, and retries it if it loses a
-// race. The error has a kind of package fault.
+// race. Each statement sees what was committed before it began, whatever the default of the server
+// is: so after a lock it sees what it waited for. The error has a kind of package fault.
 func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) error {
 	return d.DB.Retry(ctx, func() error {
 		if err := d.DB.MayWrite(ctx); err != nil {
@@ -150,7 +151,7 @@ func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) err
 			err := InTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.Engine.Check)
 			isDone = err == nil
 			return err
-		})
+		}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 		if isDone && err != nil && (ctx.Err() != nil || d.DB.Classify(err) == batch.Broken) { // the commit may have taken effect
 			err = batch.FailureError{Failure: batch.Interrupted, Cause: err}
 		}
