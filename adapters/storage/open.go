@@ -70,6 +70,7 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	books, inboxes := write.NewBooks(s.log), write.NewInboxes(s.log)
 	e.Ways(books, inboxes, d)
 	ports := s.ports(books, inboxes, schema)
+	ports.Guarded = o.MayWrite != nil
 	ports.Within = func(tx any) (*store.Store, error) {
 		begun, err := tables.Transaction(tx)
 		if err != nil {
@@ -87,7 +88,7 @@ func Open(e Engine, o Options) (*store.Store, error) {
 func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Store {
 	facts := d.engine.Facts()
 	ports := store.Store{
-		Name: facts.Name, MigrateAtStart: facts.MigrateAtStart, Grace: facts.Grace, Guarded: true,
+		Name: facts.Name, MigrateAtStart: facts.MigrateAtStart, Grace: facts.Grace,
 		DataFolder: facts.DataFolder, HasDataFile: facts.DataFolder != "",
 		Books: b, Inboxes: i, Schema: s, Marker: d, Replicas: replicas{d.db, d.engine},
 		Ping: d.ping, Risks: d.risks, Clock: d.clock, Index: d.index, Copy: d.copyTo, RemoveMark: d.removeMark,

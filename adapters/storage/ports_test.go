@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -106,6 +108,33 @@ func TestWithinRefusesOtherTransactions(t *testing.T) {
 	_, err = ours.Within(tx)
 	require.ErrorContains(t, err, "has ended")
 	require.Equal(t, fault.Internal, fault.KindOf(err))
+}
+
+// A host may open a store itself, without the guard of the service. The service still carries out
+// nothing while it must not write.
+func TestAStoreThatAHostHasOpenedIsGuarded(t *testing.T) {
+	t.Parallel()
+	book, _ := sqliteBook(t)
+	refused := fault.New(fault.Unavailable, "the clock is wrong")
+	guarded := storage.Options{Now: clock.Now, MayWrite: func(context.Context) error { return refused }}
+	own := sqlite.Use(book.Pools["all"](), book.Pools["all"]())
+	asked, err := own(t.Context(), storage.Options{Now: clock.Now, MayWrite: func(context.Context) error { return nil }})
+	require.NoError(t, err)
+	for name, open := range map[string]store.Opener{
+		"its method":            book.Open,
+		"a function":            func(context.Context, store.Options) (*store.Store, error) { return book, nil },
+		"with another MayWrite": asked.Open,
+		"an engine":             own,
+	} {
+		s, err := store.Open(open, guarded)
+		require.NoError(t, err, name)
+		for _, err := range []error{
+			s.Books.Update(t.Context(), fund.LockSet{}, func(*fund.Book) { t.Error(name) }),
+			s.Inboxes.Update(t.Context(), nil, func(*push.Inbox) { t.Error(name) }),
+		} {
+			require.ErrorIs(t, err, refused, name)
+		}
+	}
 }
 
 // sqliteBook returns a book in the file of a host, and the database of the host.
