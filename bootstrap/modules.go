@@ -36,9 +36,10 @@ import (
 // prometheus.Registerer, a store.Opener, and every Option in the group "bankingapi".
 //
 // The start of the application opens the storage and begins the background work. Before the
-// start, Module opens no file and no connection, runs no goroutine, and calls fail. Its stop
-// stops the service. fx limits the stop: set fx.StopTimeout to more than shutdown.delay and
-// shutdown.timeout together. The host chooses whether to start the listeners:
+// start, Module opens no file and no connection, runs no goroutine, and calls fail. Only the
+// Opener of sqlite.Use already asks the host's database for its settings. The stop of the
+// application stops the service. fx limits the stop: set fx.StopTimeout to more than
+// shutdown.delay and shutdown.timeout together. The host chooses whether to start the listeners:
 //
 //	fx.Invoke(func(lc fx.Lifecycle, app *bootstrap.App) { lc.Append(fx.StartHook(app.Start)) })
 func Module(settings Settings, all ...Option) fx.Option { return module(settings, collect(all)) }

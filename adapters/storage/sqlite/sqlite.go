@@ -66,7 +66,8 @@ func NewEngine(o store.Options) (storage.Engine, error) {
 // modernc.org/sqlite. The host closes them. writes should have one connection and begin its
 // transactions immediately (_txlock=immediate). reads may be the same.
 //
-// The Opener returns an error if they have another driver, if the database is in memory and they
+// The Opener asks the database for its settings, so it may be what opens the file of a database of
+// the host. It returns an error if they have another driver, if the database is in memory and they
 // have more than one connection, or if journal_mode is OFF, which cannot roll back. Readiness
 // reports other settings that may lose data as risks.
 func Use(writes, reads *sql.DB) store.Opener {
