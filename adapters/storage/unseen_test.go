@@ -332,7 +332,7 @@ func TestAChangeOfTheRulesSeesTheFirstSale(t *testing.T) {
 
 			selling, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 			require.NoError(t, err)
-			defer selling.Rollback() //nolint:errcheck // it was committed
+			defer selling.Rollback()
 			within, err := s.Within(selling)
 			require.NoError(t, err)
 			first := order(nextID(), "first", sale(1, 1, 1))
