@@ -57,9 +57,29 @@ func TestGeneratedClients(t *testing.T) {
 			document(t, folder, openapi.Version31)
 			copyFile(t, "testdata/heyapi.ts.txt", filepath.Join(folder, "main.ts"))
 			run(t, folder, "node", "node_modules/@hey-api/openapi-ts/bin/index.cjs", "--input", "openapi.json", "--output", "bank", "--client", "@hey-api/client-fetch")
-			run(t, folder, "node", "node_modules/typescript/bin/tsc", "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022", "--module", "preserve", "--moduleResolution", "bundler", "--types", "node", "main.ts")
-			run(t, folder, "node", "node_modules/esbuild/bin/esbuild", "main.ts", "--bundle", "--platform=node", "--format=esm", "--outfile=main.mjs")
-			return folder, []string{"node", "main.mjs"}
+			return folder, bundled(t, folder)
+		},
+		"swagger-typescript-api": func(t *testing.T) (string, []string) {
+			requireTool(t, "node")
+			folder := npm.Install(t, "swagger-typescript-api@13.2.16", "esbuild@0.28.2", "typescript@5.9.3", "@types/node@20.19.0")
+			if folder == "" {
+				t.Skip("SKIPPED: cannot get swagger-typescript-api from npm; run: make clients, with a network")
+			}
+			document(t, folder, openapi.Version30)
+			copyFile(t, "testdata/swagger.ts.txt", filepath.Join(folder, "main.ts"))
+			run(t, folder, "node", "node_modules/swagger-typescript-api/dist/cli.js", "generate", "--path", "openapi.json", "--output", ".", "--name", "bank.ts", "--silent")
+			return folder, bundled(t, folder)
+		},
+		"orval": func(t *testing.T) (string, []string) {
+			requireTool(t, "node")
+			folder := npm.Install(t, "orval@7.17.0", "esbuild@0.28.2", "typescript@5.9.3", "@types/node@20.19.0")
+			if folder == "" {
+				t.Skip("SKIPPED: cannot get orval from npm; run: make clients, with a network")
+			}
+			document(t, folder, openapi.Version31)
+			copyFile(t, "testdata/orval.ts.txt", filepath.Join(folder, "main.ts"))
+			run(t, folder, "node", "node_modules/orval/dist/bin/orval.js", "--input", "./openapi.json", "--output", "./bank.ts", "--client", "fetch")
+			return folder, bundled(t, folder)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +102,14 @@ func TestGeneratedClients(t *testing.T) {
 			require.Equal(t, "1543209.86", store.Sales()[0].Proceeds.String())
 		})
 	}
+}
+
+// bundled checks main.ts with the client that it imports, and returns the command that runs both.
+func bundled(t *testing.T, folder string) (command []string) {
+	t.Helper()
+	run(t, folder, "node", "node_modules/typescript/bin/tsc", "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022", "--module", "preserve", "--moduleResolution", "bundler", "--types", "node", "main.ts")
+	run(t, folder, "node", "node_modules/esbuild/bin/esbuild", "main.ts", "--bundle", "--platform=node", "--format=esm", "--outfile=main.mjs")
+	return []string{"node", "main.mjs"}
 }
 
 func document(t *testing.T, folder, version string) {
