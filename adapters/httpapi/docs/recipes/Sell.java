@@ -68,7 +68,7 @@ public class Sell {
                 repeat = REPEATED.contains(status);
                 wait = retryAfter(response.headers().firstValue("Retry-After").orElse(""));
             } catch (IOException e) {
-                cause = e.toString();
+                cause = causes(e);
                 repeat = !isCausedBy(e, CertificateException.class) && !isCausedBy(e, UnresolvedAddressException.class);
                 mayHaveWorked |= repeat && !(e instanceof ConnectException || e instanceof HttpConnectTimeoutException);
             }
@@ -83,6 +83,11 @@ public class Sell {
 
     static boolean isCausedBy(Throwable error, Class<? extends Throwable> kind) {
         return error != null && (kind.isInstance(error) || isCausedBy(error.getCause(), kind));
+    }
+
+    /** Returns an error and what caused it: for an unknown host only the last cause says something. */
+    static String causes(Throwable error) {
+        return error.getCause() == null ? error.toString() : error + ": " + causes(error.getCause());
     }
 
     /** Returns the milliseconds that the header asks for. It has seconds or a date. */
