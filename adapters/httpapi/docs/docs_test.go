@@ -327,3 +327,22 @@ func TestListsForLanguageModels(t *testing.T) {
 		}
 	}
 }
+
+// TestPagesAnswerThePartner holds the pages to what partners looked for and did not find.
+func TestPagesAnswerThePartner(t *testing.T) {
+	t.Parallel()
+	for _, page := range []struct{ path, says string }{
+		{"/docs/errors/holding-insufficient", "A new try needs a new <code>CallerId</code>"},
+		{"/docs/errors/key-invalid", "without it every key is invalid"},
+		{"/docs/keys", "The bank may bind your keys to your certificate."},
+		{"/docs/versions", "are not under the versioned path, and follow the same rules"},
+		{"/docs/changelog", "First release"},
+	} {
+		require.Contains(t, ask(http.MethodGet, page.path).Body.String(), page.says, page.path)
+	}
+	for _, code := range fault.Codes() {
+		if code.Remedy == fault.NewOperation {
+			require.Contains(t, ask(http.MethodGet, "/docs/errors/"+code.Name).Body.String(), "A new try needs a new", code.Name)
+		}
+	}
+}

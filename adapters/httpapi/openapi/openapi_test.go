@@ -45,6 +45,21 @@ func TestDocumentIsValid(t *testing.T) {
 		paths = append(paths, "/BankingApiV01/"+name.String())
 	}
 	require.ElementsMatch(t, paths, doc.Paths.Keys())
+	require.Equal(t, "mutualTLS", doc.Components.SecuritySchemes["clientCertificate"].Value.Type)
+}
+
+// TestTheErrorSuitsTheFamily: the classes of the family's clients in .NET have a long and a
+// string.
+func TestTheErrorSuitsTheFamily(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{openapi.Version30, openapi.Version31} {
+		schema := loadVersion(t, version).Components.Schemas["ErrorInfo"].Value
+		code, description := schema.Properties["Code"].Value, schema.Properties["Description"].Value
+		require.True(t, code.Type.Is("integer"))
+		require.Equal(t, "int64", code.Format)
+		require.True(t, description.Type.Is("string"))
+		require.ElementsMatch(t, []string{"Code", "Description"}, schema.Required)
+	}
 }
 
 func TestDocumentReturnsACopy(t *testing.T) {
