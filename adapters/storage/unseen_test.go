@@ -359,13 +359,21 @@ func TestAChangeOfTheRulesSeesTheFirstSale(t *testing.T) {
 // requireWaits returns when a session waits for a lock.
 func requireWaits(t *testing.T, db *sql.DB, ended <-chan error) {
 	t.Helper()
-	for waits := false; !waits; {
+	const query = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
+	require.Eventually(t, func() bool {
 		select {
 		case err := <-ended:
-			t.Fatalf("it did not wait: %v", err)
+			t.Errorf("it did not wait: %v", err)
+			return true
 		default:
 		}
-		const query = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
-		require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&waits))
-	}
+		var waits bool
+		err := db.QueryRowContext(t.Context(), query).Scan(&waits)
+		if err != nil {
+			t.Error(err)
+			return true
+		}
+		return waits
+	}, time.Minute, 10*time.Millisecond)
+	require.False(t, t.Failed())
 }

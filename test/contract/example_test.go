@@ -9,7 +9,7 @@ import (
 )
 
 // The test of a storage hands in its port, and functions that fill and read it. Without
-// Disconnect, FailCommit and LoseRace the suite skips the tests of these troubles.
+// Disconnect, FailCommit and LoseRace the tests of these troubles do nothing.
 func ExampleBooks() {
 	// func TestBooks(t *testing.T) { ... }
 	_ = func(t *testing.T) {

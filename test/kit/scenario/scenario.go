@@ -34,6 +34,7 @@ package scenario
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -143,9 +144,12 @@ func (p *play) parse(t *testing.T, part string) step {
 		case slices.Contains(operations, word):
 			x.does, x.path = word, p.Expand(t, rest)
 		default:
+			require.Empty(t, x.path, "%q is no word of a scenario", line)
 			x.method, x.path, _ = strings.Cut(p.Expand(t, line), " ")
+			require.NotEmpty(t, x.path, "%q is no word of a scenario", line)
 		}
 	}
+	require.False(t, x.does != "" && (x.until != 0 || x.together != 1), "only requests repeat: %s", x.source)
 	return x
 }
 
@@ -182,19 +186,19 @@ func (p *play) sendTogether(t *testing.T, x step) string {
 	t.Helper()
 	var mu sync.Mutex
 	var wait sync.WaitGroup
+	var failed error
 	answers := map[string]int{}
 	for range x.together {
 		wait.Go(func() {
 			answer, _, err := p.sendOnce(x)
-			if err != nil {
-				answer = "=> " + err.Error()
-			}
 			mu.Lock()
 			defer mu.Unlock()
+			failed = errors.Join(failed, err)
 			answers[answer]++
 		})
 	}
 	wait.Wait()
+	require.NoError(t, failed, x.source)
 	var all []string
 	for answer, count := range answers {
 		all = append(all, fmt.Sprintf("=> %d times %s", count, strings.TrimPrefix(answer, "=> ")))
@@ -264,6 +268,15 @@ func (p *play) named(text string) string {
 	return strings.TrimRight(madeID.ReplaceAllString(text, "{{id}}"), "\n")
 }
 
+// key returns the key of a subscription.
+func (p *play) key(name string) (string, error) {
+	key, isThere := p.Keys[name]
+	if !isThere {
+		return "", fmt.Errorf("this bank has no subscription %q", name)
+	}
+	return key, nil
+}
+
 // today returns the day on which the file begins, plus a number of days.
 func (p *play) today(later int) string {
 	return p.opened.In(p.Zone).AddDate(0, 0, later).Format(time.DateOnly)
@@ -283,7 +296,7 @@ func (p *play) Expand(t *testing.T, text string) string {
 	}
 	size := 0
 	words, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
-		"key":    func(name string) string { return p.Keys[name] },
+		"key":    p.key,
 		"today":  p.today,
 		"date":   func(later int) string { return `SelectedTransactionDate="` + p.today(later) + `"` },
 		"push":   func(members ...string) (string, error) { return record(ValidPush, members) },

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/test/fake"
 	"bankingapi/test/kit/service"
 	"bankingapi/test/kit/testdb"
 )
@@ -66,9 +67,8 @@ func TestKilledWhileSettling(t *testing.T) {
 		asked := map[string]asking{} // by ChannelRequestId
 		for round := range n {
 			// The replica that records the sales has a clock two days behind.
-			past := &timed{watch: new(watch), bank: d.bank, key: d.key}
 			now := time.Now()
-			past.set(now.Add(-48 * time.Hour))
+			past := &timed{clock: fake.NewClock(now.Add(-48 * time.Hour)), bank: d.bank, key: d.key}
 			past = openAnother(t, past)
 			for i := range operations {
 				s := &sale{group: round, caller: i, later: true}

@@ -19,6 +19,7 @@ import (
 
 	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
+	"bankingapi/test/fake"
 	"bankingapi/test/kit/service"
 )
 
@@ -38,9 +39,8 @@ const duesOfGroup = 12
 func (d *deployment) backdate(t *testing.T) {
 	t.Helper()
 	now := time.Now()
-	past := &timed{watch: new(watch), bank: d.bank.Replica(t), key: d.key}
+	past := &timed{clock: fake.NewClock(now.Add(-48 * time.Hour)), bank: d.bank.Replica(t), key: d.key}
 	past.bank.Folder = d.bank.Folder // on SQLite the key of the trail is there
-	past.set(now.Add(-48 * time.Hour))
 	d.past, d.yesterday = openAnother(t, past), dayBefore(t, now)
 }
 

@@ -20,24 +20,18 @@ import (
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/subscription"
+	"bankingapi/test/fake"
 	"bankingapi/test/kit/payload"
 	"bankingapi/test/kit/service"
 )
 
-// watch is a clock that a test sets.
-type watch struct{ micros atomic.Int64 }
-
-func (w *watch) now() time.Time { return time.UnixMicro(w.micros.Load()).UTC() }
-
-func (w *watch) set(at time.Time) { w.micros.Store(at.UnixMicro()) }
-
-// timed is a service in the test process whose clock is a watch. It settles
+// timed is a service in the test process whose clock a test sets. It settles
 // when the test calls settle.
 type timed struct {
 	*bootstrap.App
-	*watch
-	bank *service.Bank
-	key  string
+	clock *fake.Clock
+	bank  *service.Bank
+	key   string
 }
 
 // openTimed opens a service on its own bank in the given time zone. The lines
@@ -46,8 +40,7 @@ func openTimed(t *testing.T, engine, zone string, at time.Time, prices ...string
 	t.Helper()
 	b := service.NewBank(t, engine).Migrate(t)
 	b.Must(t, "rules", "change", "--time-zone", zone, "--reason", "test")
-	s := openAnother(t, &timed{watch: new(watch), bank: b})
-	s.set(at)
+	s := openAnother(t, &timed{clock: fake.NewClock(at), bank: b})
 	s.load(t, "prices", append([]string{"PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom"}, prices...)...)
 	s.load(t, "holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units", "1000,AFA,Prove Portfoy,1000000")
 	s.load(t, "accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1000,1,TRY,0")
@@ -66,11 +59,11 @@ func openAnother(t *testing.T, first *timed) *timed {
 	command := first.bank.Set("settlement.enabled", "false").Set("storage.allow_unsafe", "true").Set("storage.dsn", first.bank.DSN).Command()
 	loaded, err := bootstrap.Load(bootstrap.Sources{Environment: command.Env})
 	require.NoError(t, err)
-	app, err := bootstrap.Open(t.Context(), loaded.Settings, parts.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(first.now),
+	app, err := bootstrap.Open(t.Context(), loaded.Settings, parts.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(first.clock.Now),
 		bootstrap.WithDataFolder(filepath.Join(first.bank.Folder, "data")))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })
-	return &timed{App: app, watch: first.watch, bank: first.bank, key: first.key}
+	return &timed{App: app, clock: first.clock, bank: first.bank, key: first.key}
 }
 
 func (s *timed) load(t *testing.T, kind string, lines ...string) {
@@ -145,7 +138,7 @@ func TestSettledInParallel(t *testing.T) {
 		for range services {
 			all = append(all, openAnother(t, first))
 		}
-		first.set(friday.Add(24 * time.Hour))
+		first.clock.Set(friday.Add(24 * time.Hour))
 		var settled [services]int
 		for i, s := range all {
 			wait.Go(func() {
@@ -193,7 +186,7 @@ func TestMidnightOnTwoReplicas(t *testing.T) {
 			for price := 1; price <= 2; price++ {
 				wait.Go(func() {
 					for i := range rounds {
-						first.micros.Add(250) // a quarter of a millisecond; four callers
+						first.clock.Advance(250 * time.Microsecond) // a quarter of a millisecond; four callers
 						switch a := s.sell(fmt.Sprint("new ", n, price, i), "", price); {
 						case a.state == 2:
 							sold[price].Add(1)

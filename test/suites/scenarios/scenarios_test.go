@@ -124,6 +124,11 @@ func (c *clerk) changes(t *testing.T) string {
 		now["messages"]++
 	}
 	var changed []string
+	for name := range c.seen {
+		if _, isThere := now[name]; !isThere {
+			changed = append(changed, name+" is gone")
+		}
+	}
 	for name, quantity := range now {
 		if difference := quantity - c.seen[name]; difference != 0 {
 			changed = append(changed, fmt.Sprintf("%s %s", name, decimal.FormatFixed(difference, decimals[name])))

@@ -44,7 +44,7 @@ func (b *bank) measureRefusals(ctx context.Context, s settings, r *report, progr
 		clean := medians(measures[0]).records
 		for i, w := range works {
 			rate := medians(measures[i]).records
-			r.add("Sales of which some are refused, with 64 connections: operations decided.", refusalColumns,
+			r.add(fmt.Sprintf("Sales of which some are refused, with %d connections: operations decided.", refusalConnections), refusalColumns,
 				b.engine.name(), o.served.name(), strconv.Itoa(w.refused)+" %", fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.2f", rate/clean))
 		}
 	}
