@@ -25,6 +25,7 @@ import (
 	"bankingapi/application/fleet"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
+	"bankingapi/application/summary"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
 )
@@ -136,18 +137,18 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, 
 func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 	checks := opsapi.StorageChecks(s, w.settings.Storage.AllowUnsafe)
 	if !w.isSandbox {
-		checks = append(checks, opsapi.Check{Name: "clock", Probe: func(ctx context.Context) ([]string, error) { return w.checkClock(ctx, s) }})
+		checks = append(checks, opsapi.Check{Name: "clock", Probe: warning(func(ctx context.Context) ([]string, error) { return w.checkClock(ctx, s) })})
 	}
 	if s.Trail != application.None && !w.isSandbox {
-		checks = append(checks, opsapi.Check{Name: "trail", Probe: k.Ready})
+		checks = append(checks, opsapi.Check{Name: "trail", Probe: warning(k.Ready)})
 	}
 	if mode := w.settings.TLS.Mode; mode == settings.TLSFiles || mode == settings.TLSSelfSigned {
-		checks = append(checks, opsapi.Check{Name: "certificate", Probe: func(context.Context) (warnings []string, err error) {
+		checks = append(checks, opsapi.Check{Name: "certificate", Probe: warning(func(context.Context) (warnings []string, err error) {
 			if server := w.api.Load(); server != nil {
 				warnings = server.CertificateWarnings()
 			}
 			return warnings, nil
-		}})
+		})})
 	}
 	return opsapi.NewReadiness(w.now, func(check string, warnings []string, err error) {
 		switch field := zap.String("check", check); {
@@ -159,6 +160,14 @@ func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
 			w.log.Info("ready again", field)
 		}
 	}, checks...)
+}
+
+// warning returns the probe of a check whose warnings all need an operator now.
+func warning(probe func(context.Context) ([]string, error)) func(context.Context) ([]summary.Warning, error) {
+	return func(ctx context.Context) ([]summary.Warning, error) {
+		texts, err := probe(ctx)
+		return summary.Warnings(texts), err
+	}
 }
 
 // opsServer is the listener for operators.

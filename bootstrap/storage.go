@@ -219,7 +219,9 @@ func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspe
 			return found, err
 		}
 		risks, err := s.Durability(ctx, true)
-		found.Warnings = append(found.Warnings, risks...)
+		for _, r := range risks {
+			found.Warnings = append(found.Warnings, r.Detail)
+		}
 		return found, err
 	})
 	if errors.Is(err, store.ErrDSN) {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"bankingapi/adapters/opsapi"
+	"bankingapi/application/summary"
 	"bankingapi/test/kit/golden"
 )
 
@@ -94,7 +95,7 @@ func TestOnlyReadingIsAllowed(t *testing.T) {
 
 func TestAlive(t *testing.T) {
 	t.Parallel()
-	h, r := checked(time.Now, opsapi.Check{Name: "database", Probe: func(context.Context) ([]string, error) { panic("asked") }})
+	h, r := checked(time.Now, opsapi.Check{Name: "database", Probe: func(context.Context) ([]summary.Warning, error) { panic("asked") }})
 	r.Drain()
 	for path, body := range map[string]string{"/livez": "ok\n", "/livez?verbose": "[+]ping ok\nlivez check passed\n"} {
 		answer := get(t, h, path)

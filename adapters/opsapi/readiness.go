@@ -29,16 +29,26 @@ type Check struct {
 	// risks, without secrets. Its context ends after 2 seconds. The listener does not call
 	// it again before it returned. It shows the Detail of a *fault.Error, which contains no
 	// secrets. The rest of the error goes to the function changed of NewReadiness.
-	Probe func(context.Context) (warnings []string, err error)
+	Probe func(context.Context) (warnings []summary.Warning, err error)
 }
 
 // StorageChecks returns the checks of a storage. Risks are warnings if allowUnsafe is set.
 func StorageChecks(s *store.Store, allowUnsafe bool) []Check {
 	return []Check{
-		{"database", func(ctx context.Context) ([]string, error) { return nil, s.Ping(ctx) }},
-		{"schema", func(ctx context.Context) ([]string, error) { return nil, s.Schema.Require(ctx) }},
-		{"durability", func(ctx context.Context) ([]string, error) { return s.Durability(ctx, allowUnsafe) }},
+		{"database", func(ctx context.Context) ([]summary.Warning, error) { return nil, s.Ping(ctx) }},
+		{"schema", func(ctx context.Context) ([]summary.Warning, error) { return nil, s.Schema.Require(ctx) }},
+		{"durability", func(ctx context.Context) ([]summary.Warning, error) {
+			risks, err := s.Durability(ctx, allowUnsafe)
+			return warningsOf(risks), err
+		}},
 	}
+}
+
+func warningsOf(risks []store.Risk) (all []summary.Warning) {
+	for _, r := range risks {
+		all = append(all, summary.Warning{Text: r.Detail, CanWait: r.CanWait})
+	}
+	return all
 }
 
 // Readiness decides whether the service is ready. It is safe for concurrent use.
@@ -55,7 +65,7 @@ type Readiness struct {
 
 // result is what a Probe returned.
 type result struct {
-	warnings []string
+	warnings []summary.Warning
 	err      error
 }
 
@@ -133,7 +143,7 @@ func (r *Readiness) list() (text string, ready bool) {
 			fmt.Fprintf(&lines, "[-]%s failed: %s\n", c.Name, c.Problem)
 		case len(c.Warnings) > 0:
 			for _, w := range c.Warnings {
-				fmt.Fprintf(&lines, "[!]%s warning: %s\n", c.Name, w)
+				fmt.Fprintf(&lines, "[!]%s warning: %s\n", c.Name, w.Text)
 			}
 		default:
 			fmt.Fprintf(&lines, "[+]%s ok\n", c.Name)
@@ -174,7 +184,7 @@ func (r *Readiness) look() []result {
 	all.Wait()
 	for i, now := range found {
 		if failed := r.found != nil && r.found[i].err != nil; failed != (now.err != nil) {
-			r.changed(r.checks[i].Name, now.warnings, now.err)
+			r.changed(r.checks[i].Name, summary.Texts(now.warnings), now.err)
 		}
 	}
 	r.found, r.looked = found, r.now()

@@ -26,10 +26,10 @@ func checked(now func() time.Time, checks ...opsapi.Check) (http.Handler, *opsap
 	return opsapi.New(opsapi.Options{Readiness: r}), r
 }
 
-func passes(context.Context) ([]string, error) { return nil, nil }
+func passes(context.Context) ([]summary.Warning, error) { return nil, nil }
 
-func fails(err error) func(context.Context) ([]string, error) {
-	return func(context.Context) ([]string, error) { return nil, err }
+func fails(err error) func(context.Context) ([]summary.Warning, error) {
+	return func(context.Context) ([]summary.Warning, error) { return nil, err }
 }
 
 func TestReadiness(t *testing.T) {
@@ -47,7 +47,7 @@ func TestReadiness(t *testing.T) {
 		{"secret.txt", []opsapi.Check{
 			{"database", fails(fault.Wrap(fault.Unavailable, native, "The storage cannot be reached."))},
 			{"schema", fails(native)},
-			{"panics", func(context.Context) ([]string, error) { panic(native) }},
+			{"panics", func(context.Context) ([]summary.Warning, error) { panic(native) }},
 		}, false, 503},
 		{"stopping.txt", []opsapi.Check{{"database", passes}}, true, 503},
 	} {
@@ -85,7 +85,7 @@ func TestAFloodOfProbesIsOneLookASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int32
-		h, _ := checked(time.Now, opsapi.Check{"database", func(context.Context) ([]string, error) {
+		h, _ := checked(time.Now, opsapi.Check{"database", func(context.Context) ([]summary.Warning, error) {
 			looks.Add(1)
 			time.Sleep(100 * time.Millisecond)
 			return nil, nil
@@ -109,7 +109,7 @@ func TestAFloodOfProbesIsOneLookASecond(t *testing.T) {
 func TestAClockThatStepsBackIsNoExcuse(t *testing.T) {
 	t.Parallel()
 	now, looks := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 0
-	h, _ := checked(func() time.Time { return now }, opsapi.Check{"database", func(context.Context) ([]string, error) {
+	h, _ := checked(func() time.Time { return now }, opsapi.Check{"database", func(context.Context) ([]summary.Warning, error) {
 		looks++
 		return nil, nil
 	}})
@@ -131,7 +131,7 @@ func TestACheckThatHangs(t *testing.T) {
 			func(check string, _ []string, err error) {
 				changes = append(changes, fmt.Sprintf("%s: %v", check, err))
 			},
-			opsapi.Check{"database", func(context.Context) ([]string, error) {
+			opsapi.Check{"database", func(context.Context) ([]summary.Warning, error) {
 				calls.Add(1)
 				return nil, <-release
 			}}, opsapi.Check{"schema", passes})})
@@ -160,7 +160,7 @@ func TestOneSlowCheckFailsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slow := true
-		h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) ([]string, error) {
+		h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) ([]summary.Warning, error) {
 			if !slow {
 				return nil, nil
 			}
@@ -177,7 +177,7 @@ func TestOneSlowCheckFailsOnce(t *testing.T) {
 func TestACheckThatHeedsItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) ([]string, error) {
+		h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) ([]summary.Warning, error) {
 			<-ctx.Done()
 			return nil, fault.Wrap(fault.Unavailable, ctx.Err(), "The storage cannot be reached.")
 		}})
@@ -190,7 +190,7 @@ func TestACheckThatHeedsItsContext(t *testing.T) {
 
 func TestACallerThatLeavesDoesNotFailTheOthers(t *testing.T) {
 	t.Parallel()
-	h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) ([]string, error) { return nil, ctx.Err() }})
+	h, _ := checked(time.Now, opsapi.Check{"database", func(ctx context.Context) ([]summary.Warning, error) { return nil, ctx.Err() }})
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	ask(t, h, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
@@ -207,7 +207,7 @@ func TestChangesAreTold(t *testing.T) {
 	var changes []error
 	h := opsapi.New(opsapi.Options{Readiness: opsapi.NewReadiness(func() time.Time { return now },
 		func(_ string, _ []string, err error) { changes = append(changes, err) },
-		opsapi.Check{"database", func(context.Context) ([]string, error) { return nil, state }})})
+		opsapi.Check{"database", func(context.Context) ([]summary.Warning, error) { return nil, state }})})
 	for _, state = range []error{nil, nil, gone, gone, nil, gone} {
 		get(t, h, "/readyz")
 		now = now.Add(time.Second)
@@ -230,8 +230,8 @@ func TestWarningsDoNotStopTheService(t *testing.T) {
 	var told []string
 	r := opsapi.NewReadiness(time.Now, func(check string, _ []string, _ error) { told = append(told, check) },
 		opsapi.Check{"database", passes},
-		opsapi.Check{"durability", func(context.Context) ([]string, error) {
-			return []string{"There are no checksums.", "There is no standby."}, nil
+		opsapi.Check{"durability", func(context.Context) ([]summary.Warning, error) {
+			return []summary.Warning{{Text: "There are no checksums.", CanWait: true}, {Text: "There is no standby."}}, nil
 		}})
 	h := opsapi.New(opsapi.Options{Readiness: r})
 	verbose := get(t, h, "/readyz?verbose")
@@ -240,7 +240,7 @@ func TestWarningsDoNotStopTheService(t *testing.T) {
 		"[+]shutdown ok\nreadyz check passed\n", verbose.Body.String())
 	require.Equal(t, "ok\n", get(t, h, "/readyz").Body.String())
 	require.Equal(t, []summary.Check{
-		{Name: "database"}, {Name: "durability", Warnings: []string{"There are no checksums.", "There is no standby."}},
+		{Name: "database"}, {Name: "durability", Warnings: []summary.Warning{{Text: "There are no checksums.", CanWait: true}, {Text: "There is no standby."}}},
 	}, r.Results())
 	require.NoError(t, r.Require(t.Context()))
 	require.Empty(t, told)
@@ -257,11 +257,11 @@ func TestAWarningAfterAFailure(t *testing.T) {
 		func(check string, warnings []string, err error) {
 			told = append(told, fmt.Sprint(check, warnings, err))
 		},
-		opsapi.Check{"durability", func(context.Context) ([]string, error) {
+		opsapi.Check{"durability", func(context.Context) ([]summary.Warning, error) {
 			if state != nil {
 				return nil, state
 			}
-			return []string{"There is no standby."}, nil
+			return []summary.Warning{{Text: "There is no standby."}}, nil
 		}})
 	for _, state = range []error{gone, nil, nil} {
 		r.Results()
@@ -276,7 +276,7 @@ func TestRequireAsksNow(t *testing.T) {
 	t.Parallel()
 	gone := errors.New("connection refused")
 	state := error(nil)
-	_, r := checked(time.Now, opsapi.Check{"database", func(context.Context) ([]string, error) { return nil, state }}, opsapi.Check{"schema", passes})
+	_, r := checked(time.Now, opsapi.Check{"database", func(context.Context) ([]summary.Warning, error) { return nil, state }}, opsapi.Check{"schema", passes})
 	require.NoError(t, r.Require(t.Context()))
 	state = gone
 	require.Equal(t, gone, r.Require(t.Context()))

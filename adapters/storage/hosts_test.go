@@ -144,6 +144,7 @@ func TestADatabaseOfAHostThatMayLoseData(t *testing.T) {
 			require.Len(t, risks, 1)
 			require.Contains(t, risks[0].Detail, test.says)
 			require.Equal(t, test.unsafe, risks[0].Unsafe)
+			require.Equal(t, !test.unsafe, risks[0].CanWait)
 		})
 	}
 }

@@ -597,4 +597,14 @@ func TestNoStandbyIsConnected(t *testing.T) {
 	admin(t, dsn, "ALTER SYSTEM SET synchronous_standby_names = 'nowhere'")
 	admin(t, dsn, "SELECT pg_reload_conf()")
 	require.Eventually(t, unsafe, time.Minute, 10*time.Millisecond)
+
+	admin(t, dsn, "ALTER SYSTEM SET synchronous_commit = 'local'")
+	admin(t, dsn, "SELECT pg_reload_conf()")
+	require.Eventually(t, func() bool { return !unsafe() }, time.Minute, 10*time.Millisecond)
+	risks, err := s.Risks(t.Context())
+	require.NoError(t, err)
+	for _, r := range risks {
+		isAway := strings.Contains(r.Detail, "none is connected")
+		require.Equal(t, !isAway && !r.Unsafe, r.CanWait, "only what is set up can wait: %s", r.Detail)
+	}
 }

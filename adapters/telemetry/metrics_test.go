@@ -80,7 +80,7 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	end := time.Date(2027, time.November, 20, 0, 0, 0, 0, time.UTC)
 	m.Watch(telemetry.Watched{
 		Checks: func() []summary.Check {
-			return []summary.Check{{Name: "database"}, {Name: "schema", Problem: "Too old."}, {Name: "trail", Warnings: []string{"It is not sealed."}}}
+			return []summary.Check{{Name: "database"}, {Name: "schema", Problem: "Too old."}, {Name: "trail", Warnings: summary.Warnings([]string{"It is not sealed."})}}
 		},
 		CertificateEnd: func() time.Time { return end },
 		KeyEnds:        func(found func(string, string, time.Time)) { found("mobile-app", "primary", end) },

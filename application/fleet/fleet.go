@@ -57,13 +57,15 @@ const (
 func (t Trouble) IsUnready() bool { return t.Effect != "" }
 
 // shape returns the text without the numbers, which may change while a trouble lasts.
-func (t Trouble) shape() string {
-	return t.Kind + strings.Map(func(r rune) rune {
+func (t Trouble) shape() string { return t.Kind + shapeOf(t.Text) }
+
+func shapeOf(text string) string {
+	return strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' || r == ',' || r == '.' {
 			return -1
 		}
 		return r
-	}, t.Text)
+	}, text)
 }
 
 // Replica is one process of the service.

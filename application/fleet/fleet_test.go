@@ -149,7 +149,7 @@ func TestACommandSeesWhatTheBarSays(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, status.IsGood(), "a book that no replica serves is no trouble")
 
-	r.checks = []summary.Check{{Name: "trail", Warnings: []string{"It is not kept."}}}
+	r.checks = []summary.Check{{Name: "trail", Warnings: summary.Warnings([]string{"It is not kept."})}}
 	r.look()
 	require.NoError(t, r.Keep(t.Context()))
 	status, err = fleet.Look(t.Context(), rows, state)
@@ -169,17 +169,17 @@ func TestACommandSeesWhatTheBarSays(t *testing.T) {
 func TestOneLineForEachKind(t *testing.T) {
 	t.Parallel()
 	r := alone(t)
-	r.checks = []summary.Check{{Name: "database", Problem: "No answer within 2s."}, {Name: "clock", Problem: "No answer within 2s."}, {Name: "trail", Warnings: []string{"One.", "Two."}}}
+	r.checks = []summary.Check{{Name: "database", Problem: "No answer within 2s."}, {Name: "clock", Problem: "No answer within 2s."}, {Name: "trail", Warnings: summary.Warnings([]string{"One.", "Two."})}}
 	require.Equal(t, []string{"database, clock: No answer within 2s.", "trail: One. Two."}, r.lines())
 	since := r.Status().Troubles[0].Since
 	r.checks[0].Problem, r.checks[1].Problem = "It is gone.", ""
 	require.Equal(t, []string{"database: It is gone.", "trail: One. Two."}, r.lines())
 	require.Equal(t, since, r.Status().Troubles[0].Since, "the service was not ready meanwhile")
 
-	r.checks = []summary.Check{{Name: "clock", Warnings: []string{"It is 999 s late."}}}
+	r.checks = []summary.Check{{Name: "clock", Warnings: summary.Warnings([]string{"It is 999 s late."})}}
 	r.look()
 	since = r.Status().Troubles[0].Since
-	r.checks = []summary.Check{{Name: "clock", Warnings: []string{"It is 1,000 s late."}}}
+	r.checks = []summary.Check{{Name: "clock", Warnings: summary.Warnings([]string{"It is 1,000 s late."})}}
 	r.look()
 	require.Equal(t, since, r.Status().Troubles[0].Since, "a number that changes is no other trouble")
 }
@@ -190,9 +190,12 @@ func TestAWarningOfAFailedCheckIsNoTrouble(t *testing.T) {
 	r := alone(t)
 	r.checks = []summary.Check{
 		{Name: "clock", Problem: "The clock of this machine is 9m59s behind."},
-		{Name: "trail", Warnings: []string{"The trail is not sealed: The clock of this machine is 9m58s behind."}},
+		{Name: "trail", Warnings: summary.Warnings([]string{"The trail is not sealed: The clock of this machine is 9m58s behind."})},
 	}
 	require.Equal(t, []string{"clock: The clock of this machine is 9m59s behind."}, r.lines())
+
+	r.checks[1].Warnings = summary.Warnings([]string{"No checkpoint is outside.", "The trail is not sealed: The clock of this machine is 9m58s behind."})
+	require.Equal(t, []string{"clock: The clock of this machine is 9m59s behind.", "trail: No checkpoint is outside."}, r.lines(), "another warning stays")
 }
 
 func TestADatabaseThatIsUnsafeStillAnswers(t *testing.T) {
@@ -203,10 +206,15 @@ func TestADatabaseThatIsUnsafeStillAnswers(t *testing.T) {
 	trouble := r.Status().Troubles[0]
 	require.Contains(t, trouble.Effect, "Requests that come are answered.")
 	require.Empty(t, trouble.Partners, "partners notice nothing")
-	r.checks = []summary.Check{{Name: "durability", Warnings: []string{"The database has no data checksums."}}}
+	r.checks = []summary.Check{{Name: "durability", Warnings: []summary.Warning{{Text: "The database has no data checksums.", CanWait: true}}}}
 	r.look()
 	require.Equal(t, []string{"durability: The database has no data checksums."}, r.lines())
 	require.True(t, r.Status().IsGood(), "a database stays set up as it is for months")
+
+	r.checks[0].Warnings = append(r.checks[0].Warnings, summary.Warning{Text: "The log grows."})
+	r.look()
+	require.Equal(t, []string{"durability: The log grows.", "durability: The database has no data checksums."}, r.lines())
+	require.False(t, r.Status().IsGood(), "a fault of today needs an operator, whatever the database is set up to")
 }
 
 func TestTheEndOfACertificate(t *testing.T) {

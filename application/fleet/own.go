@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
@@ -32,9 +31,10 @@ const durability = "durability"
 
 // nextOfCheck is what an operator does if a check of readiness fails or warns.
 var nextOfCheck = map[string]string{
-	"database":    "If the text names a command, run it. Otherwise see whether the database server runs, has room on its disk and is reachable from here.",
-	"schema":      "Run bankingapi migrate up with the version of the service that should run.",
-	durability:    "Make the change that the text names on the database server. The service notices it by itself.",
+	"database": "If the text names a command, run it. Otherwise see whether the database server runs, has room on its disk and is reachable from here.",
+	"schema":   "Run bankingapi migrate up with the version of the service that should run.",
+	durability: "Do what the text says. The service notices by itself what changes at the database server, or when another program ends." +
+		" After a change of storage.dsn, or of how a host opens the database, restart the service.",
 	"clock":       "Set the clock of this machine: turn on its time service (NTP). The replica goes on by itself.",
 	"trail":       "Give this replica the key file of the trail (trail.key_file) that the other replicas have, and reload it with SIGHUP.",
 	"certificate": "Replace tls.cert_file and tls.key_file. They are read within a second, without a restart.",
@@ -81,15 +81,25 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 		if check.Problem != "" || len(check.Warnings) == 0 || check.Name == Certificate {
 			continue
 		}
-		text := strings.Join(check.Warnings, " ")
-		if followsFrom(text, checks) {
-			continue
+		var now, later []string
+		for _, w := range check.Warnings {
+			switch {
+			case followsFrom(w.Text, checks):
+			case w.CanWait:
+				later = append(later, w.Text)
+			default:
+				now = append(now, w.Text)
+			}
 		}
-		all = append(all, Trouble{
-			Kind: check.Name, Text: text, Next: nextOfCheck[check.Name],
-			// How the database is set up stays as it is for months: an alarm that lasts hides others.
-			Quiet: check.Name == durability,
-		})
+		t := Trouble{Kind: check.Name, Next: nextOfCheck[check.Name]}
+		if len(now) > 0 {
+			t.Text = strings.Join(now, " ")
+			all = append(all, t)
+		}
+		if len(later) > 0 {
+			t.Text, t.Quiet = strings.Join(later, " "), true
+			all = append(all, t)
+		}
 	}
 	return all
 }
@@ -98,17 +108,8 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 // does while the clock is wrong. Their numbers differ, because a second has passed between them.
 func followsFrom(warning string, checks []summary.Check) bool {
 	return slices.ContainsFunc(checks, func(failed summary.Check) bool {
-		return failed.Problem != "" && strings.HasSuffix(withoutDigits(warning), ": "+withoutDigits(failed.Problem))
+		return failed.Problem != "" && strings.HasSuffix(shapeOf(warning), ": "+shapeOf(failed.Problem))
 	})
-}
-
-func withoutDigits(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsDigit(r) {
-			return -1
-		}
-		return r
-	}, text)
 }
 
 // ofCertificate returns the trouble of the certificate: its files, or its end.
@@ -116,7 +117,7 @@ func ofCertificate(checks []summary.Check, end, now time.Time) []Trouble {
 	t := Trouble{Kind: Certificate, Next: nextOfCheck[Certificate]}
 	for _, check := range checks {
 		if check.Name == Certificate {
-			t.Text = strings.Join(check.Warnings, " ")
+			t.Text = strings.Join(summary.Texts(check.Warnings), " ")
 		}
 	}
 	switch {

@@ -8,24 +8,28 @@ import (
 	"bankingapi/domain/fault"
 )
 
-// Durability returns sentences about what may lose data. The error says that an acknowledged
-// operation may be lost, unless allowUnsafe is set, or that Risks failed.
-func (s *Store) Durability(ctx context.Context, allowUnsafe bool) (warnings []string, err error) {
+// Durability returns what may lose data. The error says that an acknowledged operation may be
+// lost, unless allowUnsafe is set, or that Risks failed.
+func (s *Store) Durability(ctx context.Context, allowUnsafe bool) (warnings []Risk, err error) {
 	risks, err := s.Risks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return judge(risks, allowUnsafe)
+	err = judge(risks, allowUnsafe)
+	if err != nil {
+		return nil, err
+	}
+	return risks, nil
 }
 
-func judge(risks []Risk, allowUnsafe bool) (warnings []string, err error) {
+// judge returns an error if a risk is not allowed.
+func judge(risks []Risk, allowUnsafe bool) error {
 	for _, r := range risks {
 		if r.Unsafe && !allowUnsafe {
-			return nil, fault.New(fault.Unavailable, r.Detail+" To run the service all the same, set storage.allow_unsafe.")
+			return fault.New(fault.Unavailable, r.Detail+" To run the service all the same, set storage.allow_unsafe.")
 		}
-		warnings = append(warnings, r.Detail)
 	}
-	return warnings, nil
+	return nil
 }
 
 // maxSkew is the maximum error of the clock of the service.
@@ -89,5 +93,12 @@ func (s *Store) CheckClock(ctx context.Context, clock Clock, allowUnsafe bool) (
 		wrong("The newest operation was received at %s, %s after the time of this machine: its clock was set back,"+
 			" or was ahead when the operation was received. Synchronize the clock.", at, behind.Round(time.Second))
 	}
-	return judge(risks, allowUnsafe)
+	err = judge(risks, allowUnsafe)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range risks {
+		warnings = append(warnings, r.Detail)
+	}
+	return warnings, nil
 }

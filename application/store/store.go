@@ -167,6 +167,9 @@ type Risk struct {
 	// Unsafe says that an acknowledged operation may be lost in a crash. Then the service is
 	// not ready unless the settings allow it.
 	Unsafe bool
+	// CanWait says that nothing has gone wrong: it is how the database was set up. An alarm that
+	// lasts for months would hide others.
+	CanWait bool
 }
 
 // Open returns the Store. It is the Opener of a Store that a host has made itself, without these

@@ -13,8 +13,31 @@ import (
 // Check is a condition for the service to be ready, and its result.
 type Check struct {
 	Name     string
-	Problem  string   // empty if the condition is met; contains no secrets
-	Warnings []string // risks of a service that is ready
+	Problem  string    // empty if the condition is met; contains no secrets
+	Warnings []Warning // risks of a service that is ready
+}
+
+// Warning is a risk of a service that is ready.
+type Warning struct {
+	Text string // contains no secrets
+	// CanWait means that nothing has gone wrong: it is how something was set up, for months.
+	CanWait bool
+}
+
+// Warnings returns warnings that need an operator now.
+func Warnings(texts []string) (all []Warning) {
+	for _, text := range texts {
+		all = append(all, Warning{Text: text})
+	}
+	return all
+}
+
+// Texts returns what the warnings say.
+func Texts(warnings []Warning) (all []string) {
+	for _, w := range warnings {
+		all = append(all, w.Text)
+	}
+	return all
 }
 
 // Exchange is one request and its answer, which HTTP fills in: everything that a log

@@ -20,15 +20,15 @@ var riskySettings = []struct {
 	store.Risk
 }{
 	{"fsync", "off", store.Risk{Unsafe: true, Detail: "The database server has fsync = off. If its machine crashes, acknowledged operations are lost and the database may be damaged. Set fsync = on."}},
-	{"full_page_writes", "off", store.Risk{Detail: "The database server has full_page_writes = off. If its machine crashes, pages may be half written and the database damaged. Set full_page_writes = on, unless the file system never tears a page."}},
-	{"data_checksums", "off", store.Risk{Detail: "The database has no data checksums. Damage on the disk stays unnoticed. Enable them with pg_checksums while the server is stopped."}},
+	{"full_page_writes", "off", store.Risk{CanWait: true, Detail: "The database server has full_page_writes = off. If its machine crashes, pages may be half written and the database damaged. Set full_page_writes = on, unless the file system never tears a page."}},
+	{"data_checksums", "off", store.Risk{CanWait: true, Detail: "The database has no data checksums. Damage on the disk stays unnoticed. Enable them with pg_checksums while the server is stopped."}},
 }
 
 // risks is Risks of storage.Engine. plain means that a connection to a remote host does
 // not verify the server's certificate.
 func risks(ctx context.Context, db *batch.Pool, plain bool) (list []store.Risk, err error) {
 	if plain {
-		list = append(list, store.Risk{Detail: "The connection to the database does not verify the server. " +
+		list = append(list, store.Risk{CanWait: true, Detail: "The connection to the database does not verify the server. " +
 			"Someone on the network can read and change everything. Use sslmode=verify-full with sslrootcert in storage.dsn."})
 	}
 	settings := map[string]string{}
@@ -55,7 +55,7 @@ func risks(ctx context.Context, db *batch.Pool, plain bool) (list []store.Risk, 
 		return list, nil
 	}
 	if settings["synchronous_commit"] == "local" {
-		list = append(list, store.Risk{Detail: "The database server has synchronous standbys, but synchronous_commit = local: commits do not wait for them. " +
+		list = append(list, store.Risk{CanWait: true, Detail: "The database server has synchronous standbys, but synchronous_commit = local: commits do not wait for them. " +
 			"After a failover, acknowledged operations may be lost. Set synchronous_commit = on."})
 	}
 	// Without the permission to see them, every standby has an unknown state.

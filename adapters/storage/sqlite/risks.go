@@ -45,7 +45,7 @@ var riskySettings = []struct {
 		return s.File != "" && (s.Synchronous == 0 || s.Synchronous == 1 && s.Journal == "wal")
 	}, store.Risk{Unsafe: true,
 		Detail: "The database does not sync each commit. If the machine crashes, acknowledged operations are lost. Use synchronous(FULL)."}},
-	{func(s hostSettings) bool { return s.File != "" && s.Busy == 0 }, store.Risk{Detail: "The database has no busy_timeout. While another connection writes, requests are answered 503. Use busy_timeout(5000)."}},
+	{func(s hostSettings) bool { return s.File != "" && s.Busy == 0 }, store.Risk{CanWait: true, Detail: "The database has no busy_timeout. While another connection writes, requests are answered 503. Use busy_timeout(5000)."}},
 }
 
 // risks is Risks of storage.Engine for a database that a host has opened.
@@ -80,5 +80,5 @@ func longLog(size int64) []store.Risk {
 		return nil
 	}
 	return []store.Risk{{Detail: fmt.Sprintf("The write-ahead log of the book has %d MiB. A program has been reading one state of the book all the time,"+
-		" such as a shell with an open transaction or a stopped command. The log grows until this program ends.", size>>20)}}
+		" such as a shell with an open transaction or a stopped command. The log grows until this program ends: stop it.", size>>20)}}
 }

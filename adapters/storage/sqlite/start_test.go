@@ -63,6 +63,7 @@ func TestALongLogIsARisk(t *testing.T) {
 	risk := longLog(1200 << 20)
 	require.Len(t, risk, 1)
 	require.False(t, risk[0].Unsafe)
+	require.False(t, risk[0].CanWait, "the log grows now")
 	require.Contains(t, risk[0].Detail, "The write-ahead log of the book has 1200 MiB.")
 }
 
