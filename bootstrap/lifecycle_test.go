@@ -196,6 +196,7 @@ type lateSchema struct {
 	failures int
 	attempts int
 	up       func() error
+	status   store.Status
 }
 
 func (s *lateSchema) Up(context.Context) ([]store.Migration, error) {
@@ -209,7 +210,7 @@ func (s *lateSchema) Up(context.Context) ([]store.Migration, error) {
 	return nil, s.up()
 }
 
-func (s *lateSchema) Status(context.Context) (store.Status, error) { return store.Status{}, nil }
+func (s *lateSchema) Status(context.Context) (store.Status, error) { return s.status, nil }
 
 func (s *lateSchema) Require(context.Context) error {
 	s.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -238,16 +239,19 @@ func (i *Inspection) inspectTLS(w *setup, folder string) {
 	}
 }
 
-// inspectBook adds why the service would not use this book, or not at this time. A book that is
-// not migrated has no such reason.
+// inspectBook adds why the service would not use this book, or not at this time. A book that the
+// service will migrate has no such reason.
 func (i *Inspection) inspectBook(ctx context.Context, w *setup, s *store.Store) error {
 	err := s.Schema.Require(ctx)
 	if marked, isOther := errors.AsType[store.MarkError](err); isOther {
 		i.Blockers = append(i.Blockers, fault.Explain(marked).Error())
 		return nil
 	}
+	if isFinding(err) {
+		return i.inspectSchema(ctx, w, s, known(err).Detail)
+	}
 	if err != nil {
-		return nil //nolint:nilerr // Ping says what is wrong, or the schema is not migrated yet
+		return err
 	}
 	warnings, err := w.checkClock(ctx, s)
 	if isFinding(err) {
@@ -256,6 +260,24 @@ func (i *Inspection) inspectBook(ctx context.Context, w *setup, s *store.Store) 
 	}
 	i.Warnings = append(i.Warnings, warnings...)
 	return err
+}
+
+// inspectSchema adds what is wrong with the schema, unless Ping has said so or the service will
+// migrate it. No service migrates to an older version.
+func (i *Inspection) inspectSchema(ctx context.Context, w *setup, s *store.Store, finding string) error {
+	if slices.Contains(i.Blockers, finding) {
+		return nil
+	}
+	status, err := s.Schema.Status(ctx)
+	if err != nil {
+		return err
+	}
+	isMigrated := w.settings.Storage.Migrate || s.MigrateAtStart
+	if isMigrated && status.Version <= status.Wanted {
+		return nil
+	}
+	i.Blockers = append(i.Blockers, finding)
+	return nil
 }
 
 // inspectTrail adds what is wrong with the key of the trail.

@@ -57,6 +57,15 @@ func TestInspect(t *testing.T) {
 	m.ports.Ping = func(context.Context) error { return fault.New(fault.Unavailable, "The encoding is wrong.") }
 	require.Equal(t, []string{"The encoding is wrong."}, inspect("memory", as).Blockers)
 	m.ports.Ping = func(context.Context) error { return nil }
+	schema := m.ports.Schema
+	m.ports.Schema = &lateSchema{failures: 1}
+	require.Equal(t, []string{"The schema is too old."}, inspect("memory", as).Blockers, "nothing will migrate it")
+	require.Empty(t, inspect("memory", func(s *bootstrap.Settings) { s.Storage.Migrate = true }).Blockers, "the service migrates it")
+	m.ports.MigrateAtStart = true
+	require.Empty(t, inspect("memory", as).Blockers, "the service migrates it")
+	m.ports.Schema = &lateSchema{failures: 1, status: store.Status{Version: 2, Wanted: 1}}
+	require.Equal(t, []string{"The schema is too old."}, inspect("memory", as).Blockers, "no migration leads to an older version")
+	m.ports.Schema, m.ports.MigrateAtStart = schema, false
 	m.ports.Clock = func(context.Context) (theirs, newest time.Time, err error) {
 		return time.Now().Add(time.Hour), time.Time{}, nil
 	}
