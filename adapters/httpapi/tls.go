@@ -41,7 +41,7 @@ func (o TLSOptions) Check() error {
 	case TLSSelfSigned:
 		_, err := os.Stat(o.CertFile)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+			return o.CheckAuthorities()
 		}
 	case TLSFiles:
 	}

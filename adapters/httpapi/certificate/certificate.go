@@ -61,6 +61,27 @@ func (f Files) Load(base *tls.Config) (*Current, error) {
 	return c, c.Reload()
 }
 
+// CheckAuthorities reads the authorities of clients only, and returns what is wrong with them.
+func (f Files) CheckAuthorities() error {
+	if f.ClientCA == "" {
+		return nil
+	}
+	content, err := os.ReadFile(f.ClientCA)
+	if err != nil {
+		return fmt.Errorf("read the files of TLS: %w", err)
+	}
+	_, err = f.authoritiesIn(content)
+	return err
+}
+
+func (f Files) authoritiesIn(content []byte) ([]*x509.Certificate, error) {
+	authorities, err := parseAuthorities(content)
+	if err != nil {
+		return nil, fmt.Errorf("use the authorities of clients: %s %w", f.ClientCA, err)
+	}
+	return authorities, nil
+}
+
 // Reload reads the files now. After an error the previous files stay in use.
 func (c *Current) Reload() error {
 	c.reading.Lock()
@@ -143,8 +164,9 @@ func (c *Current) read() (found string, err error) {
 	config.Certificates = []tls.Certificate{pair}
 	var authorities []*x509.Certificate
 	if c.ClientCA != "" {
-		if authorities, err = parseAuthorities(content[2]); err != nil {
-			return found, fmt.Errorf("use the authorities of clients: %s %w", c.ClientCA, err)
+		authorities, err = c.authoritiesIn(content[2])
+		if err != nil {
+			return found, err
 		}
 		if c.anyCounts(c.authorities) && !c.anyCounts(authorities) {
 			return found, fmt.Errorf("use the authorities of clients: each certificate in %s is over or not valid yet, and one in use is valid", c.ClientCA)
