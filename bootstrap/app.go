@@ -72,7 +72,7 @@ func newApp(p appParts) *App { return &App{setup: p.Setup, parts: p} }
 // run is called after all parts are made, so its hooks stop first. The service first reports
 // not ready, then stops its chores, and then its parts, such as the API.
 func run(lc fx.Lifecycle, a *App) {
-	b := background{a, a.setup, a.parts}
+	b := background{a}
 	lc.Append(b.hook())
 	lc.Append(fx.StopHook(b.drain))
 }
@@ -261,14 +261,14 @@ func (a *App) CloseBecause(ctx context.Context, reason string) error {
 
 // drain makes the service not ready, waits, and limits how long the parts may take to stop.
 func (a background) drain(ctx context.Context) {
-	a.app.starting.Lock()
-	a.app.started = errors.New("the service is stopped: open another one")
-	a.app.starting.Unlock()
+	a.starting.Lock()
+	a.started = errors.New("the service is stopped: open another one")
+	a.starting.Unlock()
 	a.parts.Readiness.Drain()
 	if a.setup.shutdown.ctx != nil {
 		ctx = a.setup.shutdown.ctx
 	}
-	if a.setup.shutdown.served = a.app.URL() != ""; a.setup.shutdown.served {
+	if a.setup.shutdown.served = a.URL() != ""; a.setup.shutdown.served {
 		select {
 		case <-time.After(a.setup.settings.Shutdown.Delay):
 		case <-ctx.Done():

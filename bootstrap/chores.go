@@ -29,11 +29,7 @@ type chore struct {
 }
 
 // background is the service, with the methods of its chores.
-type background struct {
-	app   *App
-	setup *setup
-	parts appParts
-}
+type background struct{ *App }
 
 const (
 	// sealEvery is how often the service signs a checkpoint of the trail.
