@@ -50,7 +50,9 @@ func newRecords(r io.Reader) *records {
 // UTF-8. Lines and values of such a file would be blamed for what they are not.
 func foreignFile(begin string) string {
 	switch {
-	case strings.HasPrefix(begin, "PK\x03\x04"), begin == "\xd0\xcf\x11\xe0":
+	case strings.HasPrefix(begin, "PK\x03\x04"):
+		return "The file is a workbook of a spreadsheet or another zip archive: save the workbook as CSV UTF-8, or unpack the archive."
+	case begin == "\xd0\xcf\x11\xe0":
 		return "The file is a workbook of a spreadsheet: save it as CSV UTF-8."
 	case strings.HasPrefix(begin, "\x1f\x8b"):
 		return "The file is compressed: unpack it first."
