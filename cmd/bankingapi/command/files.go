@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -195,11 +196,6 @@ var (
 	byAction       = &filter{"action", false}
 	byObject       = &filter{"object", true}
 	follow         = &filter{"follow", false}
-
-	allFilters = []*filter{
-		byCustomer, byPrice, sinceTime, untilTime, dueSince, dueUntil, settledSince, settledUntil, byState, bySubscription,
-		byCallerID, byRequestID, byOperationID, byUser, byPushID, byActor, byAction, byObject, follow,
-	}
 )
 
 // filters are the filters of the rows of each kind.
@@ -294,13 +290,15 @@ func (o *exportCommand) dates(c *call) error {
 
 // checkFilters returns an error if a flag is given that does not filter the kind.
 func checkFilters(c *call, kind string) error {
-	for _, f := range allFilters {
-		switch {
-		case !c.Flags().Changed(f.name) || slices.Contains(filters[kind], f):
-		case f == follow:
-			return wrongUsef("--%s is for sales, notifications and outcomes", f.name)
-		default:
-			return wrongUsef("--%s does not filter %s", f.name, kind)
+	for _, of := range slices.Sorted(maps.Keys(filters)) { // each filter is that of some kind
+		for _, f := range filters[of] {
+			switch {
+			case !c.Flags().Changed(f.name) || slices.Contains(filters[kind], f):
+			case f == follow:
+				return wrongUsef("--%s is for sales, notifications and outcomes", f.name)
+			default:
+				return wrongUsef("--%s does not filter %s", f.name, kind)
+			}
 		}
 	}
 	return nil
@@ -382,7 +380,13 @@ func (o *exportCommand) write(c *call, kind, format string) (rows int64, err err
 	if o.query.Follow {
 		spooled.patience = math.MaxInt64 // it keeps no state of the book
 	}
-	out := bufio.NewWriterSize(spooled, 1<<16)
+	rows, err = o.writeTo(c, spooled, kind, format)
+	closed := spooled.Close(c.Context())
+	return rows, cmp.Or(err, closed)
+}
+
+func (o *exportCommand) writeTo(c *call, output io.Writer, kind, format string) (rows int64, err error) {
+	out := bufio.NewWriterSize(output, 1<<16)
 	query := o.query
 	query.Rows, query.Flush = &rows, out.Flush
 	watch := func(int64) {}
@@ -392,14 +396,10 @@ func (o *exportCommand) write(c *call, kind, format string) (rows int64, err err
 		watch = work.rows.Store
 	}
 	err = bookfile.Export(c.Context(), c.office, kind, format, query, out, watch)
-	if err == nil {
-		err = out.Flush()
+	if err != nil {
+		return rows, err
 	}
-	closed := spooled.Close(c.Context())
-	if err == nil {
-		err = closed
-	}
-	return rows, err
+	return rows, out.Flush()
 }
 
 // parseDay parses the day of a flag. An empty text is no day.

@@ -17,15 +17,9 @@ func (o *healthcheckCommand) flags(f *flags) {
 }
 
 func (o *healthcheckCommand) run(c *call) error {
-	ready := o.url.value
-	if !o.url.isGiven { // with it, the settings do not matter
-		err := c.load()
-		if err == nil {
-			ready, err = readyURL(c.settings.Ops.Address)
-		}
-		if err != nil {
-			return err
-		}
+	ready, err := o.address(c)
+	if err != nil {
+		return err
 	}
 	request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, ready, nil)
 	if err != nil || request.URL.Host == "" {
@@ -49,6 +43,18 @@ func (o *healthcheckCommand) run(c *call) error {
 		body = []byte(answer.Status)
 	}
 	return errors.New("the service is not ready: " + strings.Join(strings.Fields(string(body)), " "))
+}
+
+// address returns the URL to request. With --url the settings do not matter.
+func (o *healthcheckCommand) address(c *call) (string, error) {
+	if o.url.isGiven {
+		return o.url.value, nil
+	}
+	err := c.load()
+	if err != nil {
+		return "", err
+	}
+	return readyURL(c.settings.Ops.Address)
 }
 
 // readyURL returns the URL of /readyz on this machine for a service that listens on address.

@@ -73,10 +73,8 @@ func statusOf(s fleet.Status) serviceStatus {
 	}
 	// A replica that was killed leaves a row, and a line. One that stopped in order leaves nothing.
 	isSaid := slices.ContainsFunc(s.Troubles, func(t fleet.Trouble) bool { return t.Kind == fleet.Missing })
-	if reporting == 0 {
-		shown.Good = false
-	}
 	if reporting == 0 && !isSaid {
+		shown.Good = false
 		shown.Troubles = append(shown.Troubles, trouble{
 			Level: "not ready", Kind: fleet.Missing, Text: "No replica of the service reports.", Effect: "Callers get no answer.",
 			Next: "Start the service. If it runs, look at its log: it cannot reach this database, or uses another one.",
