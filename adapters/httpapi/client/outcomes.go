@@ -32,8 +32,8 @@ type Outcome struct {
 }
 
 // ErrCursorLost is returned by Outcomes if the outcome of the cursor is not at its place: the bank
-// has restored its book. Begin again with an empty cursor, and skip the outcomes that you have
-// processed already: recognize them by OperationID and Reversed.
+// has restored its book, or lost commits in a failover. Begin again with an empty cursor, and skip
+// the outcomes that you have processed already: recognize them by OperationID and Reversed.
 var ErrCursorLost = errors.New("outcomes: the outcome of the cursor is not at its place: begin again without a cursor")
 
 // pollWait is how long the service holds a request until an outcome exists.

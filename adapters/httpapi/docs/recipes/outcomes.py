@@ -27,7 +27,7 @@ def page(after: str) -> dict:
             with urllib.request.urlopen(request, timeout=40) as response:
                 return json.load(response)
         except urllib.error.HTTPError as error:
-            if error.code == 410:  # the bank has restored its book: begin again, and skip what you know by its OperationId
+            if error.code == 410:  # the bank's book has lost the outcome: begin again, and skip what you know by its OperationId
                 KEPT.unlink(missing_ok=True)
                 return page("")
             if error.code != 429 and error.code < 500:

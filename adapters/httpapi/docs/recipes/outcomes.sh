@@ -8,7 +8,7 @@ while :; do
   [ $? -eq 0 ] || { sleep 2 && continue; } # no whole answer
   case $(echo "$answer" | tail -n 1) in
     200) answer=$(echo "$answer" | sed '$d') ;;
-    410) rm -f "$kept" && continue ;; # the bank has restored its book: begin again, and skip what you know by its OperationId
+    410) rm -f "$kept" && continue ;; # the bank's book has lost the outcome: begin again, and skip what you know by its OperationId
     429 | 5??) sleep 2 && continue ;;
     *) echo "$answer" >&2 && exit 1 ;; # refused: no repeat changes it
   esac
