@@ -217,9 +217,11 @@ clients: ## generate clients, run all recipes, check the accessibility of all pa
 	WITH_DOWNLOADS=1 go test -count=1 -v ./test/suites/console -run EveryPage
 
 # CI has a job for each version. Each test of a server starts its own here.
-POSTGRES_SERVERS ?= /usr/lib/postgresql/*/bin
+POSTGRES_SERVERS ?= $(dir $(wildcard /usr/lib/postgresql/*/bin/postgres))
 .PHONY: matrix
 matrix: ## run the storage suites on each version of Postgres that is installed (4 minutes each)
+	@test -n "$(strip $(POSTGRES_SERVERS))" || { echo "matrix: no Postgres server in /usr/lib/postgresql: install one, or set POSTGRES_SERVERS"; exit 1; }
+	@for server in $(POSTGRES_SERVERS); do test -x "$$server/postgres" || { echo "matrix: no Postgres server in $$server"; exit 1; }; done
 	@for server in $(POSTGRES_SERVERS); do echo "matrix: $$server"; env -u TEST_POSTGRES_DSN PATH="$$server:$$PATH" REQUIRE_POSTGRES=1 \
 	  go test -count=1 -timeout 30m ./adapters/storage/... || failed="$$failed $$server"; done; test -z "$$failed" || { echo "matrix: failed on$$failed"; exit 1; }
 

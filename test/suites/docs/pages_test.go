@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
@@ -321,6 +323,41 @@ func copyOfTheRepository(t *testing.T) string {
 	out, err := run(t, "sh", "-c", `git init -q "$0" && git -C "$0" add -A`, folder)
 	require.NoError(t, err, out)
 	return folder
+}
+
+// Each helper and suite of the tests is on their page.
+func TestThePageOfTheTestsHasEachFolder(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root, "test/README.md"))
+	require.NoError(t, err)
+	linked := map[string]bool{}
+	for _, match := range link.FindAllStringSubmatch(string(page), -1) {
+		linked[match[1]] = true
+	}
+	for _, group := range []string{"kit", "suites"} {
+		folders, err := os.ReadDir(filepath.Join(root, "test", group))
+		require.NoError(t, err)
+		for _, folder := range folders {
+			require.True(t, linked[group+"/"+folder.Name()], "test/README.md does not name %s", folder.Name())
+		}
+	}
+}
+
+// Without any Postgres the matrix checks nothing, so it must not pass.
+func TestTheMatrixNeedsAPostgres(t *testing.T) {
+	t.Parallel()
+	for servers, says := range map[string]string{
+		"":         "matrix: no Postgres server in /usr/lib/postgresql: install one, or set POSTGRES_SERVERS\n",
+		"/nowhere": "matrix: no Postgres server in /nowhere\n",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		matrix := exec.CommandContext(ctx, "make", "matrix", "POSTGRES_SERVERS="+servers)
+		matrix.Dir = root
+		out, err := matrix.CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(out), says)
+	}
 }
 
 // TestMakeModuleRenamesEverything renames the module in a copy of the repository,
