@@ -3,9 +3,11 @@ package bootstrap_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +130,44 @@ func TestTheLevelOfTheHostsLogger(t *testing.T) {
 	require.NoError(t, app.Start(t.Context()))
 	require.Equal(t, http.StatusOK, get(t, "http://"+app.OpsAddress()+"/livez"))
 	require.Equal(t, http.StatusNotFound, get(t, "http://"+app.OpsAddress()+"/log/level"))
+}
+
+// PUT /log/level changes the log of the running service, at each name of ops.hosts.
+func TestTheLevelOfTheLogIsChanged(t *testing.T) { //nolint:paralleltest // standard error is replaced
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	defer file.Close()
+	defer func(before *os.File) { os.Stderr = before }(os.Stderr)
+	os.Stderr = file
+	app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = "127.0.0.1:0", "127.0.0.1:0", bootstrap.TLSOff
+		s.Log.Level, s.Ops.Hosts = "error", "ops.bank.example"
+	}, bootstrap.WithLogger(nil))
+	require.NoError(t, app.Start(t.Context()))
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	send := func(method, host, body string) (status int, answer string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+app.OpsAddress()+"/log/level", strings.NewReader(body))
+		require.NoError(t, err)
+		r.Host = host
+		response, err := client.Do(r)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		content, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(content)
+	}
+	status, _ := send(http.MethodPut, "ops.bank.example", `{"level":"info"}`)
+	require.Equal(t, http.StatusOK, status)
+	status, level := send(http.MethodGet, "ops.bank.example", "")
+	require.Equal(t, http.StatusOK, status)
+	require.JSONEq(t, `{"level":"info"}`, level)
+	status, _ = send(http.MethodGet, "evil.example", "")
+	require.Equal(t, http.StatusMisdirectedRequest, status)
+	require.NoError(t, app.Close(t.Context()))
+	logged, err := os.ReadFile(file.Name())
+	require.NoError(t, err)
+	require.Contains(t, string(logged), "stopping")
+	require.NotContains(t, string(logged), "serving the API", "it was logged before the change")
 }
 
 func TestASandboxThatCannotBeOpened(t *testing.T) {
