@@ -50,6 +50,10 @@ func TestStoreTakesWhatAGoProgramHas(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "a notification that no constructor made")
 	_, err = b.Store(t.Context(), ours, operation.Header{}, nil)
 	expect.Fails(t, fault.Invalid, err, "too-few /Parameters")
+	require.Equal(t, fault.Of(err), b.Faults(operation.Header{}, nil))
+	require.Empty(t, b.Faults(operation.Header{}, []push.Fields{record("a")}))
+	_, err = b.Add(t.Context(), nil, operation.Header{}, []push.Fields{record("a")})
+	expect.Fails(t, fault.Forbidden, err)
 	b.stored("a")
 }
 

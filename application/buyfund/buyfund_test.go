@@ -81,6 +81,10 @@ func TestSellTakesWhatAGoProgramHas(t *testing.T) {
 	require.Equal(t, fault.Invalid, fault.KindOf(err), "a sale that no constructor made")
 	_, err = b.Sell(t.Context(), ours, operation.Header{}, nil)
 	expect.Fails(t, fault.Invalid, err, "too-few /Parameters")
+	require.Equal(t, fault.Of(err), b.Faults(operation.Header{}, nil))
+	require.Empty(t, b.Faults(operation.Header{}, []fund.SaleFields{sale("1")}))
+	_, err = b.Buy(t.Context(), nil, operation.Header{}, []fund.SaleFields{sale("1")})
+	expect.Fails(t, fault.Forbidden, err)
 }
 
 func TestABatchIsOfOneInstant(t *testing.T) {
