@@ -626,6 +626,28 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// quoter quotes nothing.
+type quoter struct{}
+
+func (quoter) Quote(context.Context, *subscription.Subscription, operation.Header, []fund.SaleFields) ([]fund.Quote, error) {
+	return nil, nil
+}
+func (quoter) QuoteFaults(operation.Header, []fund.SaleFields) []fault.Fault { return nil }
+
+// A quote counts against the rate of its caller, as the operations do.
+func TestQuotesHaveTheRateOfTheirCaller(t *testing.T) {
+	t.Parallel()
+	s := newService(func(s *service) {
+		s.options.Now = func() time.Time { return today }
+		s.options.Quoter = quoter{}
+		s.callers[key].RequestsPerSecond = 2
+	})
+	require.Equal(t, http.StatusOK, s.post(t, httpapi.QuotesPath, saleBody).Code)
+	require.Equal(t, http.StatusOK, s.post(t, pushPath, pushBody).Code)
+	require.Equal(t, []string{"rate-limit-exceeded"}, codes(t, s.post(t, httpapi.QuotesPath, saleBody)))
+	require.Equal(t, []string{"rate-limit-exceeded"}, codes(t, s.post(t, pushPath, pushBody)))
+}
+
 // A host may count a request as one too many, or answer it with an error. It is not asked
 // about a request that the rate of the subscription refuses.
 func TestTheCheckOfAHost(t *testing.T) {
