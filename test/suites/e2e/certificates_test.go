@@ -87,6 +87,36 @@ func TestClientCertificates(t *testing.T) {
 	eventually(t, patience, "the key needs no certificate", func() bool { return status(connect(foreign)) == http.StatusOK })
 }
 
+// TestCertificatesAreReplaced starts the service with the files of an operator and replaces them.
+// A file that cannot be used changes nothing, and is logged.
+func TestCertificatesAreReplaced(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EngineSQLite)
+	issuer, crt, key := newIssuer(t), filepath.Join(b.Folder, "bank.crt"), filepath.Join(b.Folder, "bank.key")
+	write := func(serial int64) {
+		certificate, private := issuer.issue(t, serial)
+		require.NoError(t, os.WriteFile(crt, certificate, 0o600))
+		require.NoError(t, os.WriteFile(key, private, 0o600))
+	}
+	write(1)
+	s := b.with("tls.mode", "files").with("tls.cert_file", crt).with("tls.key_file", key).serve(t, "--demo")
+	client := s.connect(t, func(transport *http.Transport) { transport.DisableKeepAlives = true })
+	served := func() int64 {
+		response, err := client.Get(s.URL + "/docs")
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.TLS.PeerCertificates[0].SerialNumber.Int64()
+	}
+	require.EqualValues(t, 1, served())
+	write(2)
+	eventually(t, patience, "the new certificate is served", func() bool { return served() == 2 })
+	require.NoError(t, os.WriteFile(crt, []byte("half a file"), 0o600))
+	eventually(t, patience, "the log says it", func() bool {
+		require.EqualValues(t, 2, served())
+		return strings.Contains(s.Err.String(), "a changed certificate cannot be used")
+	})
+}
+
 // requireNoHandshake requires the error of a client without a certificate that the server
 // accepts. With TLS 1.3 the handshake ends for the client before the server checks the
 // certificate, so the client sends its request at once. The server sends an alert and
