@@ -37,6 +37,7 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 		}
 		require.Equal(t, recorded, sell("later", tomorrow).body)
 		require.Equal(t, recorded, sell("gone", tomorrow).body)
+		require.Equal(t, recorded, s.post(t, buyFund, s.key, sale("much", 1001, "1000", tomorrow)).body)
 		refused := sell("closed", closed).body
 		require.Contains(t, refused, `"code":"day-closed"`)
 		require.Contains(t, refused, open, "the next open day")
@@ -58,12 +59,14 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 		s.Stop(t)
 		s = next.serve(t)
 		s.key = key
-		require.Equal(t, "0 completed, 0 failed\n2 wait for a price of AFA (Demo Portfoy), "+tomorrow+"\n", next.Must(t, "settle"))
-		require.JSONEq(t, `{"Completed":0,"Failed":0,"Waiting":[{"Fund":"AFA","Holder":"Demo Portfoy","Day":"`+tomorrow+`","Sales":2}]}`,
+		require.Equal(t, "0 completed, 0 failed\n3 wait for a price of AFA (Demo Portfoy), "+tomorrow+"\n", next.Must(t, "settle"))
+		require.JSONEq(t, `{"Completed":0,"Failed":0,"Waiting":[{"Fund":"AFA","Holder":"Demo Portfoy","Day":"`+tomorrow+`","Sales":3}]}`,
 			next.Must(t, "settle", "--format", "json"))
-		forecast := next.Must(t, "settle", "--dry-run")
-		require.Regexp(t, `(?m)^\S+ 0 `+tomorrow+` waits for a price of AFA \(Demo Portfoy\)$`, forecast)
-		require.Contains(t, forecast, "0 would complete, 0 would fail, 2 wait for a price\n")
+		forecast := next.Run(t, "settle", "--dry-run")
+		require.Regexp(t, `(?m)^\S+ 0 `+tomorrow+` waits for a price of AFA \(Demo Portfoy\)$`, forecast.Out)
+		require.Contains(t, forecast.Out, "0 would complete, 1 would fail, 2 wait for a price\n")
+		require.Equal(t, 3, forecast.Status)
+		require.Contains(t, forecast.Err, "the bank refuses 1 sale\n")
 		require.Equal(t, recorded, sell("later", tomorrow).body)
 		gone := sell("gone", tomorrow)
 		require.Contains(t, next.Must(t, "show", "operation", gone.header.Get("Operation-Id")), "Waits for     a price of AFA (Demo Portfoy), "+tomorrow)
@@ -71,7 +74,10 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 		require.Contains(t, sell("gone", tomorrow).body, `"code":"cancelled"`)
 
 		next.Load(t, "prices", "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom", "9,AFA,Demo Portfoy,1.3,TRY,"+tomorrow)
-		require.Equal(t, "1 completed, 0 failed\n", next.Must(t, "settle"))
+		done := next.Run(t, "settle")
+		require.Equal(t, "1 completed, 1 failed\n", done.Out)
+		require.Equal(t, 3, done.Status)
+		require.Contains(t, done.Err, "the bank refuses 1 operation\n")
 		require.Equal(t, completed, sell("later", tomorrow).body)
 		settled := next.Export(t, "sales", "--state", "completed", "--price-id", "9")
 		require.Len(t, settled, 1)
@@ -91,7 +97,7 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 			return a
 		}
 		all := read("")
-		require.Len(t, all.Outcomes, 2)
+		require.Len(t, all.Outcomes, 3)
 		require.Equal(t, []any{"gone", 8., "later", 2.},
 			[]any{all.Outcomes[0]["CallerId"], all.Outcomes[0]["State"], all.Outcomes[1]["CallerId"], all.Outcomes[1]["State"]})
 		var example page
