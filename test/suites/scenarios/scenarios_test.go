@@ -37,7 +37,10 @@ func TestScenarios(t *testing.T) {
 				if *golden.Update && engine != bank.Memory {
 					t.Skip("SKIPPED: it writes what the store in memory answers")
 				}
-				open(t, engine).Play(t, file)
+				b, c := open(t, engine)
+				b.Play(t, file)
+				_, err := c.Office(t).Verify(t.Context(), nil, backoffice.Watch{Found: func(f backoffice.Finding) { t.Error(f.Text) }})
+				require.NoError(t, err)
 			})
 		}
 	}
@@ -49,8 +52,8 @@ type clerk struct {
 	seen map[string]int64 // holdings and accounts, as they were shown last
 }
 
-// open opens a bank with the book and several subscriptions.
-func open(t *testing.T, engine string) *scenario.Bank {
+// open opens a bank with the book and several subscriptions, and returns its operator too.
+func open(t *testing.T, engine string) (*scenario.Bank, *clerk) {
 	t.Helper()
 	c := &clerk{Bank: bank.Open(t, engine)}
 	for _, kind := range []string{"prices", "holdings", "accounts"} {
@@ -72,7 +75,7 @@ func open(t *testing.T, engine string) *scenario.Bank {
 	c.changes(t)
 	return &scenario.Bank{
 		URL: c.URL(), Client: c.Client, Keys: keys, Zone: c.Rules().Zone, Now: c.Clock.Now, Writes: engine == bank.Memory, Operator: c.do,
-	}
+	}, c
 }
 
 func (c *clerk) do(t *testing.T, does, with, body string) string {
