@@ -34,7 +34,7 @@ var nextOfCheck = map[string]string{
 	"database": "If the text names a command, run it. Otherwise see whether the database server runs, has room on its disk and is reachable from here.",
 	"schema":   "Run bankingapi migrate up with the version of the service that should run.",
 	durability: "Do what the text says. The service notices by itself what changes at the database server, or when another program ends." +
-		" After a change of storage.dsn, or of how a host opens the database, restart the service.",
+		" After a change of storage.dsn, of synchronous_commit, or of how a host opens the database, restart the service.",
 	"clock":       "Set the clock of this machine: turn on its time service (NTP). The replica goes on by itself.",
 	"trail":       "Give this replica the key file of the trail (trail.key_file) that the other replicas have, and reload it with SIGHUP.",
 	"certificate": "Replace tls.cert_file and tls.key_file. They are read within a second, without a restart.",
