@@ -31,14 +31,34 @@ func Equal(t testing.TB, name, got string) {
 	}
 }
 
-// Write writes the file, and its folder. It leaves a file with this content
-// alone: a test that reads it at the same time would find a part of it.
+// Write writes the file, and its folder. A test that reads the file at the same time finds
+// the old content or the new one, and never a part.
 func Write(t testing.TB, file, content string) {
 	t.Helper()
 	if old, err := os.ReadFile(file); err == nil && string(old) == content {
 		return
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o644)); err != nil {
+	if err := write(file, content); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// write writes another file, whose name go:embed passes over, and gives it the name.
+func write(file, content string) error {
+	folder := filepath.Dir(file)
+	err := os.MkdirAll(folder, 0o755)
+	if err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(folder, ".golden-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part.Name()) // it is gone, unless a step fails
+	_, err = part.WriteString(content)
+	err = errors.Join(err, part.Chmod(0o644), part.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(part.Name(), file)
 }

@@ -3,6 +3,8 @@ package golden_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,4 +30,31 @@ func TestWriteLeavesAFileWithTheSameContentAlone(t *testing.T) {
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "new", string(content))
+}
+
+func TestAReaderNeverSeesAPart(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "page.txt")
+	pages := []string{strings.Repeat("a", 1<<20), strings.Repeat("b", 1<<20)}
+	golden.Write(t, file, pages[0])
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 100 {
+			golden.Write(t, file, pages[i%2])
+		}
+	}()
+	for isDone := false; !isDone; {
+		select {
+		case <-done:
+			isDone = true
+		default:
+		}
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, slices.Contains(pages, string(content)), "%d bytes", len(content))
+	}
+	left, err := os.ReadDir(filepath.Dir(file))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
 }
