@@ -12,8 +12,8 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -184,7 +184,7 @@ func (d service) markCopied(ctx context.Context) error {
 	}
 	if _, ok := audit.From(ctx); ok {
 		err := d.db.Transact(ctx, func(session batch.Session) error {
-			return session.Commit(ctx, d.log.ActWrites(ctx, trail.Changes{})...)
+			return session.Commit(ctx, d.journal.ActWrites(ctx, journal.Changes{})...)
 		})
 		if err != nil {
 			return err

@@ -12,9 +12,10 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/calls"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
-	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/push"
@@ -43,8 +44,8 @@ func ReadKey(ctx context.Context, s *store.Store) error {
 // takes arrays.
 func HotPath(d batch.Dialect) (sales func(*fund.Book), notifications func(*push.Inbox) error) {
 	db := tables.NewDatabase(batch.NewDB(d, batch.Hooks{}), "")
-	maker := trail.NewWriter(db)
-	books, inboxes := write.NewBooks(maker), write.NewInboxes(maker)
+	log := journal.New(db)
+	books, inboxes := book.NewBooks(db, log), calls.NewInboxes(db, log)
 	arrays := func(requests []batch.Request) {
 		for i := range requests {
 			requests[i].Rows.Arrays()

@@ -69,7 +69,7 @@ func (d service) Empty(ctx context.Context, note string) error {
 		if err := tx.Exec("DELETE FROM "+d.db.Properties.Name+" WHERE name = ?", tables.RulesProperty).Error; err != nil {
 			return err // their act is gone
 		}
-		return d.log.ClearLog(tx)
+		return d.journal.Clear(tx)
 	})
 }
 

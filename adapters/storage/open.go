@@ -16,10 +16,12 @@ import (
 	"gorm.io/gorm/logger"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/adapters/storage/read"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/calls"
+	"bankingapi/adapters/storage/evidence"
+	"bankingapi/adapters/storage/journal"
+	"bankingapi/adapters/storage/office"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
-	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
@@ -60,14 +62,14 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	d := tables.NewDatabase(batch.NewDB(e.Dialect(), hooks), o.TablePrefix)
 	d.Engine, d.OneWriter, d.Writes, d.Now = e, e.Facts().OneWriter, gormWrites, o.Now
 	d.Reads = d.Over(context.Background(), reads)
-	s := service{d, trail.NewWriter(d), e, checks, o.Mark}
+	s := service{db: d, journal: journal.New(d), engine: e, checks: checks, mark: o.Mark}
 	schema.service, schema.db, schema.engine = s, d, e
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
 		return nil, err
 	}
 	checks.check, checks.pool = e.Relying(schema.table(), string(relied))
-	books, inboxes := write.NewBooks(s.log), write.NewInboxes(s.log)
+	books, inboxes := book.NewBooks(d, s.journal), calls.NewInboxes(d, s.journal)
 	e.Ways(books, inboxes, d)
 	ports := s.ports(books, inboxes, schema)
 	ports.Guarded = o.MayWrite != nil
@@ -85,7 +87,7 @@ func Open(e Engine, o Options) (*store.Store, error) {
 }
 
 // ports returns the ports of the database.
-func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Store {
+func (d service) ports(b *book.Books, i *calls.Inboxes, s *migrator) *store.Store {
 	facts := d.engine.Facts()
 	ports := store.Store{
 		Name: facts.Name, MigrateAtStart: facts.MigrateAtStart, Grace: facts.Grace,
@@ -95,9 +97,10 @@ func (d service) ports(b *write.Books, i *write.Inboxes, s *migrator) *store.Sto
 		Alone: d.engine.Alone, Backup: d.engine.Backup, FreeSpace: d.engine.FreeSpace, LogSize: d.engine.LogSize,
 		Start: d.engine.Start, Close: d.engine.Close, Pools: d.pools(),
 	}
-	read.Fill(&ports.Backoffice, d.db)
-	write.Fill(&ports, d.log)
-	trail.Fill(&ports, d.log)
+	ports.Backoffice.Books = book.NewBooks(d.db, d.journal)
+	calls.Fill(&ports, d.db, d.journal)
+	office.Fill(&ports.Backoffice, d.db, d.journal)
+	evidence.Fill(&ports, d.db, d.journal)
 	return &ports
 }
 
@@ -138,10 +141,10 @@ func (d service) inside(tx batch.Tx, s *migrator) *store.Store {
 	database.DB = d.db.DB.Inside(tx)
 	database.Reads = d.db.Over(context.Background(), tx)
 	database.Writes = database.Reads
-	d.db, d.log.DB = &database, &database
+	d.db, d.journal = &database, d.journal.Inside(&database)
 	schema := &migrator{d, d.db, d.engine, s.state}
 	database.DB.Ready = schema.Require
-	ports := d.ports(write.NewBooks(d.log), write.NewInboxes(d.log), schema)
+	ports := d.ports(book.NewBooks(d.db, d.journal), calls.NewInboxes(d.db, d.journal), schema)
 	ports.Close = func() error { return nil }
 	ports.Within = store.Unsupported().Within
 	return ports

@@ -17,8 +17,8 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -99,7 +99,7 @@ func (s *migrator) writeAct(ctx context.Context, results []*goose.MigrationResul
 	}
 	names := tables.Convert(results, func(r *goose.MigrationResult) string { return path.Base(r.Source.Path) })
 	return s.db.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, s.service.log.ActWrites(ctx, trail.Changes{}, strings.Join(names, ", "))...)
+		return session.Commit(ctx, s.service.journal.ActWrites(ctx, journal.Changes{}, strings.Join(names, ", "))...)
 	})
 }
 

@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/store"
 )
 
 // service implements the ports about the database as a whole, and store.Marker.
 type service struct {
-	db     *tables.Database
-	log    trail.Writer
-	engine Engine
-	checks *checks
-	mark   string // the database must have this mark
+	db      *tables.Database
+	journal journal.Journal
+	engine  Engine
+	checks  *checks
+	mark    string // the database must have this mark
 }
 
 // ping runs the statements of requests without rows, so that nothing is changed or locked. A
@@ -62,7 +62,7 @@ func (d service) probes() []batch.Request {
 		d.db.Properties.Find.Request(nil, nil), d.db.Properties.Put.Request(nil), d.db.Outcomes.Add.Request(nil),
 		d.db.Notifications.Add.Request(nil),
 	}
-	if d.log.Keys() != nil {
+	if d.journal.Keys() != nil {
 		probes = append(probes, d.db.TrailBatches.Insert().Request(nil))
 	}
 	return probes

@@ -1,16 +1,22 @@
 // Package storage keeps everything in a relational database. It implements the ports of all use
 // cases once, for every engine.
 //
-// Its packages import each other in one direction:
+// Each room below it has one duty:
 //
-//	batch   many rows in one statement, transactions: knows nothing about banks
-//	tables  the rows and their conversions, a file for each table, and the statements of all
-//	read    lists, lookups, and the only reader of everything that is stored of an operation
-//	trail   the leaves of rows, the log, and the comparison of both for verify
-//	write   books, inboxes, imports and everything else that writes
-//	storage opens a database: the schema, checks and copies of the whole book
+//	book      carries out sales: what they touch, the ways of a batch, what is due
+//	calls     messages of partners, their subscriptions, outcomes and requests, and erasing
+//	office    what the people of the bank ask for and change
+//	evidence  compares the whole book with its log, for verify and for proofs
 //
-// The same is true for the files of a package. In this package open.go joins them.
+// They stand on three others, which know nothing of them:
+//
+//	journal   the log of the trail: its batches, its hashes, and acts
+//	tables    the rows and their conversions, a file for each table, and their statements
+//	batch     many rows in one statement, transactions: knows nothing about banks
+//
+// A room does not import another one, except that office uses the prices of book, and evidence the
+// stored operations of office. This package opens a database: the schema, checks, and copies of the
+// whole book. In it open.go joins the rooms.
 //
 // The batches of Books and Inboxes use package batch and not gorm, because one round trip with
 // one array for each column is several times faster than one statement for each row. So do
@@ -30,8 +36,9 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/calls"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
 )
 
@@ -57,7 +64,7 @@ type Engine interface {
 	// Migrations returns the migrations of the engine.
 	Migrations() Migrations
 	// Ways sets the additional ways to carry out batches.
-	Ways(b *write.Books, i *write.Inboxes, d *tables.Database)
+	Ways(b *book.Books, i *calls.Inboxes, d *tables.Database)
 	// Suits returns an error if the database cannot hold a book, whatever its tables are. It asks
 	// over the pool, or in the transaction of a host.
 	Suits(ctx context.Context, pool gorm.ConnPool) error

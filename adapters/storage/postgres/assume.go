@@ -6,8 +6,9 @@ import (
 	"math"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/calls"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/write"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
@@ -30,7 +31,7 @@ import (
 // third of a batch's time.
 
 // newWays is Ways of storage.Engine.
-func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
+func newWays(b *book.Books, i *calls.Inboxes, d *tables.Database) {
 	w := &ways{
 		books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),
 		price: assertPrices(d.Prices.Table), rules: assertRules(d.Properties.Table), inboxes: i,
@@ -40,25 +41,25 @@ func newWays(b *write.Books, i *write.Inboxes, d *tables.Database) {
 
 // ofSales does not try a batch that claims due sales first, or has only sales for later days. It
 // does not try the first sales of a book either: only the normal way locks the rules.
-func (w *ways) ofSales(locks *fund.LockSet, normalWay write.Way[*fund.Book]) []write.Way[*fund.Book] {
+func (w *ways) ofSales(locks *fund.LockSet, normalWay batch.Way[*fund.Book]) []batch.Way[*fund.Book] {
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 || !w.books.HasBegun() {
-		return []write.Way[*fund.Book]{normalWay}
+		return []batch.Way[*fund.Book]{normalWay}
 	}
 	normal := &learning[*fund.Book]{normalWay, &w.sales, (*fund.Book).CompletedAll, w.sales.remember(locks.Callers)}
 	if normal.knownWrong {
-		return []write.Way[*fund.Book]{normal}
+		return []batch.Way[*fund.Book]{normal}
 	}
-	return []write.Way[*fund.Book]{&assume{ways: w, locks: locks, normal: normal}, normal}
+	return []batch.Way[*fund.Book]{&assume{ways: w, locks: locks, normal: normal}, normal}
 }
 
-func (w *ways) ofNotifications(callers []idempotency.Key, normalWay write.Way[*push.Inbox]) []write.Way[*push.Inbox] {
+func (w *ways) ofNotifications(callers []idempotency.Key, normalWay batch.Way[*push.Inbox]) []batch.Way[*push.Inbox] {
 	normal := &learning[*push.Inbox]{normalWay, &w.notifications, func(inbox *push.Inbox) bool {
 		return len(inbox.Register.NewRecords()) == len(callers)
 	}, w.notifications.remember(callers)}
 	if normal.knownWrong || !w.notifications.mayTry() {
-		return []write.Way[*push.Inbox]{normal}
+		return []batch.Way[*push.Inbox]{normal}
 	}
-	return []write.Way[*push.Inbox]{assumeNew{w, len(callers)}, normal}
+	return []batch.Way[*push.Inbox]{assumeNew{w, len(callers)}, normal}
 }
 
 // assumedUnits lets all sales complete. The database rolls back sales that must not complete.
@@ -76,7 +77,7 @@ type assume struct {
 func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 	book := fund.NewBook(len(w.locks.Holdings))
 	if w.prices = w.loadPrices(w.locks, book); len(w.prices) == 0 { // nothing would complete
-		return nil, write.ErrOtherWay
+		return nil, batch.ErrOtherWay
 	}
 	book.LoadRules(w.locks.Rules)
 	for _, key := range w.locks.Holdings {
@@ -92,7 +93,7 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
 	w.normal.knownWrong = !book.CompletedAll()    // the batch has a sale for a later day, or with another price
 	if w.normal.knownWrong || !w.sales.mayTry() { // only the settled book shows knownWrong, so this check comes here
-		return write.ErrOtherWay
+		return batch.ErrOtherWay
 	}
 	c := book.Changes()
 	err := s.Commit(ctx, batch.NonEmpty(append([]batch.Request{
@@ -135,7 +136,7 @@ func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox
 	// The assertion covers the CallerIds that are written. A request that contradicts the values
 	// of its subscription writes none, and only the register can tell if it is a repeat.
 	if len(inbox.Accepted()) == 0 || len(inbox.Register.NewRecords()) != w.callers {
-		return write.ErrOtherWay
+		return batch.ErrOtherWay
 	}
 	writes, err := w.inboxes.Writes(inbox)
 	if err != nil {

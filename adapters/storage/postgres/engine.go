@@ -13,8 +13,9 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/calls"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
 )
 
@@ -52,7 +53,7 @@ func (engine) Migrations() storage.Migrations {
 	}
 }
 
-func (engine) Ways(b *write.Books, i *write.Inboxes, d *tables.Database) { newWays(b, i, d) }
+func (engine) Ways(b *book.Books, i *calls.Inboxes, d *tables.Database) { newWays(b, i, d) }
 
 func (engine) Suits(ctx context.Context, pool gorm.ConnPool) error { return suits(ctx, pool) }
 

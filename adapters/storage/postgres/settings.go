@@ -155,12 +155,12 @@ func (s *settings) ask(ctx context.Context, conn *sql.Conn) (sql string, err err
 		values = append(values, fmt.Sprintf("('%s', '%s')", item.name, strings.ReplaceAll(item.value, "'", "''")))
 	}
 	source := "(VALUES " + strings.Join(values, ", ") + ") AS v (name, value) JOIN pg_settings USING (name)"
-	err = conn.QueryRowContext(ctx, calls("value", source)).Scan(&sql)
+	err = conn.QueryRowContext(ctx, settingQuery("value", source)).Scan(&sql)
 	return sql, err
 }
 
-// calls returns a query whose result is a query that sets settings for one transaction.
-func calls(value, source string) string {
+// settingQuery returns a query whose result is a query that sets settings for one transaction.
+func settingQuery(value, source string) string {
 	return "SELECT 'SELECT 1' || COALESCE(string_agg(format(', set_config(%L, %s, true)', name, " + value + "), ''), '') FROM " + source
 }
 
@@ -190,7 +190,7 @@ func (s *settings) configure(ctx context.Context, c *pgx.Conn) error {
 		return nil
 	}
 	var query string
-	err = c.QueryRow(ctx, calls("quote_literal(value)", "("+bulkReadValues+") s")).Scan(&query)
+	err = c.QueryRow(ctx, settingQuery("quote_literal(value)", "("+bulkReadValues+") s")).Scan(&query)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,9 @@ import (
 	"sync"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/calls"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/write"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 )
@@ -15,14 +16,14 @@ import (
 // ways is shared by the ways of all batches of a database. A batch has two ways: the optimistic
 // one (assume.go) is one round trip, and the normal one is two.
 type ways struct {
-	books    *write.Books
+	books    *book.Books
 	holdings *batch.Statement[tables.HoldingRow]  // adds to units
 	accounts *batch.Statement[tables.AccountRow]  // adds to balances
 	price    *batch.Statement[tables.PriceRow]    // asserts current prices
 	rules    *batch.Statement[tables.PropertyRow] // asserts the rules of the bank
 	sales    attempts
 
-	inboxes       *write.Inboxes
+	inboxes       *calls.Inboxes
 	notifications attempts
 
 	mu      sync.Mutex
@@ -34,7 +35,7 @@ const pricesKept = 10_000
 
 // learning is the normal way. It records whether the assumptions would have been right.
 type learning[B any] struct {
-	write.Way[B]
+	batch.Way[B]
 	attempts   *attempts
 	wereRight  func(B) bool
 	knownWrong bool // known before anything was sent: do not record this batch

@@ -12,8 +12,9 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/calls"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
 )
 
@@ -46,7 +47,7 @@ func (engine) Migrations() storage.Migrations {
 }
 
 // Ways sets none: a batch is not sent to a server.
-func (engine) Ways(*write.Books, *write.Inboxes, *tables.Database) {}
+func (engine) Ways(*book.Books, *calls.Inboxes, *tables.Database) {}
 
 func (engine) Suits(context.Context, gorm.ConnPool) error { return nil }
 

@@ -62,6 +62,20 @@ func (r *CallerRow) Record(key idempotency.Key) (idempotency.Record, error) {
 	}, nil
 }
 
+// FindRecords looks up the records of the keys and adds them to the register.
+func FindRecords(d *Database, keys []idempotency.Key, register *idempotency.Register) batch.Request {
+	request := d.FindCaller.Request(Convert(keys, CallerKey), func(i int, row *CallerRow) error {
+		record, err := row.Record(keys[i])
+		if err != nil {
+			return err
+		}
+		register.Load(record)
+		return nil
+	})
+	request.Decides = true
+	return request
+}
+
 // newOperationRow returns the row of an operation that was just decided.
 func newOperationRow(name operation.Name, of *operation.Envelope, state operation.State) OperationRow {
 	row := OperationRow{

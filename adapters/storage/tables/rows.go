@@ -122,3 +122,7 @@ const Chunk = 1000
 
 // CompareIDs orders IDs by time.
 func CompareIDs(a, b batch.UUID) int { return bytes.Compare(a[:], b[:]) }
+
+// IDSlack is the maximum difference between the time of an ID and the time of receipt. It is not
+// 0, because each replica has its own clock.
+const IDSlack = time.Hour

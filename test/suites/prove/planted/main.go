@@ -19,10 +19,11 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/calls"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/write"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 )
@@ -84,7 +85,7 @@ type plantedEngine struct {
 func (e plantedEngine) Dialect() batch.Dialect { return planted{e.Engine.Dialect(), e.plant} }
 
 // Ways implements storage.Engine.
-func (e plantedEngine) Ways(b *write.Books, i *write.Inboxes, d *tables.Database) {
+func (e plantedEngine) Ways(b *book.Books, i *calls.Inboxes, d *tables.Database) {
 	if !e.plain {
 		e.Engine.Ways(b, i, d)
 	}

@@ -1,6 +1,4 @@
-// Package read implements the ports that read: lists, lookups, the calendar and outcomes. Only
-// Operations reads everything that is stored of an operation, also for verify and the trail.
-package read
+package office
 
 import (
 	"cmp"
@@ -28,15 +26,6 @@ import (
 type reader struct{ db *tables.Database }
 
 var _ backoffice.Reader = reader{}
-
-// Fill sets the ports that read.
-func Fill(p *backoffice.Ports, d *tables.Database) {
-	p.Reader, p.Lookups, p.Outcomes, p.Pricing = reader{d}, lookups{d}, lookups{d}, pricing{d}
-}
-
-// Slack is the maximum difference between the time of an ID and the time of receipt. It is not
-// 0, because each replica has its own clock.
-const Slack = time.Hour
 
 // list is a query of rows.
 type list struct {
@@ -139,7 +128,7 @@ func (l *list) withinIDs() *list {
 		}
 		return id
 	}
-	return l.where(l.id+" >= ?", bound(l.query.Since, -Slack)).where(l.id+" < ?", bound(l.query.Until, Slack))
+	return l.where(l.id+" >= ?", bound(l.query.Since, -tables.IDSlack)).where(l.id+" < ?", bound(l.query.Until, tables.IDSlack))
 }
 
 // build returns the query in a transaction.

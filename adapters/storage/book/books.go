@@ -1,33 +1,36 @@
-package write
+// Package book carries out sales. A batch of them touches prices, holdings, accounts and CallerIds,
+// which other replicas change at the same time. So a way loads and locks all of it in a few
+// statements, the book is settled in memory, and the way writes the changes and commits. This
+// package has the normal way; an engine may add faster ones.
+package book
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/buyfund"
-	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/proof"
 )
 
 // Books implements buyfund.Books.
 type Books struct {
-	db  *tables.Database
-	log trail.Writer
+	db      *tables.Database
+	journal journal.Journal
 	// Ways returns the ways of a batch, which are tried in this order. The last one works for
 	// every batch: it is the normal way, which Ways receives, or a way that contains it. An
 	// engine sets Ways: see Ways of storage.Engine.
-	Ways func(*fund.LockSet, Way[*fund.Book]) []Way[*fund.Book]
+	Ways func(*fund.LockSet, batch.Way[*fund.Book]) []batch.Way[*fund.Book]
 	// Learn receives each current price that is read.
 	Learn func(fund.PriceDay, fund.Price)
 	// begun is true when it is known that the book has operations.
@@ -37,8 +40,14 @@ type Books struct {
 var _ buyfund.Books = (*Books)(nil)
 
 // NewBooks returns a Books that only has the normal way.
-func NewBooks(d trail.Writer) *Books {
-	return &Books{db: d.DB, log: d, Ways: only[*fund.LockSet, *fund.Book], Learn: func(fund.PriceDay, fund.Price) {}}
+func NewBooks(d *tables.Database, j journal.Journal) *Books {
+	return &Books{
+		db: d, journal: j,
+		Ways: func(_ *fund.LockSet, normal batch.Way[*fund.Book]) []batch.Way[*fund.Book] {
+			return []batch.Way[*fund.Book]{normal}
+		},
+		Learn: func(fund.PriceDay, fund.Price) {},
+	}
 }
 
 // HasBegun reports whether it is known that the book has operations. Until then its time zone may
@@ -48,7 +57,7 @@ func (b *Books) HasBegun() bool { return b.begun.Load() }
 
 // Update implements buyfund.Books.
 func (b *Books) Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error {
-	return update(ctx, b.db.DB, b.Ways(&locks, bookWay{b, &locks}), settle)
+	return batch.Update(ctx, b.db.DB, b.Ways(&locks, bookWay{b, &locks}), settle)
 }
 
 // bookWay is the normal way: one round trip to read and lock, and one to write and commit.
@@ -98,7 +107,7 @@ func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 	}
 	writes = append(writes, outcomes...)
 	if len(writes) > 0 { // an act that changed nothing is not recorded
-		writes = append(writes, w.log.ActWrites(ctx, w.adjusted(&c))...)
+		writes = append(writes, w.journal.ActWrites(ctx, w.adjusted(&c))...)
 	}
 	err = s.Commit(ctx, writes...)
 	if err == nil && len(c.Sales)+len(c.Refusals) > 0 {
@@ -108,14 +117,14 @@ func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 }
 
 // adjusted returns the sum of the postings of a correction.
-func (b *Books) adjusted(c *fund.Changes) (changes trail.Changes) {
+func (b *Books) adjusted(c *fund.Changes) (changes journal.Changes) {
 	for i := range c.Postings {
 		p := &c.Postings[i]
 		if p.Kind != fund.AdjustmentPosting {
 			continue
 		}
 		if changes.Adjusted == nil {
-			changes.ID, changes.Adjusted = p.OperationID, b.log.NewSum()
+			changes.ID, changes.Adjusted = p.OperationID, b.journal.NewSum()
 		}
 		changes.Adjusted.Adjustment(&fund.PostingEntry{Posting: *p, PostedAt: c.PostedAt})
 	}
@@ -128,12 +137,12 @@ func (b *Books) load(locks *fund.LockSet, book *fund.Book) []batch.Request {
 		b.claim(locks.Due, book),
 		findHoldings(b.db.Holdings.Find, locks.Holdings, book),
 		findAccounts(b.db.Accounts.Find, locks.Accounts, book),
-		findPrices(b.db, locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+		FindPrices(b.db, locks.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
 		findCurrentPrices(b.db, locks.PriceDays, func(i int, p fund.Price) {
 			book.LoadCurrentPrice(locks.PriceDays[i], p)
 			b.Learn(locks.PriceDays[i], p)
 		}),
-		findRecords(b.db, locks.Callers, &book.Register),
+		tables.FindRecords(b.db, locks.Callers, &book.Register),
 		b.db.LockOperation.Request(tables.Convert(locks.Reversed, operationKey), func(i int, row *tables.OperationRow) error {
 			if row.ReversalID != (batch.UUID{}) {
 				book.LoadReversal(locks.Reversed[i])
@@ -166,7 +175,7 @@ func (b *Books) Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book,
 		return b.db.Send(ctx, tx, batch.NonEmpty(
 			findHoldings(b.db.ReadHolding, touched.Holdings, book),
 			findAccounts(b.db.ReadAccount, touched.Accounts, book),
-			findPrices(b.db, touched.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
+			FindPrices(b.db, touched.PriceIDs, func(_ int, p fund.Price) { book.LoadPrice(p) }),
 			findCurrentPrices(b.db, touched.PriceDays, func(i int, p fund.Price) { book.LoadCurrentPrice(touched.PriceDays[i], p) }),
 			findRules(b.db, &touched, book),
 		)...)
@@ -199,52 +208,8 @@ func accountKey(k fund.AccountKey) tables.AccountRow {
 	return tables.NewAccountRow(fund.Account{Key: k})
 }
 
-func currentPriceKey(priceDay fund.PriceDay) tables.PriceRow {
-	return tables.NewCurrentPriceRow(priceDay, fund.Price{})
-}
-
 func operationKey(id operation.ID) tables.OperationRow {
 	return tables.OperationRow{OperationID: batch.UUID(id)}
-}
-
-// findPrices looks up prices by ID. visit receives the index of the ID.
-func findPrices(d *tables.Database, ids []int64, visit func(i int, p fund.Price)) batch.Request {
-	keys := tables.Convert(ids, func(id int64) tables.PriceRow { return tables.PriceRow{PriceID: id} })
-	return d.Prices.Find.Request(keys, func(i int, row *tables.PriceRow) error {
-		row.PriceID = ids[i]
-		price, err := row.ToPrice()
-		if err != nil {
-			return err
-		}
-		visit(i, price)
-		return nil
-	})
-}
-
-// findCurrentPrices looks up the current prices of funds. visit receives the index of the fund.
-func findCurrentPrices(d *tables.Database, days []fund.PriceDay, visit func(i int, p fund.Price)) batch.Request {
-	return d.FindCurrentPrice.Request(tables.Convert(days, currentPriceKey), func(i int, row *tables.PriceRow) error {
-		price, err := row.ToPrice()
-		if err != nil {
-			return err
-		}
-		visit(i, price)
-		return nil
-	})
-}
-
-// findRecords looks up the records of the keys and adds them to the register.
-func findRecords(d *tables.Database, keys []idempotency.Key, register *idempotency.Register) batch.Request {
-	request := d.FindCaller.Request(tables.Convert(keys, tables.CallerKey), func(i int, row *tables.CallerRow) error {
-		record, err := row.Record(keys[i])
-		if err != nil {
-			return err
-		}
-		register.Load(record)
-		return nil
-	})
-	request.Decides = true
-	return request
 }
 
 // claim locks the due operations that are still recorded and that no other transaction holds.
@@ -281,8 +246,16 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 		b.db.Sales.Add.Request(tables.Convert(slices.Concat(c.Sales, c.RefusedSales), tables.NewSaleRow)),
 		b.db.Sales.Put.Request(tables.Convert(c.Settled, tables.NewSaleRow)),
 		b.db.Adjustments.Add.Request(tables.AdjustmentRows(c.Postings, c.PostedAt)),
-		b.log.BookEntryWrite(c, &book.Register),
+		b.entries(c, &book.Register),
 	}
+}
+
+// entries returns the request that writes the entries in the trail of what a settled book decided.
+func (b *Books) entries(c *fund.Changes, register *idempotency.Register) batch.Request {
+	if b.journal.Keys() == nil || len(c.Sales)+len(c.Settled)+len(c.Refusals)+len(c.Reversals) == 0 {
+		return batch.Request{} // do not allocate a closure
+	}
+	return b.journal.WriteLater(func(*proof.Keys) []proof.Entry { return proof.OfBook(c, register) })
 }
 
 // writeOutcomes numbers the outcomes and returns the requests that write them. The session
@@ -313,93 +286,4 @@ func writeOutcomes(ctx context.Context, d *tables.Database, session batch.Sessio
 		d.Properties.Put.Request([]tables.PropertyRow{tables.NumberProperty(tables.OutcomesProperty, last+int64(len(rows)))}),
 		d.Outcomes.Add.Request(rows),
 	}, nil
-}
-
-// Due implements buyfund.Books.
-func (b *Books) Due(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
-	afterDay, afterID := "0001-01-01", operation.ID{} // before all days and IDs
-	if after != nil {
-		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
-	}
-	// The limit must not cut an operation: the inner query counts operations, and the outer one
-	// reads all their sales.
-	operations := b.db.Reads.WithContext(ctx).Where(tables.IsRecorded).Select("operation_id").Limit(limit)
-	if filter.Of == (fund.PriceDay{}) {
-		operations = operations.Table(b.db.Operations.Name).Order("due_on, operation_id").
-			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, b.db.Bind(batch.UUID(afterID)))
-	} else {
-		operations = operations.Table(b.db.Sales.Name).Group("operation_id").Order("operation_id").
-			Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
-				filter.Of.Day.String(), filter.Of.Fund.IMKBCode, filter.Of.Fund.HolderCorporationName, b.db.Bind(batch.UUID(afterID)))
-	}
-	listed := &b.db.ListedSales
-	query := b.db.Query(ctx).Table(listed.Source).Select(listed.Selected).
-		Where("t."+tables.IsRecorded+" AND o."+tables.IsRecorded+" AND t.operation_id IN (?)", operations).Order("o.due_on, t.operation_id, t.position")
-	var due []*fund.Operation
-	var unreadable error
-	isUnreadable := make(map[operation.ID]bool) // by this program, or changed by hand
-	err := tables.Scan(query, listed.Table, func(row *tables.ListedSaleRow) error {
-		if len(due) == 0 || due[len(due)-1].ID != operation.ID(row.Sale.OperationID) {
-			due = append(due, row.Operation())
-		}
-		last := due[len(due)-1]
-		terms, err := row.Sale.Terms()
-		if err != nil {
-			isUnreadable[last.ID], unreadable = true, fmt.Errorf("operation %s: %w", last.ID, err)
-		}
-		last.Sales = append(last.Sales, fund.RestoreSale(terms))
-		return nil
-	})
-	if err != nil {
-		return nil, b.db.Translate(err)
-	}
-	return slices.DeleteFunc(due, func(o *fund.Operation) bool { return isUnreadable[o.ID] }), b.db.Translate(unreadable)
-}
-
-// DueFunds implements buyfund.Books. The index of waiting funds has all columns that it reads.
-func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
-	const key = "selected_date, imkb_code, holder_corporation_name"
-	columns := key + ", EXISTS (SELECT 1 FROM " + b.db.Prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
-		" AND p.holder_corporation_name = s.holder_corporation_name AND p.valid_from = s.selected_date) AS priced"
-	due := func() *gorm.DB {
-		return b.db.Query(ctx).Table(b.db.Sales.Name+" AS s").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).Order(key)
-	}
-	var rows []dueFundRow
-	if count {
-		err := due().Select(columns + ", COUNT(*) AS sales").Group(key).Find(&rows).Error
-		if err != nil {
-			return nil, b.db.Translate(err)
-		}
-		return tables.AppendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
-	}
-	last := dueFundRow{SelectedDate: "0001-01-01"}
-	for { // one step in the index for each fund
-		var next []dueFundRow
-		err := due().Select(columns).Where("("+key+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).Limit(1).Find(&next).Error
-		if err != nil {
-			return nil, b.db.Translate(err)
-		}
-		if len(next) == 0 {
-			return tables.AppendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
-		}
-		last = next[0]
-		rows = append(rows, last)
-	}
-}
-
-// dueFundRow is a fund with recorded sales for a day.
-type dueFundRow struct {
-	SelectedDate          batch.Day
-	IMKBCode              string
-	HolderCorporationName string
-	Priced                bool
-	Sales                 int64
-}
-
-func (r *dueFundRow) fund() (buyfund.DueFund, error) {
-	date, err := day.Parse(string(r.SelectedDate))
-	return buyfund.DueFund{
-		PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName}, Day: date},
-		Priced:   r.Priced, Sales: r.Sales,
-	}, err
 }

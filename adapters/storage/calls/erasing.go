@@ -1,4 +1,4 @@
-package write
+package calls
 
 import (
 	"context"
@@ -10,9 +10,8 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/adapters/storage/read"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
@@ -23,8 +22,8 @@ import (
 
 // erasing implements backoffice.Erasing.
 type erasing struct {
-	db  *tables.Database
-	log trail.Writer
+	db      *tables.Database
+	journal journal.Journal
 }
 
 // Erase first locks the row of the key.
@@ -57,7 +56,7 @@ func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, las
 
 // beforeID returns an ID that is larger than those of all operations before q.Until.
 func (e erasing) beforeID(q backoffice.Query) any {
-	return e.db.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(read.Slack))))
+	return e.db.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(tables.IDSlack))))
 }
 
 // receivedBefore selects the operations from q.From on that were received before q.Until.
@@ -83,7 +82,7 @@ func (e erasing) EraseSessions(ctx context.Context, q backoffice.Query) (erased 
 		if err != nil {
 			return err
 		}
-		acts := e.log.ActWrites(ctx, trail.Changes{}, fmt.Sprintf("sessions: %d", erased))
+		acts := e.journal.ActWrites(ctx, journal.Changes{}, fmt.Sprintf("sessions: %d", erased))
 		return e.db.Send(ctx, tx, append(writes, acts...)...)
 	})
 	return erased, last, err
@@ -97,7 +96,7 @@ func (e erasing) sessions(query *gorm.DB) ([]tables.OperationRow, error) {
 
 // eraseSessions returns the requests that empty the ChannelSessionId of the operations.
 func (e erasing) eraseSessions(tx *gorm.DB, sessions []tables.OperationRow) ([]batch.Request, error) {
-	trailKeys := e.log.Keys()
+	trailKeys := e.journal.Keys()
 	if trailKeys == nil {
 		log, err := e.db.LogState(tx)
 		if err != nil {
@@ -155,7 +154,7 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 		return err
 	}
 	act, _ := audit.From(ctx)
-	erased := e.log.NewSum()
+	erased := e.journal.NewSum()
 	var overwritten, emptied []tables.NotificationRow
 	for i := range rows {
 		// SQLite may leave parts of a text in the file, unless it was overwritten before.
@@ -174,6 +173,6 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 		erased.Erased(&entry)
 	}
 	writes = append(writes, e.db.Notifications.Put.Request(overwritten), e.db.Notifications.Put.Request(emptied))
-	acts := e.log.ActWrites(ctx, trail.Changes{Erased: erased}, fmt.Sprintf("messages: %d", len(rows)))
+	acts := e.journal.ActWrites(ctx, journal.Changes{Erased: erased}, fmt.Sprintf("messages: %d", len(rows)))
 	return e.db.Send(ctx, tx, append(writes, acts...)...)
 }

@@ -1,12 +1,13 @@
-package write
+package office
 
 import (
 	"context"
 	"fmt"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
@@ -16,21 +17,21 @@ import (
 
 // acts implements backoffice.Audit and backoffice.Withdrawing.
 type acts struct {
-	db  *tables.Database
-	log trail.Writer
+	db      *tables.Database
+	journal journal.Journal
 }
 
 func (a acts) Keep(ctx context.Context, act audit.Act) error {
 	ctx = audit.With(ctx, act)
 	return a.db.Transact(ctx, func(session batch.Session) error {
-		return session.Commit(ctx, a.log.ActWrites(ctx, trail.Changes{})...)
+		return session.Commit(ctx, a.journal.ActWrites(ctx, journal.Changes{})...)
 	})
 }
 
 func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error {
 	return a.db.Transact(ctx, func(session batch.Session) error {
 		var price *fund.Price
-		err := session.Exchange(ctx, findPrices(a.db, []int64{id}, func(_ int, p fund.Price) { price = &p }))
+		err := session.Exchange(ctx, book.FindPrices(a.db, []int64{id}, func(_ int, p fund.Price) { price = &p }))
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error 
 		writes := []batch.Request{a.db.Prices.Put.Request([]tables.PriceRow{row})}
 		details := fmt.Sprintf("%s %q: %s %s from %s", price.Fund.IMKBCode, price.Fund.HolderCorporationName, price.PerUnit, price.Currency.Code(), price.ValidFrom)
 		l := proof.OfPrice(&withdrawn)
-		acts := a.log.ActWrites(ctx, trail.Changes{Entries: []proof.Entry{l.Entry()}}, details)
+		acts := a.journal.ActWrites(ctx, journal.Changes{Entries: []proof.Entry{l.Entry()}}, details)
 		return session.Commit(ctx, append(writes, acts...)...)
 	})
 }

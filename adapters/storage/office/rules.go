@@ -1,4 +1,4 @@
-package write
+package office
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -17,8 +17,8 @@ import (
 
 // rules implements backoffice.RuleBook.
 type rules struct {
-	db  *tables.Database
-	log trail.Writer
+	db      *tables.Database
+	journal journal.Journal
 }
 
 func (r rules) Rules(ctx context.Context) (fund.Rules, error) {
@@ -69,7 +69,7 @@ func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (
 		if err := tx.Table(r.db.Properties.Name).Where("name = ?", row.Name).Update("value", changed.String()).Error; err != nil {
 			return err
 		}
-		return r.db.Send(ctx, tx, r.log.ActWrites(actOf(ctx, changed), trail.Changes{})...)
+		return r.db.Send(ctx, tx, r.journal.ActWrites(actOf(ctx, changed), journal.Changes{})...)
 	})
 }
 

@@ -1,4 +1,4 @@
-package write
+package calls
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/proof"
 	"bankingapi/domain/subscription"
@@ -16,8 +16,8 @@ import (
 
 // subscribers implements subscriptions.Repository.
 type subscribers struct {
-	db  *tables.Database
-	log trail.Writer
+	db      *tables.Database
+	journal journal.Journal
 }
 
 var (
@@ -108,6 +108,6 @@ func (s subscribers) commit(ctx context.Context, session batch.Session, write *b
 		return err
 	}
 	l := proof.OfSubscription(changed)
-	acts := s.log.ActWrites(ctx, trail.Changes{Entries: []proof.Entry{l.Entry()}})
+	acts := s.journal.ActWrites(ctx, journal.Changes{Entries: []proof.Entry{l.Entry()}})
 	return session.Commit(ctx, append(acts, write.Request([]tables.SubscriptionRow{row}))...)
 }

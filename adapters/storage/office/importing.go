@@ -1,4 +1,4 @@
-package write
+package office
 
 import (
 	"cmp"
@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/book"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
-	"bankingapi/adapters/storage/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
@@ -21,8 +22,8 @@ import (
 
 // imports implements backoffice.Imports.
 type imports struct {
-	db  *tables.Database
-	log trail.Writer
+	db      *tables.Database
+	journal journal.Journal
 }
 
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
@@ -45,10 +46,10 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			})
 			ids := tables.Convert(rows, func(r tables.PriceRow) int64 { return r.PriceID })
 			existing := make(map[int]bool)
-			findExisting := findPrices(i.db, ids, func(key int, _ fund.Price) { existing[key] = true })
+			findExisting := book.FindPrices(i.db, ids, func(key int, _ fund.Price) { existing[key] = true })
 			add := i.db.Prices.Add.Request(rows)
 			add.Decides = true
-			compared := findPrices(i.db, ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
+			compared := book.FindPrices(i.db, ids, func(key int, p fund.Price) { changed.ComparePrice(part[key].line, p, part[key].value) })
 			requests := []batch.Request{findFunds, findExisting, add, compared}
 			if o.PriceChangeLimit > 0 { // the new prices are already in the book, so the prices of a file are also compared with each other
 				requests = append(requests, i.db.FindEarlierPrice.Request(rows, func(key int, row *tables.PriceRow) error {
@@ -74,12 +75,12 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			imported.Unchanged += int64(len(existing))
 			var entries []proof.Entry
 			for k := range rows {
-				if !existing[k] && i.log.Keys() != nil {
+				if !existing[k] && i.journal.Keys() != nil {
 					l := proof.OfPrice(&part[k].value)
 					entries = append(entries, l.Entry())
 				}
 			}
-			return session.Exchange(ctx, batch.NonEmpty(i.log.Request(entries...))...)
+			return session.Exchange(ctx, batch.NonEmpty(i.journal.Write(entries...))...)
 		})
 		if err != nil {
 			return err
@@ -118,7 +119,7 @@ func (i imports) commit(ctx context.Context, session batch.Session, o backoffice
 	if o.DryRun {
 		return nil
 	}
-	acts := i.log.ActWrites(ctx, trail.Changes{ID: o.ID, Adjusted: adjusted}, imported.String())
+	acts := i.journal.ActWrites(ctx, journal.Changes{ID: o.ID, Adjusted: adjusted}, imported.String())
 	return session.Commit(ctx, append(acts, last...)...)
 }
 
@@ -177,7 +178,7 @@ func importPositions[T, R any](ctx context.Context, i imports, lines backoffice.
 		if err != nil {
 			return err
 		}
-		a := attempt[T, R]{i, p, session, &imported, existing == nil, i.log.NewSum()}
+		a := attempt[T, R]{i, p, session, &imported, existing == nil, i.journal.NewSum()}
 		err = inChunks(ctx, i.db, session, lines, o.TellProgress, func(part []numbered[T]) error { return a.write(ctx, now, part) })
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package read
+package office
 
 import (
 	"cmp"
@@ -124,6 +124,11 @@ func EachRange(d *tables.Database, tx *gorm.DB, read func(Range) error) error {
 		}
 		r.after = r.Until
 	}
+}
+
+// EachOperation reads all operations in the order of their IDs.
+func EachOperation(d *tables.Database, tx *gorm.DB, visit func(*StoredOperation) error) error {
+	return EachRange(d, tx, func(ids Range) error { return Operations(d, tx, ids, visit) })
 }
 
 // Operations reads the operations of a range in the order of their IDs.

@@ -1,4 +1,4 @@
-package read
+package office
 
 import (
 	"bytes"
@@ -10,11 +10,11 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
@@ -22,8 +22,11 @@ import (
 	"bankingapi/domain/push"
 )
 
-// lookups implements backoffice.Lookups and outcomes.Source.
-type lookups struct{ db *tables.Database }
+// lookups implements backoffice.Lookups.
+type lookups struct {
+	db      *tables.Database
+	journal journal.Journal
+}
 
 func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.Operation, err error) {
 	exists := false
@@ -117,34 +120,26 @@ func (l lookups) repeated(tx *gorm.DB, o *backoffice.Operation) error {
 // identities returns the identities of all messages of a push, or nothing if the trail does not
 // have its entry. The IDs of batches grow with time.
 func (l lookups) identities(tx *gorm.DB, id operation.ID) ([]push.Identity, error) {
-	const page = 100
-	until := l.db.Bind(batch.UUID(backoffice.FirstID(id.Time().Add(longestCommit))))
-	tx = tx.Session(&gorm.Session{}) // each page adds its own conditions
+	until := backoffice.FirstID(id.Time().Add(longestCommit))
 	after := batch.UUID(id)
-	for {
-		rows, err := tables.RowsOf(tx.Where("t.batch_id > ? AND t.batch_id < ?", l.db.Bind(after), until).Order("t.batch_id").Limit(page), l.db.TrailBatches)
+	for row, err := range l.journal.Batches(tx.Where("t.batch_id < ?", l.db.Bind(batch.UUID(until))), &after) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range rows {
-			after = rows[i].BatchID
-			if !bytes.Contains(rows[i].Entries, id[:]) {
-				continue
-			}
-			b, err := rows[i].Batch()
-			if err != nil {
-				continue // verify reports it
-			}
-			for k := range b.Entries {
-				if e := &b.Entries[k]; e.Kind == proof.Push && e.ID == id {
-					return e.Identities, nil
-				}
-			}
+		if !bytes.Contains(row.Entries, id[:]) {
+			continue
 		}
-		if len(rows) < page {
-			return nil, nil
+		b, err := row.Batch()
+		if err != nil {
+			continue // verify reports it
+		}
+		for i := range b.Entries {
+			if e := &b.Entries[i]; e.Kind == proof.Push && e.ID == id {
+				return e.Identities, nil
+			}
 		}
 	}
+	return nil, nil
 }
 
 // DueDays reads only the index of waiting sales.
@@ -217,45 +212,4 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		r.Refused[backoffice.RefusedKey{Subscription: row.Subscription, Code: code}] += row.Refused
 	}
 	return r, err
-}
-
-// Outcomes waits for a standby too, because the transaction that wrote the last outcome may
-// still wait for it.
-func (l lookups) Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error) {
-	listed := &l.db.ListedOutcomes
-	query := l.db.Query(ctx).Table(listed.Source).Select(listed.Selected).Where("t.number > ?", after).Order("t.number").Limit(limit)
-	if subscription != "" {
-		query = query.Where("t.subscription = ?", subscription)
-	}
-	var ended []fund.Ended
-	var last tables.OutcomeRow
-	err := tables.Scan(query, listed.Table, func(row *tables.ListedOutcomeRow) error {
-		ended, last = append(ended, row.Ended()), row.Outcome
-		return nil
-	})
-	if err != nil || len(ended) == 0 || l.db.OneWriter { // one writer has no standby, and a transaction that writes would stop the sales
-		return ended, l.db.Translate(err)
-	}
-	find := l.db.Outcomes.Find.Request([]tables.OutcomeRow{last}, func(int, *tables.OutcomeRow) error { return nil })
-	find.Decides = true
-	return ended, l.db.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
-}
-
-// Secret returns the key of the book.
-func (l lookups) Secret(context.Context) ([]byte, error) {
-	key := l.db.MessagesKey()
-	if len(key) == 0 {
-		return nil, fault.New(fault.Unavailable, "The key of the book was not read yet.")
-	}
-	return key, nil
-}
-
-func (l lookups) LastOutcome(ctx context.Context) (last int64, err error) {
-	counter := tables.PropertyRow{Name: tables.OutcomesProperty}
-	counter.Value, err = l.db.PropertyIn(l.db.Query(ctx), counter.Name)
-	if err != nil {
-		return 0, l.db.Translate(err)
-	}
-	last, err = counter.Number()
-	return last, l.db.Translate(err)
 }

@@ -1,4 +1,10 @@
-package trail
+// Package evidence reads the whole book and its log for those who check the bank. Balances can be
+// made to fit, so verify compares each row with what follows from others, and with its leaf in the
+// log. The same leaves are what adoption adds to the log, and what a proof for a partner shows.
+//
+// Only this package knows both sides: package office reads what is stored, package journal what
+// was logged.
+package evidence
 
 import (
 	"cmp"
@@ -10,25 +16,25 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/batch"
-	"bankingapi/adapters/storage/read"
+	"bankingapi/adapters/storage/journal"
+	"bankingapi/adapters/storage/office"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
-	application "bankingapi/application/trail"
+	"bankingapi/application/trail"
 )
 
 // Fill sets the ports of the trail, and the evidence port of verify.
-func Fill(s *store.Store, d Writer) {
-	log := trailLog{d.DB, d}
-	s.Trail = &application.Ports{Writer: log, Log: log, Finder: log, Origin: log}
-	s.Backoffice.Evidence = evidence{d.DB, d}
+func Fill(s *store.Store, d *tables.Database, j journal.Journal) {
+	s.Trail = &trail.Ports{Writer: j, Log: j, Finder: finder{d, j}, Origin: origin{d, j}}
+	s.Backoffice.Evidence = evidence{d, j}
 }
 
 // evidence implements backoffice.Evidence. The database joins and sums. Package backoffice
 // decides what the rows mean.
 type evidence struct {
-	db  *tables.Database
-	log Writer
+	db      *tables.Database
+	journal journal.Journal
 }
 
 // Read implements backoffice.Evidence.
@@ -44,9 +50,7 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	err := e.db.Snapshots(ctx, func(transactions []*gorm.DB) error {
 		seen := operationSeen(&w)
 		parts := []func(*gorm.DB) error{
-			func(tx *gorm.DB) error {
-				return read.EachRange(e.db, tx, func(ids read.Range) error { return read.Operations(e.db, tx, ids, seen) })
-			},
+			func(tx *gorm.DB) error { return office.EachOperation(e.db, tx, seen) },
 			func(tx *gorm.DB) error { return e.withoutOperation(tx, &w) },
 			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
 			func(tx *gorm.DB) error { return e.accounts(tx, &w) },
@@ -54,12 +58,12 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 		if w.Keys == nil {
 			return inParallel(ctx, cancel, transactions, parts)
 		}
-		head, err := e.trail(transactions[0])
+		head, err := e.journal.Head(transactions[0])
 		if err != nil {
 			return err
 		}
 		if head.HasBegun {
-			parts[0] = func(tx *gorm.DB) error { return newComparison(e.log, tx, &w).compareAll(&head, seen) }
+			parts[0] = func(tx *gorm.DB) error { return newComparison(e, tx, &w).compareAll(&head, seen) }
 		}
 		if err := inParallel(ctx, cancel, transactions, parts); err != nil {
 			return err
@@ -72,24 +76,10 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	return err
 }
 
-// trail returns the state of the log.
-func (e evidence) trail(tx *gorm.DB) (backoffice.HeadRow, error) {
-	log, err := e.db.LogState(tx)
-	head := backoffice.HeadRow{HasBegun: log.HasBegun || log.Size != 0 || log.Checkpoint != "", Size: log.Size, Checkpoint: log.Checkpoint}
-	if err != nil || head.HasBegun {
-		return head, err
-	}
-	// The log has not begun, unless a person has reset its state.
-	var placed []int64
-	err = tx.Table(e.db.TrailBatches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
-	head.HasBegun = len(placed) > 0
-	return head, err
-}
-
 // operationSeen returns a function for the witness. It reuses the memory of the last operation.
-func operationSeen(w *backoffice.Witness) func(*read.StoredOperation) error {
+func operationSeen(w *backoffice.Witness) func(*office.StoredOperation) error {
 	var o backoffice.Operation
-	return func(rows *read.StoredOperation) error {
+	return func(rows *office.StoredOperation) error {
 		if rows.IsPush() {
 			return nil
 		}

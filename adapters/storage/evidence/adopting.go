@@ -1,0 +1,166 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"gorm.io/gorm"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/journal"
+	"bankingapi/adapters/storage/office"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/proof"
+)
+
+// origin implements trail.Origin.
+type origin struct {
+	db      *tables.Database
+	journal journal.Journal
+}
+
+func (o origin) Clear(ctx context.Context) error { return o.db.Change(ctx, o.journal.Clear) }
+
+// Adopt writes all leaves in one transaction: if two replicas begin the log, only one succeeds.
+func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
+	keys := o.journal.Keys()
+	head, err := o.db.LogState(o.db.Reads.WithContext(ctx))
+	if err != nil || keys == nil || head.HasBegun {
+		return 0, o.db.Translate(err)
+	}
+	if head.Size > 0 || head.Checkpoint != "" {
+		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the property log_begun")
+	}
+	var entries []proof.Entry
+	err = o.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
+		entries, err = o.withoutEntry(tx, keys)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = o.db.Change(ctx, func(tx *gorm.DB) error {
+		adopted = 0
+		begins, err := o.db.BeginLog(tx)
+		if err != nil || !begins { // another replica was faster
+			return err
+		}
+		adopted = int64(len(entries))
+		for part := range slices.Chunk(entries, tables.Chunk) {
+			err = o.db.Send(ctx, tx, o.journal.WriteOlder(false, part))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return adopted, err
+}
+
+// TakeIn reads all rows and the whole log.
+func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (taken []proof.Entry, err error) {
+	keys := o.journal.Keys()
+	head, err := o.db.LogState(o.db.Reads.WithContext(ctx))
+	if err != nil || keys == nil || !head.HasBegun {
+		return nil, o.db.Translate(err)
+	}
+	err = o.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
+		taken, err = o.outside(tx, keys)
+		return err
+	})
+	if err != nil || len(taken) == 0 {
+		return nil, err
+	}
+	ordered := act(taken)
+	leaf := proof.OfAct(ordered.ID, &ordered, nil, nil)
+	requests := []batch.Request{o.db.Audits.Add.Request([]tables.AuditRow{tables.NewAuditRow(&ordered)})}
+	for part := range slices.Chunk(append([]proof.Entry{leaf.Entry()}, taken...), tables.Chunk) {
+		requests = append(requests, o.journal.WriteOlder(true, part))
+	}
+	err = o.db.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, requests...) })
+	return taken, err
+}
+
+// eachEntry visits the entries of all batches.
+func (o origin) eachEntry(tx *gorm.DB, visit func(*proof.Entry)) error {
+	for row, err := range o.journal.Batches(tx, nil) {
+		if err != nil {
+			return err
+		}
+		b, err := row.Batch()
+		if err != nil {
+			return err
+		}
+		for i := range b.Entries {
+			visit(&b.Entries[i])
+		}
+	}
+	return nil
+}
+
+// outside returns the entries of rows that have no entry. A row whose entry has another leaf was
+// changed: verify reports it. Only an end and a subscription may have several leaves, because they
+// change more than once.
+func (o origin) outside(tx *gorm.DB, keys *proof.Keys) ([]proof.Entry, error) {
+	type row struct {
+		kind proof.Kind
+		id   operation.ID
+	}
+	hasLeaf := make(map[row]bool)
+	err := o.eachEntry(tx, func(e *proof.Entry) { hasLeaf[row{e.Kind, e.ID}] = true })
+	if err != nil {
+		return nil, err
+	}
+	entries, err := o.withoutEntry(tx, keys)
+	entries = slices.DeleteFunc(entries, func(e proof.Entry) bool {
+		return e.Kind != proof.End && e.Kind != proof.Subscription && hasLeaf[row{e.Kind, e.ID}]
+	})
+	return entries, err
+}
+
+// logged names an entry of the log. The entry of a push has the identities of all its messages,
+// so it has no leaf here.
+type logged struct {
+	kind proof.Kind
+	id   operation.ID
+	leaf proof.Hash
+}
+
+func loggedAs(e *proof.Entry) logged {
+	if e.Kind == proof.Push {
+		return logged{kind: e.Kind, id: e.ID}
+	}
+	return logged{e.Kind, e.ID, e.Leaf}
+}
+
+// withoutEntry returns the entries of everything that has no such entry in the log yet.
+func (o origin) withoutEntry(tx *gorm.DB, keys *proof.Keys) (entries []proof.Entry, err error) {
+	known := make(map[logged]bool)
+	err = o.eachEntry(tx, func(e *proof.Entry) { known[loggedAs(e)] = true })
+	if err != nil {
+		return nil, err
+	}
+	add := func(e proof.Entry, _ string) {
+		if !known[loggedAs(&e)] {
+			entries = append(entries, e)
+		}
+	}
+	err = office.EachOperation(o.db, tx, func(rows *office.StoredOperation) error {
+		if !rows.IsDecided() {
+			return nil
+		}
+		stored, _ := rows.Stored()
+		for _, e := range proof.Of(keys, &stored) {
+			add(e, "")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = eachOther(o.db, tx, keys, add)
+	return entries, err
+}

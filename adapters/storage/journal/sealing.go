@@ -1,0 +1,212 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/trail"
+	"bankingapi/domain/operation"
+	"bankingapi/domain/proof"
+)
+
+// Clear removes the whole log.
+func (j Journal) Clear(tx *gorm.DB) error {
+	j.base.Store(&emptyLog)
+	if err := tx.Exec("DELETE FROM " + j.db.TrailBatches.Name).Error; err != nil {
+		return err
+	}
+	if err := tx.Exec("DELETE FROM " + j.db.TrailHashes.Name).Error; err != nil {
+		return err
+	}
+	return j.db.ClearLogState(tx)
+}
+
+// askTimeout bounds a short question, which is asked each second: a connection may hang.
+const askTimeout = 2 * time.Second
+
+// State implements trail.Log.
+func (j Journal) State(ctx context.Context) (trail.State, error) {
+	ctx, stop := context.WithTimeout(ctx, askTimeout)
+	defer stop()
+	row, err := j.db.LogState(j.db.Reads.WithContext(ctx))
+	return trail.State{Size: row.Size, Checkpoint: row.Checkpoint}, j.db.Translate(err)
+}
+
+// IsOf checks only the oldest batches: it has little time. With another key none is genuine.
+func (j Journal) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err error) {
+	err = j.db.Snapshot(ctx, func(tx *gorm.DB) error {
+		page, err := j.page(tx, nil)
+		isOf = len(page) == 0 || keys != nil && slices.ContainsFunc(page, func(row tables.TrailBatchRow) bool {
+			b, err := row.Batch()
+			_, isGenuine := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
+			return err == nil && isGenuine
+		})
+		return err
+	})
+	return isOf, err
+}
+
+// Seal locks the state of the log.
+func (j Journal) Seal(ctx context.Context, limit int, mark bool, seal trail.Seal) (round trail.Round, err error) {
+	var open int64
+	asking, stop := context.WithTimeout(ctx, askTimeout)
+	err = j.db.Reads.WithContext(asking).Raw("SELECT 1 FROM " + j.db.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
+	stop()
+	if err != nil || open == 0 && !mark {
+		return round, j.db.Translate(err)
+	}
+	work := func(tx *gorm.DB) error {
+		head, err := j.db.LogState(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
+		if err != nil {
+			return err
+		}
+		rows, records, left, err := j.openBatches(tx, limit)
+		if err != nil {
+			return err
+		}
+		if mark {
+			rows, records, err = j.withMark(ctx, tx, head.Size, rows, records)
+			if err != nil {
+				return err
+			}
+		}
+		round = left
+		round.Sealed = len(rows)
+		if len(rows) == 0 {
+			return nil
+		}
+		added, err := seal(trail.State{Size: head.Size, Checkpoint: head.Checkpoint}, records, j.hashesIn(tx))
+		if err != nil {
+			return err
+		}
+		return j.store(ctx, tx, &head, rows, &added)
+	}
+	if err = j.db.Change(ctx, work); errors.Is(err, errNoHash) && j.mayMend() {
+		err = j.mend(ctx)
+		if err != nil {
+			return round, err
+		}
+		err = j.db.Change(ctx, work)
+	}
+	return round, err
+}
+
+// mayMend reports whether to mend now. It allows one attempt per hour: mend reads the whole
+// log, and it does not help while something removes what mend writes.
+func (j Journal) mayMend() bool {
+	maker, now := j.maker.Load(), j.db.Now()
+	if last := maker.mended.Load(); last != nil && now.Sub(*last).Abs() < time.Hour {
+		return false
+	}
+	maker.mended.Store(&now)
+	return true
+}
+
+// mend writes the hashes that are missing or wrong. It computes them from the batches. The
+// service compares them with the newest checkpoint before it signs the next one.
+func (j Journal) mend(ctx context.Context) error {
+	var lost []tables.TrailHashRow
+	var tree proof.Tree
+	err := j.db.Snapshot(ctx, func(tx *gorm.DB) error {
+		r := j.Read(tx, Witness{
+			Keys:  j.Keys(),
+			Found: func(backoffice.Flaw, string) {}, // verify reports flaws
+			Batch: func(b *backoffice.BatchRow) error {
+				next := proof.StoredHashes(tree.Size())
+				for i, hash := range tree.Append(b.Record) {
+					if b.Hashes[i] != hash {
+						lost = append(lost, tables.TrailHashRow{HashIndex: next + int64(i), Hash: hash[:]})
+					}
+				}
+				return nil
+			},
+		})
+		return r.Until(nil)
+	})
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(lost, tables.Chunk) {
+		err = j.db.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, j.db.TrailHashes.Upsert("hash").Request(part)) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withMark puts a batch without leaves before the rows. Its base is the log before it.
+func (j Journal) withMark(ctx context.Context, tx *gorm.DB, size int64, rows []tables.TrailBatchRow, records [][]byte) ([]tables.TrailBatchRow, [][]byte, error) {
+	tree, err := proof.LoadTree(size, j.hashesIn(tx))
+	if err != nil {
+		return nil, nil, err
+	}
+	maker := j.maker.Load()
+	b := proof.Batch{ID: maker.newID()}
+	mac := maker.keys.MAC(b.Record(), nil, proof.Provenance{Base: proof.Base{Size: size, Root: tree.Root()}})
+	mark := []tables.TrailBatchRow{{BatchID: batch.UUID(b.ID), Entries: []byte{}, MAC: mac}}
+	err = j.db.Send(ctx, tx, j.addBatch.Request(mark))
+	return append(mark, rows...), append([][]byte{b.Record()}, records...), err
+}
+
+// mostLeftOut bounds how many foreign batches a round names.
+const mostLeftOut = 5
+
+// openBatches reads the next batches to be sealed, and their records.
+func (j Journal) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchRow, records [][]byte, round trail.Round, err error) {
+	maker, roots := j.maker.Load(), j.KnownRoots()
+	if maker == nil {
+		return nil, nil, round, errors.New("no trail is kept")
+	}
+	for row, err := range j.Batches(tx.Where("t.position IS NULL"), nil) {
+		if err != nil {
+			return nil, nil, round, err
+		}
+		b, isGenuine, err := j.Genuine(tx, maker.keys, row, roots)
+		switch {
+		case err != nil:
+			return nil, nil, round, err
+		case isGenuine:
+			rows, records = append(rows, *row), append(records, b.Record())
+		default:
+			if round.Foreign++; round.Foreign <= mostLeftOut {
+				round.LeftOut = append(round.LeftOut, operation.ID(row.BatchID))
+			}
+		}
+		if len(rows) == limit {
+			break
+		}
+	}
+	return rows, records, round, nil
+}
+
+func (j Journal) store(ctx context.Context, tx *gorm.DB, head *tables.LogState, rows []tables.TrailBatchRow, added *trail.Sealed) error {
+	hashes := make([]tables.TrailHashRow, len(added.Hashes))
+	for i := range hashes {
+		hashes[i] = tables.TrailHashRow{HashIndex: added.First + int64(i), Hash: added.Hashes[i][:]}
+	}
+	for i := range rows {
+		rows[i].Position = sql.NullInt64{Int64: head.Size + int64(i), Valid: true}
+	}
+	head.Size, head.Checkpoint = head.Size+int64(len(rows)), added.Checkpoint
+	return j.db.Send(ctx, tx, batch.NonEmpty(
+		j.hash.Request(hashes), j.place.Request(rows),
+		j.db.Properties.Put.Request([]tables.PropertyRow{
+			tables.NumberProperty(tables.LogSizeProperty, head.Size), {Name: tables.LogCheckpointProperty, Value: head.Checkpoint},
+		}))...)
+}
+
+// Hashes implements trail.Log.
+func (j Journal) Hashes(ctx context.Context, indexes []int64) ([]proof.Hash, error) {
+	hashes, err := j.hashesIn(j.db.Reads.WithContext(ctx))(indexes)
+	return hashes, j.db.Translate(err)
+}
