@@ -3,6 +3,9 @@ package command
 import (
 	"fmt"
 	"runtime/debug"
+	"time"
+
+	"golang.org/x/mod/module"
 
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
@@ -17,6 +20,8 @@ func thisBuild() build {
 	return describe(info)
 }
 
+// build is what the program knows of its making. Commit and Time are empty if it was built without
+// a repository, for example by go install of a released version: the version names the source.
 type build struct {
 	Version, Commit, Time, Go, Platform string
 	Storage                             []string
@@ -24,11 +29,15 @@ type build struct {
 }
 
 func describe(info *debug.BuildInfo) build {
-	b := build{Version: bootstrap.Version, Commit: "unknown", Time: "unknown", Schema: store.SchemaVersion}
+	b := build{Version: bootstrap.Version, Schema: store.SchemaVersion}
 	if info == nil {
 		return b
 	}
 	b.Go = info.GoVersion
+	if at, err := module.PseudoVersionTime(info.Main.Version); err == nil {
+		b.Commit, _ = module.PseudoVersionRev(info.Main.Version)
+		b.Time = at.Format(time.RFC3339)
+	}
 	of := map[string]string{}
 	for _, s := range info.Settings {
 		of[s.Key] = s.Value
@@ -41,9 +50,9 @@ func describe(info *debug.BuildInfo) build {
 	}
 	b.Platform = of["GOOS"] + "/" + of["GOARCH"]
 	for _, engine := range [...]struct{ name, module string }{{"sqlite", "modernc.org/sqlite"}, {"postgres", "github.com/jackc/pgx/v5"}} {
-		for _, module := range info.Deps {
-			if module.Path == engine.module {
-				b.Storage = append(b.Storage, fmt.Sprintf("%s (%s %s)", engine.name, module.Path, module.Version))
+		for _, linked := range info.Deps {
+			if linked.Path == engine.module {
+				b.Storage = append(b.Storage, fmt.Sprintf("%s (%s %s)", engine.name, linked.Path, linked.Version))
 			}
 		}
 	}
