@@ -82,7 +82,9 @@ type Session interface {
 type Request struct {
 	// Name describes the request in traces. It contains no values.
 	Name string
-	SQL  string
+	// Changes is the table whose rows the request changes. It is empty if the request only reads.
+	Changes string
+	SQL     string
 	// Rows are the arguments. The dialect runs the SQL once for all rows, or once for each row.
 	Rows Rows
 	// Found receives each row that a lookup finds. It is nil for other statements.

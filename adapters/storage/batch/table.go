@@ -115,8 +115,15 @@ func (t *Table[R]) Delete(condition string, columns ...string) *Statement[R] {
 	return t.Statement("delete "+t.Name, selected, t.dialect.Delete(t.Name, selected, condition))
 }
 
-// Statement returns a statement with the given SQL. Its arguments are these columns.
+// Statement returns a statement with the given SQL, which changes rows of the table. Its arguments
+// are these columns.
 func (t *Table[R]) Statement(name string, columns []Column, sql string) *Statement[R] {
+	return &Statement[R]{name: name, changes: t.Name, columns: columns, sql: sql}
+}
+
+// Assertion returns a statement with the given SQL, which only reads. It fails if something is not
+// as its arguments say. They are these columns.
+func (t *Table[R]) Assertion(name string, columns []Column, sql string) *Statement[R] {
 	return &Statement[R]{name: name, columns: columns, sql: sql}
 }
 
@@ -194,6 +201,7 @@ func Targets[R any](row *R, columns []Column) []any {
 // Statement is a statement that can run for many rows.
 type Statement[R any] struct {
 	name    string
+	changes string // Request.Changes
 	columns []Column
 	sql     string
 	sparse  *sparse // nil unless it is an insert
@@ -210,7 +218,7 @@ func (s *Statement[R]) Racing() *Statement[R] {
 
 // Request returns the statement for these rows.
 func (s *Statement[R]) Request(rows []R) Request {
-	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns), Races: s.races, Writes: s.writes}
+	r := Request{Name: s.name, Changes: s.changes, SQL: s.sql, Rows: newRows(rows, s.columns), Races: s.races, Writes: s.writes}
 	if s.sparse != nil && len(rows) > 0 {
 		r.SQL, r.Rows.columns = s.sparse.withoutEmpty(&r.Rows)
 	}
@@ -222,7 +230,7 @@ func (s *Statement[R]) Request(rows []R) Request {
 // work panics, the Session panics.
 func (s *Statement[R]) Later(work func() R) Request {
 	rows := make([]R, 1)
-	r := Request{Name: s.name, SQL: s.sql, Rows: newRows(rows, s.columns), Writes: s.writes}
+	r := Request{Name: s.name, Changes: s.changes, SQL: s.sql, Rows: newRows(rows, s.columns), Writes: s.writes}
 	r.Rows.late = sync.OnceFunc(func() { rows[0] = work() })
 	return r
 }

@@ -151,7 +151,7 @@ func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox
 // documents their names.
 
 func assertPrices(t *batch.Table[tables.PriceRow]) *batch.Statement[tables.PriceRow] {
-	return t.Statement("assert current "+t.Name, t.Columns, statement(func(f form) string {
+	return t.Assertion("assert current "+t.Name, t.Columns, statement(func(f form) string {
 		return fmt.Sprintf("SELECT %s FROM %s WHERE (k.price_id, k.price, k.currency_code) = (SELECT t.price_id, t.price, t.currency_code FROM %s t"+
 			" WHERE t.imkb_code = k.imkb_code AND t.holder_corporation_name = k.holder_corporation_name AND t.valid_from <= k.valid_from::date"+
 			" ORDER BY %s LIMIT 1)",
@@ -160,7 +160,7 @@ func assertPrices(t *batch.Table[tables.PriceRow]) *batch.Statement[tables.Price
 }
 
 func assertRules(t *batch.Table[tables.PropertyRow]) *batch.Statement[tables.PropertyRow] {
-	return t.Statement("assert rules in "+t.Name, t.Columns, statement(func(f form) string {
+	return t.Assertion("assert rules in "+t.Name, t.Columns, statement(func(f form) string {
 		return fmt.Sprintf("SELECT %s FROM %s JOIN %s t ON t.name = k.name AND t.value = k.value", assert("rules_are_same", f), f.rows(t.Columns), t.Name)
 	}))
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"bankingapi/adapters/storage"
-	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fault"
 )
 
@@ -26,7 +25,7 @@ var (
 )
 
 // relied returns a check of the tables: see Relying of storage.Engine. Once it has passed, each
-// batch checks the tables too, in its own transaction: see unchangedTables.
+// batch checks the tables that it changes, in its own transaction: see unchanged.
 func relied(settings *settings, version, tables string) storage.Check {
 	var home atomic.Value // the schema of the tables as a string, once it is known
 	return func(ctx context.Context, q storage.Querier) error {
@@ -45,44 +44,8 @@ func relied(settings *settings, version, tables string) storage.Check {
 		}
 		if schema != "" {
 			home.CompareAndSwap(nil, schema)
-			beforeCommit := unchangedTables(found)
-			settings.beforeCommit.Store(&beforeCommit)
+			return settings.unchanged.learn(found)
 		}
 		return nil
 	}
-}
-
-// unchangedTables returns a statement that aborts its transaction if a table has a trigger or a
-// rule, which may swallow or double rows, or if it has lost a key or a condition. It is sent before
-// COMMIT. The transaction has then locked the tables that it changed, and nobody can change them
-// until it ends. It is quicker than relied, and less exact: it counts conditions and does not read
-// them.
-//
-// found are the tables as a list of SQL: the object ID, the column of the unique index, if any, and
-// the number of conditions. To look the tables up by name would take six times as long.
-func unchangedTables(found string) string {
-	const active = "t.tgenabled NOT IN ('D', 'R') AND NOT t.tgisinternal"
-	return "SELECT CASE WHEN COUNT(*) FILTER (WHERE c.oid IS NULL" +
-		" OR c.relhastriggers AND EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND " + active + ")" +
-		" OR c.relhasrules AND EXISTS (SELECT FROM pg_rewrite w WHERE w.ev_class = c.oid AND w.ev_enabled NOT IN ('D', 'R'))" +
-		" OR c.relkind = 'p' AND EXISTS (SELECT FROM pg_inherits i JOIN pg_trigger t ON t.tgrelid = i.inhrelid WHERE i.inhparent = c.oid AND " + active + ")" +
-		" OR c.relchecks < r.checks" +
-		" OR NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL)" +
-		" OR r.own <> '' AND NOT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]" +
-		" WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indnkeyatts = 1 AND a.attname::text = r.own)" +
-		") = 0 THEN 1 ELSE " + failing(unchanged, "COUNT(*)") + " END" +
-		" FROM (VALUES " + found + ") AS r (oid, own, checks) LEFT JOIN pg_class c ON c.oid = r.oid"
-}
-
-// unchanged is the name of the assertion in unchangedTables.
-const unchanged = "tables_are_unchanged"
-
-// asChanged returns the error of a transaction that unchangedTables aborted.
-func asChanged(err error) error {
-	native, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || native.Code != failed || !strings.Contains(native.Message, unchanged) {
-		return err
-	}
-	return batch.FailureError{Failure: batch.Refused, Cause: fault.Wrap(fault.Unavailable, err,
-		"Somebody has just changed a table of the book: it has a trigger or a rule, or it lacks a key or a condition. Nothing was stored. Readiness says within a second which one.")}
 }

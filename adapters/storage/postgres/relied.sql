@@ -1,7 +1,7 @@
 WITH relied AS (
     -- The first thing that is wrong with the tables on which the program relies, as a
     -- sentence with the SQL that mends it, the schema of the book, and the tables for
-    -- unchangedTables. There is always one row; all are empty if there is no book, and the
+    -- unchanged. There is always one row; all are empty if there is no book, and the
     -- first one if nothing is wrong.
     --
     -- $1 are the tables in JSON (storage.Relied), $2 is the table with the version of the
@@ -87,5 +87,11 @@ WITH relied AS (
     UNION ALL SELECT 10, $2::text, 'SELECT' WHERE NOT has_any_column_privilege(to_regclass($2::text)::oid, 'SELECT')
 )
 SELECT COALESCE(format(($4::text[])[f.number], f.name, f.object, quote_ident(home.name), quote_ident(current_user)), ''), COALESCE(home.name, ''),
-    COALESCE((SELECT string_agg(format('(%s, %L, %s)', oid, own, cardinality(checks)), ', ' ORDER BY name) FROM relied), '')
+    COALESCE((
+        SELECT jsonb_object_agg(r.name, jsonb_build_object(
+            'OID', r.oid::bigint,
+            'Own', COALESCE((SELECT a.attnum FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attname::text = r.own), 0),
+            'Conditions', cardinality(r.checks)
+        ))::text FROM relied r
+    ), '{}')
 FROM home LEFT JOIN flaws f ON true ORDER BY f.number, f.name, f.object LIMIT 1

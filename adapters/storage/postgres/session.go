@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type session struct {
 	// wrote: a request changed a row. decided: a row of an earlier transaction decides an
 	// answer.
 	wrote, decided bool
+	changed        []string // the tables whose rows the requests change
 }
 
 func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error {
@@ -169,6 +171,9 @@ func (p *pipeline) add(r *batch.Request) {
 		queued.Query(func(rows pgx.Rows) error { return p.found(r, rows) })
 		return
 	}
+	if r.Changes != "" && !slices.Contains(p.session.changed, r.Changes) {
+		p.session.changed = append(p.session.changed, r.Changes)
+	}
 	queued.Fn = func(results pgx.BatchResults) error { return p.wrote(r, sql, results) }
 }
 
@@ -200,9 +205,9 @@ func (p *pipeline) commit(ctx context.Context) {
 	if len(p.session.arguments) > 0 { // a pooler may not forward a Flush
 		callNext(commit.Next(ctx), &p.batch, p.session.native)
 	}
-	beforeCommit := p.session.settings.beforeCommit.Load()
-	if beforeCommit != nil {
-		p.batch.Queue(*beforeCommit).Exec(func(pgconn.CommandTag) error { return nil })
+	beforeCommit := p.session.settings.unchanged.statement(p.session.changed)
+	if beforeCommit != "" {
+		p.batch.Queue(beforeCommit).Exec(func(pgconn.CommandTag) error { return nil })
 	}
 	p.batch.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
 		p.committed = tag.String() == "COMMIT"

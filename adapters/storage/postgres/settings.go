@@ -94,9 +94,9 @@ type settings struct {
 	// is askBulkRead until the values are known.
 	bulkRead atomic.Value
 
-	// beforeCommit is the statement before each COMMIT. It is nil until a check of the tables has
-	// shown that the server has the catalogs.
-	beforeCommit atomic.Pointer[string]
+	// unchanged makes the statement before each COMMIT, once a check of the tables has shown that
+	// the server has the catalogs.
+	unchanged unchanged
 
 	mu    sync.Mutex
 	local string // sets all settings for one transaction; empty until the server was asked which settings it has
