@@ -6,7 +6,7 @@ import (
 )
 
 // backlog has the items that wait for a batch, in a line for each owner. Owners take turns by
-// weight: deficit round robin. So an owner with many or heavy items does not delay the others.
+// weight: deficit round robin. So an owner with many or heavy items delays the others by about one batch.
 // Within a line the order is that of arrival. The queue's mu guards it.
 type backlog[T any] struct {
 	quantum int // the weight that a line gets with each turn

@@ -42,7 +42,7 @@ func TestTheUnitKeepsTheBookWhereTheSettingsSay(t *testing.T) {
 	}
 }
 
-// systemd reads the units without a complaint.
+// systemd reads the units without a complaint, and calls the service well confined.
 func TestTheUnitsAreValid(t *testing.T) {
 	t.Parallel()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -50,16 +50,19 @@ func TestTheUnitsAreValid(t *testing.T) {
 		t.Skip("SKIPPED: no systemd-analyze on this machine; run: apt-get install systemd")
 	}
 	folder := t.TempDir()
-	args := []string{"verify", "--recursive-errors=no"}
+	var units []string
 	for _, file := range []string{"bankingapi.service", "package/bankingapi-backup.service", "package/bankingapi-backup.timer"} {
 		unit, err := os.ReadFile(filepath.Join(root, "cmd/bankingapi", file))
 		require.NoError(t, err)
 		to := filepath.Join(folder, filepath.Base(file))
 		here := strings.ReplaceAll(string(unit), "ExecStart=bankingapi ", "ExecStart=/bin/true ") // it is not installed here
 		require.NoError(t, os.WriteFile(to, []byte(here), 0o600))
-		args = append(args, to)
+		units = append(units, to)
 	}
-	_, err = run(t.Context(), folder, nil, analyze, args...)
+	_, err = run(t.Context(), folder, nil, analyze, append([]string{"verify", "--recursive-errors=no"}, units...)...)
+	require.NoError(t, err)
+	// Exposure in tenths, of at most 100: more means that the service may do what it need not do.
+	_, err = run(t.Context(), folder, nil, analyze, "security", "--offline=true", "--threshold=20", units[0])
 	require.NoError(t, err)
 }
 
