@@ -166,7 +166,7 @@ $(TOOLS)/golangci-lint:
 
 .PHONY: bench
 BENCH ?= -out bench-results
-bench: ## compare the service with its database alone; BENCH="-engine sqlite" passes options (20 minutes)
+bench: ## compare the service with its database alone; BENCH="-engine sqlite" passes options (10 minutes)
 	go run ./test/tools/bench $(BENCH)
 
 .PHONY: host

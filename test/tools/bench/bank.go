@@ -25,11 +25,10 @@ type bank struct {
 	engine   engine
 	describe []fact
 	stores   []*store // the first is the plain one; empty if only the other side is measured
-	other    side     // nil if only the service is measured
-	peer     *peer    // also nil on SQLite
+	others   []side   // the database alone, and on Postgres the peer
+	peer     *peer    // nil on SQLite
 	dir      string
 	versions []version // ours is the first
-	patience time.Duration
 	t        *runner
 }
 
@@ -51,38 +50,28 @@ type engine interface {
 	// checkpoint puts the engine into the same state before every run.
 	checkpoint(ctx context.Context) error
 	// used returns how much a store takes, and how much its database has written to
-	// its log, after a checkpoint.
-	used(ctx context.Context, dsn string) (used, error)
+	// its log (0 if that is not counted), after a checkpoint.
+	used(ctx context.Context, dsn string) (stored, logged int64, err error)
 	// close stops the other side and drops the stores.
 	close() error
 }
 
-// used is a number of bytes in a database and in its log, 0 if the log is not counted.
-type used struct{ stored, logged int64 }
-
 // openBank prepares both sides of one engine. The book is the same on both.
 func openBank(ctx context.Context, t *runner, name, dir, binary string, s settings) (b *bank, err error) {
-	dir = filepath.Join(dir, name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	b = &bank{dir: filepath.Join(dir, name), t: t}
+	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return nil, err
 	}
-	b = &bank{dir: dir, patience: s.patience, t: t}
-	if s.only != "other" {
-		b.versions = append(b.versions, version{plainName, binary})
-	}
-	if s.otherBinary != "" {
-		b.versions = append(b.versions, version{otherName, s.otherBinary})
-	}
-	switch name {
-	case "postgres":
+	var alone side
+	if name == "postgres" {
 		if s.standby {
 			if s.postgres, _, err = testdb.StartPair("fsync=on", "synchronous_commit=on", "full_page_writes=on"); err != nil {
 				return nil, err
 			}
 		}
-		b.engine, b.other, b.describe, err = openPostgres(ctx, s.postgres, dir)
-	case "sqlite":
-		b.engine, b.other, b.describe, err = openSQLite(ctx, dir)
+		b.engine, alone, b.describe, err = openPostgres(ctx, s.postgres, b.dir)
+	} else {
+		b.engine, alone, b.describe, err = openSQLite(ctx, b.dir)
 	}
 	if err != nil {
 		return nil, err
@@ -92,86 +81,41 @@ func openBank(ctx context.Context, t *runner, name, dir, binary string, s settin
 			err = errors.Join(err, b.close())
 		}
 	}()
-
-	if base, ok := b.other.(*pgbench); ok && s.only != "service" {
-		if b.peer, err = startPeer(ctx, base.dsn, peerName); err != nil {
-			return b, err
+	if s.only != "service" {
+		b.others = append(b.others, alone)
+		if base, ok := alone.(*pgbench); ok {
+			if b.peer, err = startPeer(ctx, base.dsn, peerName); err != nil {
+				return b, err
+			}
+			b.others = append(b.others, b.peer)
 		}
 	}
-	switch s.only {
-	case "other":
+	if s.only == "other" {
 		return b, nil
-	case "service":
-		b.other = nil
+	}
+	b.versions = []version{{plainName, binary}}
+	if s.otherBinary != "" {
+		b.versions = append(b.versions, version{otherName, s.otherBinary})
 	}
 	for _, v := range b.versions {
-		o, err := b.openStore(ctx, v.purpose(), v.binary, 0, s.service)
+		o, err := b.openStore(ctx, v.purpose(), v, s.service)
 		if err != nil {
 			return b, err
 		}
-		if err := o.serve(v.name, 1); err != nil {
-			return b, err
-		}
+		b.stores = append(b.stores, o)
 	}
-	if s.book == 0 {
-		return b, nil
+	if s.book > 0 {
+		err = b.openBook(ctx, s)
 	}
-	big, err := b.openStore(ctx, "book", binary, s.book, s.service)
-	if err != nil {
-		return b, err
-	}
-	return b, big.serve(bookName, 1)
+	return b, err
 }
 
 // sides lists what is compared.
-func (b *bank) sides() []side {
-	var sides []side
-	for _, s := range b.stores {
-		sides = append(sides, s.served)
+func (b *bank) sides() (sides []side) {
+	for _, o := range b.stores {
+		sides = append(sides, o)
 	}
-	if b.other != nil {
-		sides = append(sides, b.other)
-	}
-	if b.peer != nil {
-		sides = append(sides, b.peer)
-	}
-	return sides
-}
-
-// measure runs one side and measures the processor time meanwhile.
-func (b *bank) measure(ctx context.Context, side side, w work, connections int, length time.Duration) (measure, error) {
-	if err := b.engine.checkpoint(ctx); err != nil {
-		return measure{}, err
-	}
-	waitQuiet(ctx, b.patience)
-	var pids []int
-	if side, ok := side.(interface{ pids() []int }); ok {
-		pids = side.pids()
-	}
-	before := readClock(pids...)
-	m, err := side.run(ctx, w, connections, length)
-	if err != nil {
-		return m, err
-	}
-	m.used = readClock(pids...).since(before)
-	m.engine, m.side, m.work, m.connections = b.engine.name(), side.name(), w.name, connections
-	for _, pid := range pids {
-		m.memory += memoryBytes(pid, "VmRSS")
-	}
-	return m, nil
-}
-
-// prove stops every service and checks its store.
-func (b *bank) prove() ([]string, error) {
-	var proofs []string
-	for _, s := range b.stores {
-		proof, err := s.prove()
-		if err != nil {
-			return nil, err
-		}
-		proofs = append(proofs, b.engine.name()+", "+s.purpose+": "+proof)
-	}
-	return proofs, nil
+	return append(sides, b.others...)
 }
 
 // close stops everything and drops the stores, even if a service does not stop.
@@ -182,27 +126,58 @@ func (b *bank) close() (err error) {
 		}
 		err = errors.Join(err, b.engine.close())
 	}()
-	for _, s := range b.stores {
-		s.stop()
+	for _, o := range b.stores {
+		o.stop()
 	}
 	return nil
 }
 
-// A store is one database of the service, and the service that runs on it.
+// A store is one database of the service. It is the side of the services that run on it.
 type store struct {
-	purpose string
-	dsn     string
-	program program
-	key     string
-	served  *overHTTP // nil if no service runs on it
-	ledger  ledger
+	program
+	title    string
+	purpose  string
+	dsn      string
+	key      string
+	services []*service.Process
+	ledger   map[string]*rows // by the export that shows them
 }
 
-// A ledger counts the rows that a store must have, by the export that shows them.
-type ledger struct {
-	before       map[string]int // of the big book
-	acknowledged map[string]int
-	unknown      map[string]int // rows of requests without a response
+// rows are counts that a store must have.
+type rows struct{ before, acknowledged, unknown int }
+
+// check compares them with the rows of an export.
+func (r rows) check(stored int) error {
+	if stored -= r.before; stored < r.acknowledged || stored > r.acknowledged+r.unknown {
+		return fmt.Errorf("%d stored, but %d acknowledged and %d without an answer", stored, r.acknowledged, r.unknown)
+	}
+	return nil
+}
+
+// newStore creates an empty store.
+func (b *bank) newStore(ctx context.Context, purpose string, v version, settings []string) (*store, error) {
+	dir := filepath.Join(b.dir, purpose)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	dsn, err := b.engine.create(ctx, purpose)
+	if err != nil {
+		return nil, err
+	}
+	p := newProgram(b.t, service.Open(b.engine.name(), dir, v.binary).On(dsn).Set("tls.mode", "off"), settings)
+	return &store{program: p, title: v.name, purpose: purpose, dsn: dsn, ledger: map[string]*rows{"sales": {}, "notifications": {}}}, nil
+}
+
+// openStore creates a store with the book of the benchmark, and starts the service on it.
+func (b *bank) openStore(ctx context.Context, purpose string, v version, settings []string) (*store, error) {
+	o, err := b.newStore(ctx, purpose, v, settings)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.prepare(1); err != nil {
+		return nil, err
+	}
+	return o, o.serve(1)
 }
 
 // The most customers that a big book has in each gap, and how many rows it
@@ -212,22 +187,24 @@ const (
 	bookStep   = 10 * customers
 )
 
-// openStore creates a store with the book of the benchmark and, if rows is
-// positive, that many past sales and pushes. At the end the bank checks it.
-func (b *bank) openStore(ctx context.Context, purpose, binary string, rows int, settings []string) (*store, error) {
-	o, err := b.newStore(ctx, purpose, binary, settings)
+// openBook opens a store with many past sales and pushes, as one more side.
+func (b *bank) openBook(ctx context.Context, s settings) error {
+	o, err := b.newStore(ctx, "book", version{bookName, b.versions[0].binary}, s.service)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	o.Set("trail.enabled", "false") // the service has not written these rows, so they have no leaves
+	perGap := min(mostPerGap, max(1, s.book/bookStep))
+	if err := o.prepare(perGap); err != nil {
+		return err
+	}
+	o.ledger["sales"].before = s.book + s.book/500 // some failed, some wait
+	o.ledger["notifications"].before = s.book
+	if err := b.fillBook(ctx, o, perGap, s.book/(customers*perGap)); err != nil {
+		return err
 	}
 	b.stores = append(b.stores, o)
-	perGap := min(mostPerGap, max(1, rows/bookStep))
-	if o.key, err = o.program.prepare(perGap); err != nil || rows == 0 {
-		return o, err
-	}
-	// The service has not written these rows, so they have no leaves.
-	o.program.Set("trail.enabled", "false")
-	o.ledger.before["sales"], o.ledger.before["notifications"] = rows+rows/500, rows // some failed, some wait
-	return o, b.fillBook(ctx, o, perGap, rows/(customers*perGap))
+	return o.serve(1)
 }
 
 // fillBook adds past sales and pushes: perCustomer for each customer, of whom
@@ -236,63 +213,85 @@ func (b *bank) fillBook(ctx context.Context, o *store, perGap, perCustomer int) 
 	return b.engine.fill(ctx, o.dsn, "book", fmt.Sprintf("%d AS per_gap, %d AS per_customer", perGap, perCustomer))
 }
 
-// newStore creates an empty store.
-func (b *bank) newStore(ctx context.Context, purpose, binary string, settings []string) (*store, error) {
-	dir := filepath.Join(b.dir, purpose)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+// prepare migrates the store, imports the book and adds a subscription.
+func (o *store) prepare(perGap int) error {
+	if err := o.prepareImport(perGap); err != nil {
+		return err
 	}
-	dsn, err := b.engine.create(ctx, purpose)
-	if err != nil {
-		return nil, err
-	}
-	return &store{
-		purpose: purpose,
-		dsn:     dsn,
-		program: newProgram(b.t, service.Open(b.engine.name(), dir, binary).On(dsn).Set("tls.mode", "off"), settings),
-		ledger:  ledger{before: map[string]int{}, acknowledged: map[string]int{}, unknown: map[string]int{}},
-	}, nil
+	o.Must(o.t, "import", "holdings", "holdings.csv")
+	o.Must(o.t, "import", "accounts", "accounts.csv")
+	o.key = o.Subscribe(o.t, "bench")
+	return nil
 }
 
-// serve starts services on the store, as one side.
-func (o *store) serve(name string, count int) error {
-	o.served = &overHTTP{title: name, key: o.key, ledger: o.ledger}
+// serve starts services on the store.
+func (o *store) serve(count int) error {
 	for range count {
 		server, err := o.program.serve()
 		if err != nil {
 			return err
 		}
-		o.served.servers = append(o.served.servers, server)
+		o.services = append(o.services, server)
 	}
 	return nil
 }
 
 func (o *store) stop() {
-	if o.served != nil {
-		for _, server := range o.served.servers {
-			server.Stop(o.program.t)
-		}
+	for _, server := range o.services {
+		server.Stop(o.t)
 	}
-	o.served = nil
+	o.services = nil
 }
 
-// prove stops the services and checks what they left behind: every
+func (o *store) name() string { return o.title }
+
+func (o *store) pids() (all []int) {
+	for _, server := range o.services {
+		all = append(all, server.Pid)
+	}
+	return all
+}
+
+// load is a load with a key for its services.
+func (o *store) load(key string, w work, connections int, length time.Duration) load {
+	l := load{key: key, work: w, connections: connections, length: length}
+	for _, server := range o.services {
+		l.addresses = append(l.addresses, strings.TrimPrefix(server.URL, "http://"))
+	}
+	return l
+}
+
+func (o *store) run(ctx context.Context, w work, connections int, length time.Duration) (*tally, error) {
+	t, err := o.load(o.key, w, connections, length).run(ctx)
+	if t != nil {
+		o.note(w, t, t.broken)
+	}
+	return t, err
+}
+
+// note notes the rows of a run.
+func (o *store) note(w work, t *tally, unknown int) {
+	o.ledger[w.export()].acknowledged += (t.completed + t.late - t.rowless) * w.records
+	o.ledger[w.export()].unknown += unknown * w.records
+}
+
+// prove stops the services of a store and checks what they left behind: every
 // acknowledged operation is stored, none twice, and the book balances.
-func (o *store) prove() (string, error) {
+func (b *bench) prove(o *store, name string) error {
 	o.stop()
 	proof := ""
 	for _, export := range []string{"sales", "notifications"} {
-		rows, err := o.program.countRows(export)
+		stored, err := o.countRows(export)
 		if err != nil {
-			return "", err
+			return err
 		}
-		rows -= o.ledger.before[export]
-		acknowledged, unknown := o.ledger.acknowledged[export], o.ledger.unknown[export]
-		if rows < acknowledged || rows > acknowledged+unknown {
-			return "", fmt.Errorf("%d %s stored, but %d acknowledged and %d without an answer", rows, export, acknowledged, unknown)
+		r := o.ledger[export]
+		if err := r.check(stored); err != nil {
+			return fmt.Errorf("%s: %w", export, err)
 		}
-		proof += fmt.Sprintf("%d %s acknowledged, %d stored; ", acknowledged, export, rows)
+		proof += fmt.Sprintf("%d %s acknowledged, %d stored; ", r.acknowledged, export, stored-r.before)
 	}
-	o.program.Must(o.program.t, "verify")
-	return proof + "`bankingapi verify` found nothing wrong", nil
+	o.Must(o.t, "verify")
+	b.report.proofs = append(b.report.proofs, b.engine.name()+", "+name+": "+proof+"`bankingapi verify` found nothing wrong")
+	return nil
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -27,12 +29,11 @@ var (
 	completedBody = []byte(`{"Data":{"State":2}}`)
 	recordedBody  = []byte(`{"Data":{"State":1}}`)
 	refusedStart  = []byte(`{"Data":{"State":8}`)
-	replayed      = []byte("\r\nIdempotent-Replayed: true\r\n")
 )
 
 // A load is one run of the load generator: HTTP/1.1 on persistent connections, one request at a
 // time on each. Generator, service and database share the same cores, so it does little work:
-// it sends prepared bytes and reads only status, length and body of a response.
+// it reads only what it needs of a response.
 //
 // If its work has a rate, requests arrive as in a Poisson process, whether or not
 // the service keeps up. The latency of a request then counts from the moment at
@@ -56,15 +57,28 @@ type tally struct {
 	broken    int    // requests without a response, whose outcome is unknown
 	example   string // a response that was not a completed operation
 	latency   latencies
+	records   float64 // stored per second
+}
+
+// latencies are not safe for concurrent use.
+type latencies []time.Duration
+
+// quantile returns the latency that a share q (0 to 1) did not exceed. It is 0
+// if nothing was recorded. It sorts the latencies.
+func (l latencies) quantile(q float64) time.Duration {
+	if len(l) == 0 {
+		return 0
+	}
+	slices.Sort(l)
+	return l[max(1, int(q*float64(len(l))+0.5))-1]
 }
 
 // failed returns the number of responses that were not a completed operation.
-func (t *tally) failed() int {
-	n := t.broken - t.completed - t.late
+func (t *tally) failed() (n int) {
 	for _, count := range t.statuses {
 		n += count
 	}
-	return n
+	return max(0, n+t.broken-t.completed-t.late) // other sides than the service tell no statuses
 }
 
 func (t *tally) merge(other *tally) {
@@ -74,20 +88,37 @@ func (t *tally) merge(other *tally) {
 	t.rowless += other.rowless
 	t.broken += other.broken
 	for status, n := range other.statuses {
-		t.statuses[status] += n
+		t.answered(status, n)
 	}
 	if t.example == "" {
 		t.example = other.example
 	}
-	t.latency.merge(other.latency)
+	t.latency = append(t.latency, other.latency...)
 }
 
-func newTally() *tally { return &tally{statuses: map[int]int{}} }
+func (t *tally) answered(status, n int) {
+	if t.statuses == nil {
+		t.statuses = map[int]int{}
+	}
+	t.statuses[status] += n
+}
+
+// all is the number of requests.
+func (t *tally) all() int { return t.completed + t.late + t.missed + t.failed() }
+
+// String lists the answers by status: "200 x 5012, 503 x 17, none x 2".
+func (t *tally) String() string {
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(t.statuses)) {
+		parts = append(parts, fmt.Sprintf("%d x %d", status, t.statuses[status]))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("none x %d", t.broken)), ", ")
+}
 
 // run opens all connections, starts them together and returns when each has the
 // response to its last request.
 func (l load) run(ctx context.Context) (*tally, error) {
-	clients := make([]*client, 0, l.connections)
+	var clients []*client
 	defer func() {
 		for _, c := range clients {
 			_ = c.conn.Close()
@@ -116,41 +147,12 @@ func (l load) run(ctx context.Context) (*tally, error) {
 		running.Go(func() { c.run(ctx, start) })
 	}
 	running.Wait()
-	total := newTally()
+	total := &tally{}
 	for _, c := range clients {
-		total.merge(c.tally)
+		total.merge(&c.tally)
 	}
+	total.records = float64(total.completed*l.work.records) / l.length.Seconds()
 	return total, ctx.Err()
-}
-
-// client opens a connection.
-func (l load) client(ctx context.Context, i int) (*client, error) {
-	c := &client{load: l, address: l.addresses[i%len(l.addresses)], buffer: make([]byte, 8<<10), tally: newTally()}
-	if err := c.dial(ctx); err != nil {
-		return nil, err
-	}
-	seed := uint64(time.Now().UnixNano())
-	c.request = l.work.request(c.address, l.key, rand.New(rand.NewPCG(seed, uint64(i))), &idSource{now: time.Now, connection: uint64(i)})
-	return c, nil
-}
-
-// one sends one request and returns the ID of its operation.
-func (l load) one(ctx context.Context) (id string, err error) {
-	c, err := l.client(ctx, 0)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = c.conn.Close() }()
-	status, body, _, err := c.exchange(c.request.next())
-	if err != nil {
-		return "", err
-	}
-	_, after, found := bytes.Cut(c.answer, operationID)
-	if !found || !bytes.Equal(body, completedBody) {
-		return "", fmt.Errorf("%d %s", status, body)
-	}
-	line, _, _ := bytes.Cut(after, []byte("\r"))
-	return string(line), nil
 }
 
 // arrive sends the times at which requests are due, when they have come.
@@ -173,22 +175,31 @@ func (l load) arrive(ctx context.Context, start time.Time, due chan<- time.Time)
 // client is one connection.
 type client struct {
 	load
-	address string
-	due     <-chan time.Time // nil if the work has no rate
-	conn    net.Conn
-	request *request
-	buffer  []byte
-	answer  []byte // the last response, in the buffer
-	tally   *tally
+	requests requests
+	due      <-chan time.Time // nil if the work has no rate
+	conn     net.Conn
+	reader   *bufio.Reader
+	tally    tally
+}
+
+// client opens a connection.
+func (l load) client(ctx context.Context, i int) (*client, error) {
+	address := l.addresses[i%len(l.addresses)]
+	c := &client{load: l, reader: bufio.NewReader(nil), requests: requests{
+		work: l.work, ids: ids{now: time.Now, connection: uint64(i)}, host: address, key: l.key,
+		random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(i))),
+	}}
+	return c, c.dial(ctx)
 }
 
 func (c *client) dial(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: answerLimit}
-	conn, err := dialer.DialContext(ctx, "tcp", c.address)
+	conn, err := dialer.DialContext(ctx, "tcp", c.requests.host)
 	if err != nil {
 		return err
 	}
 	c.conn = conn
+	c.reader.Reset(conn)
 	// Use one deadline for the whole run, because setting it for each request costs a timer.
 	return conn.SetDeadline(time.Now().Add(c.length + answerLimit))
 }
@@ -203,21 +214,21 @@ func (c *client) run(ctx context.Context, start time.Time) {
 			}
 			if now := time.Now(); now.After(stop) { // the service is far behind
 				c.tally.missed++
-				c.tally.latency.record(now.Sub(begun))
+				c.tally.latency = append(c.tally.latency, now.Sub(begun))
 				continue
 			}
 		} else if !begun.Before(stop) {
 			return
 		}
-		status, body, closing, err := c.exchange(c.request.next())
+		a, err := c.exchange()
 		done := time.Now()
-		c.count(status, body, err, done.Sub(begun), done.Sub(start))
-		if c.waits && status == http.StatusServiceUnavailable {
+		c.count(a, err, done.Sub(begun), done.Sub(start))
+		if c.waits && a.status == http.StatusServiceUnavailable {
 			pause(ctx, time.Second)
 			done = time.Now()
 		}
 		begun = done
-		if err == nil && !closing {
+		if err == nil && !a.closing {
 			continue
 		}
 		_ = c.conn.Close()
@@ -227,118 +238,95 @@ func (c *client) run(ctx context.Context, start time.Time) {
 	}
 }
 
-func (c *client) count(status int, body []byte, err error, took, since time.Duration) {
-	t := c.tally
+func (c *client) count(a answer, err error, took, since time.Duration) {
+	t := &c.tally
 	if err != nil {
 		t.broken++
-		if t.example == "" {
-			t.example = err.Error()
-		}
+		t.example = err.Error()
 		return
 	}
-	t.statuses[status]++
-	switch {
-	case status == 200 && c.decided(body):
-		if bytes.HasPrefix(body, refusedStart) || bytes.Contains(c.answer, replayed) {
-			t.rowless++
-		}
-		if since > c.length {
-			t.late++
-		} else {
-			t.completed++
-		}
-		if since <= c.length || c.due != nil { // with a rate, the slowest answers count too
-			t.latency.record(took)
-		}
-	default:
-		if t.example == "" {
-			t.example = fmt.Sprintf("%d %s", status, body)
-		}
+	t.answered(a.status, 1)
+	refused := bytes.HasPrefix(a.body, refusedStart)
+	decided := bytes.Equal(a.body, completedBody) || c.work.mixed && bytes.Equal(a.body, recordedBody) || (c.work.mixed || c.work.refused > 0) && refused
+	if a.status != http.StatusOK || !decided {
+		t.example = fmt.Sprintf("%d %s", a.status, a.body)
+		return
+	}
+	if refused || a.replayed {
+		t.rowless++
+	}
+	if since > c.length {
+		t.late++
+	} else {
+		t.completed++
+	}
+	if since <= c.length || c.due != nil { // with a rate, the slowest answers count too
+		t.latency = append(t.latency, took)
 	}
 }
 
-// decided reports whether the body is a response that counts.
-func (c *client) decided(body []byte) bool {
-	switch {
-	case bytes.Equal(body, completedBody):
-		return true
-	case bytes.Equal(body, recordedBody):
-		return c.work.mixed
-	case bytes.HasPrefix(body, refusedStart):
-		return c.work.mixed || c.work.refused > 0
+// exchange sends the next request and reads its response.
+func (c *client) exchange() (answer, error) {
+	if _, err := c.conn.Write(c.requests.next()); err != nil {
+		return answer{}, err
 	}
-	return false
+	return readAnswer(c.reader)
 }
 
-var (
-	headEnd       = []byte("\r\n\r\n")
-	contentLength = []byte("\r\nContent-Length: ")
-	closeHeader   = []byte("\r\nConnection: close\r\n")
-	operationID   = []byte("\r\nOperation-Id: ")
-)
+// An answer has the parts of a response that a load generator needs.
+type answer struct {
+	status            int
+	body              []byte // valid until the next one is read
+	closing, replayed bool
+	operation         [36]byte // its Operation-Id
+}
 
-// exchange sends one request and reads its response. The body is valid until the next call.
-func (c *client) exchange(request []byte) (status int, body []byte, closing bool, err error) {
-	if _, err := c.conn.Write(request); err != nil {
-		return 0, nil, false, err
-	}
-	have := 0
+// readAnswer needs a Content-Length, as the responses of Go's server have for short bodies.
+func readAnswer(r *bufio.Reader) (a answer, err error) {
+	length := -1
 	for {
-		n, err := c.conn.Read(c.buffer[have:])
-		have += n
-		c.answer = c.buffer[:have]
-		if status, body, closing, whole, bad := parseAnswer(c.answer); whole || bad != nil {
-			return status, body, closing, bad
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return a, err
+		}
+		line = bytes.TrimSuffix(line, []byte("\r\n"))
+		if len(line) == 0 {
+			break
+		}
+		name, value, _ := bytes.Cut(line, []byte(": "))
+		switch {
+		case a.status == 0:
+			if len(line) < 12 || string(line[:9]) != "HTTP/1.1 " {
+				return a, fmt.Errorf("not an HTTP/1.1 answer: %q", line)
+			}
+			a.status, err = strconv.Atoi(string(line[9:12]))
+		case string(name) == "Content-Length":
+			length, err = strconv.Atoi(string(value))
+		case string(name) == "Connection":
+			a.closing = string(value) == "close"
+		case string(name) == "Idempotent-Replayed":
+			a.replayed = string(value) == "true"
+		case string(name) == "Operation-Id":
+			copy(a.operation[:], value)
 		}
 		if err != nil {
-			return 0, nil, false, err
-		}
-		if have == len(c.buffer) {
-			return 0, nil, false, errors.New("an answer longer than the buffer")
+			return a, err
 		}
 	}
+	if length < 0 {
+		return a, errors.New("an answer without Content-Length")
+	}
+	if a.body, err = r.Peek(length); err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	_, _ = r.Discard(len(a.body)) // the bytes remain where they are until the next read
+	return a, err
 }
 
-// parseAnswer parses the parts of a response that a load generator needs. whole reports whether
-// the response is complete. Responses must have a Content-Length, as those of Go's server do.
-func parseAnswer(b []byte) (status int, body []byte, closing, whole bool, err error) {
-	end := bytes.Index(b, headEnd)
-	if end < 0 {
-		return 0, nil, false, false, nil
+// pause waits, or returns when the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
-	head := b[:end+2]
-	if len(head) < 12 || string(head[:9]) != "HTTP/1.1 " {
-		return 0, nil, false, false, errors.New("not an HTTP/1.1 answer")
-	}
-	if status, err = strconv.Atoi(string(head[9:12])); err != nil {
-		return 0, nil, false, false, errors.New("an answer without a status")
-	}
-	_, after, found := bytes.Cut(head, contentLength)
-	if !found {
-		return 0, nil, false, false, errors.New("an answer without Content-Length")
-	}
-	length := 0
-	for _, digit := range after[:bytes.IndexByte(after, '\r')] {
-		length = length*10 + int(digit-'0')
-	}
-	body = b[end+4:]
-	if len(body) < length {
-		return 0, nil, false, false, nil
-	}
-	if len(body) > length {
-		return 0, nil, false, false, errors.New("an answer longer than its Content-Length")
-	}
-	return status, body, bytes.Contains(head, closeHeader), true, nil
-}
-
-// String lists the answers by status: "200 x 5012, 503 x 17, none x 2".
-func (t *tally) String() string {
-	var parts []string
-	for _, status := range slices.Sorted(maps.Keys(t.statuses)) {
-		parts = append(parts, fmt.Sprintf("%d x %d", status, t.statuses[status]))
-	}
-	if t.broken > 0 {
-		parts = append(parts, fmt.Sprintf("none x %d", t.broken))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,20 +32,6 @@ func completes(_ int64, w http.ResponseWriter) { _, _ = io.WriteString(w, `{"Dat
 
 func address(server *httptest.Server) []string { return []string{server.Listener.Addr().String()} }
 
-func TestLoadCountsEveryAnswer(t *testing.T) {
-	t.Parallel()
-	server, asked := bankThat(t, completes)
-	server.Start()
-
-	l := load{addresses: address(server), key: "key", work: allWorks[0], connections: 4, length: shortRun}
-	got, err := l.run(t.Context())
-	require.NoError(t, err)
-	require.Positive(t, got.completed)
-	require.Equal(t, int(asked.Load()), got.completed+got.late)
-	require.Zero(t, got.failed(), got.example)
-	require.Len(t, got.latency, got.completed)
-}
-
 // TestARateLeavesNoRequestOut keeps the only connection busy until the run has ended.
 // The requests that were due meanwhile count too.
 func TestARateLeavesNoRequestOut(t *testing.T) {
@@ -56,9 +44,7 @@ func TestARateLeavesNoRequestOut(t *testing.T) {
 	})
 	server.Start()
 
-	w := allWorks[0]
-	w.rate = 500
-	got, err := load{addresses: address(server), key: "key", work: w, connections: 1, length: shortRun}.run(t.Context())
+	got, err := load{addresses: address(server), key: "key", work: plainSale.at(500), connections: 1, length: shortRun}.run(t.Context())
 	require.NoError(t, err)
 	require.Positive(t, got.missed)
 	require.Len(t, got.latency, int(asked.Load())+got.missed)
@@ -85,44 +71,48 @@ func TestLoadTellsFailuresApart(t *testing.T) {
 	})
 	server.Start()
 
-	l := load{addresses: address(server), key: "key", work: allWorks[0], connections: 3, length: shortRun}
-	got, err := l.run(t.Context())
+	got, err := load{addresses: address(server), key: "key", work: plainSale, connections: 3, length: shortRun}.run(t.Context())
 	require.NoError(t, err)
 	require.Positive(t, got.completed)
 	require.Positive(t, got.broken)
 	require.Positive(t, got.statuses[503])
 	require.Equal(t, int(asked.Load()), got.statuses[200]+got.statuses[503]+got.broken)
 	require.Equal(t, int(asked.Load()), got.completed+got.late+got.failed())
+	require.Len(t, got.latency, got.completed)
 	require.NotEmpty(t, got.example)
 }
 
-func TestParseAnswer(t *testing.T) {
+func TestReadAnswer(t *testing.T) {
 	t.Parallel()
-	const whole = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 20\r\n\r\n{\"Data\":{\"State\":2}}"
+	read := func(text string) (answer, error) { return readAnswer(bufio.NewReader(strings.NewReader(text))) }
+	const whole = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 20\r\nIdempotent-Replayed: true\r\n\r\n{\"Data\":{\"State\":2}}"
 	for cut := range whole {
-		_, _, _, complete, err := parseAnswer([]byte(whole[:cut]))
-		require.NoError(t, err)
-		require.False(t, complete, "%d bytes", cut)
+		_, err := read(whole[:cut])
+		require.Error(t, err, "%d bytes", cut)
 	}
-	status, body, closing, complete, err := parseAnswer([]byte(whole))
+	a, err := read(whole)
 	require.NoError(t, err)
-	require.True(t, complete)
-	require.False(t, closing)
-	require.Equal(t, 200, status)
-	require.Equal(t, completedBody, body)
+	require.Equal(t, answer{status: 200, body: completedBody, replayed: true}, a)
 
-	_, _, closing, complete, err = parseAnswer([]byte("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
+	a, err = read("HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 	require.NoError(t, err)
-	require.True(t, complete)
-	require.True(t, closing)
-
+	require.True(t, a.closing)
 	for _, wrong := range []string{
 		"SSH-2.0-OpenSSH_9.2\r\n\r\n",
 		"HTTP/1.1 abc\r\nContent-Length: 0\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-		whole + "x",
 	} {
-		_, _, _, _, err := parseAnswer([]byte(wrong))
+		_, err := read(wrong)
 		require.Error(t, err, wrong)
 	}
+}
+
+func TestQuantiles(t *testing.T) {
+	t.Parallel()
+	var l latencies
+	require.Zero(t, l.quantile(0.99), "nothing recorded")
+	for n := time.Duration(10); n > 0; n-- {
+		l = append(l, n)
+	}
+	require.Equal(t, []time.Duration{1, 5, 10}, []time.Duration{l.quantile(0), l.quantile(0.5), l.quantile(0.99)})
 }

@@ -127,24 +127,19 @@ func (c clock) since(before clock) usage {
 	return u
 }
 
-// Other programs may use the machine. A run waits a while for them to finish,
-// and its figures include how many cores they used.
-const (
-	quietLook  = 250 * time.Millisecond
-	quietCores = 0.15
-)
+// quietCores is what other programs may use while a run waits for none. The figures of a run
+// include how many cores they used.
+const quietCores = 0.15
 
-// waitQuiet returns when no other program uses the machine, or at the limit.
-func waitQuiet(ctx context.Context, limit time.Duration) {
-	for begun := time.Now(); time.Since(begun) < limit; {
+// waitQuiet returns when no other program uses the machine, or when all runs have waited enough.
+func (b *bench) waitQuiet(ctx context.Context) {
+	const look = 250 * time.Millisecond
+	for b.patience > 0 && ctx.Err() == nil {
 		before := readClock()
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(quietLook):
-		}
+		pause(ctx, look)
 		if u := readClock().since(before); u.foreign+u.database < quietCores {
 			return
 		}
+		b.patience -= look
 	}
 }

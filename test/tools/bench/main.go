@@ -30,12 +30,12 @@ import (
 type settings struct {
 	engines     []string
 	works       []work
-	connections []int
-	seconds     float64
-	patience    time.Duration // how long a run waits for other programs to finish
-	rounds      int
 	extras      []extra
+	connections []int
 	rates       []int
+	seconds     float64
+	patience    time.Duration // how long all runs together wait for other programs to finish
+	rounds      int
 	rows        int // holdings and sales of the book for the chores
 	records     int
 	only        string // "service" or "other": measure one side alone
@@ -49,13 +49,27 @@ type settings struct {
 
 func (s settings) length() time.Duration { return time.Duration(s.seconds * float64(time.Second)) }
 
+// An extra is a measurement other than the rate of a work. It adds a table to the report.
+type extra struct {
+	name    string
+	measure func(*bench, context.Context) error
+}
+
+var extras = []extra{
+	{"chores", (*bench).measureChores},
+	{"rate", (*bench).measureRates},
+	{"replicas", (*bench).measureReplicas},
+	{"neighbours", (*bench).measureNeighbours},
+	{"bytes", (*bench).measureBytes},
+	{"refusals", (*bench).measureRefusals},
+}
+
 func main() {
 	if isPeer() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-
 	s, err := parse(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		return
@@ -64,13 +78,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
-	if err := run(ctx, s, os.Stdout, os.Stderr); err != nil {
+	err = guard("", func(t *runner) error {
+		binary := ""
+		if s.only != "other" {
+			fmt.Fprintln(os.Stderr, "building the service")
+			binary = service.Build(t, "bankingapi/cmd/bankingapi")
+			defer service.Remove()
+		}
+		return measureAll(ctx, t, s, binary, os.Stdout, os.Stderr)
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// parse reads the command line. It returns an error for unknown options.
+// parse reads the command line.
 func parse(args []string, usage io.Writer) (s settings, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
@@ -82,11 +105,11 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 		names = append(names, e.name)
 	}
 	engine := flags.String("engine", "all", "sqlite, postgres or all")
+	works := flags.String("work", "sale,sale-mixed,push,refusals,bytes", "what to measure: "+strings.Join(names, ", "))
 	connections := flags.String("connections", "1,16,64,256", "numbers of connections, in this order")
-	works := flags.String("work", "sale,sale-hot,sale-mixed,push,push100", "what to measure: "+strings.Join(names, ", "))
-	flags.Float64Var(&s.seconds, "seconds", 5, "length of each run")
-	flags.DurationVar(&s.patience, "wait", 10*time.Second, "how long a run waits for other programs to leave the machine quiet")
 	rates := flags.String("rates", "100,500,1000,2000,4000", "requests a second of the works rate and replicas, in this order")
+	flags.Float64Var(&s.seconds, "seconds", 1, "length of each run")
+	flags.DurationVar(&s.patience, "wait", time.Minute, "how long all runs together wait for other programs to leave the machine quiet")
 	flags.IntVar(&s.rows, "rows", 1_000_000, "holdings and sales in the book for the work chores (a multiple of 10000, at most 1000000); a tenth of it is due")
 	flags.IntVar(&s.records, "records", 20_000, "sales and pushes that the work bytes stores; with fewer, the first pages of the tables count")
 	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
@@ -106,191 +129,197 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	if flags.NArg() > 0 {
-		return s, fmt.Errorf("unknown argument %q", flags.Arg(0))
-	}
-
-	switch *engine {
-	case "all":
+	s.engines = []string{*engine}
+	if *engine == "all" {
 		s.engines = []string{"postgres", "sqlite"}
-	case "sqlite", "postgres":
-		s.engines = []string{*engine}
-	default:
-		return s, fmt.Errorf("unknown engine %q", *engine)
 	}
 	for name := range strings.SplitSeq(*works, ",") {
-		if i := slices.IndexFunc(extras, func(e extra) bool { return e.name == name }); i >= 0 {
-			s.extras = append(s.extras, extras[i])
-			continue
-		}
-		w, err := findWork(name)
-		if err != nil {
-			return s, err
-		}
-		s.works = append(s.works, w)
-	}
-	for _, list := range []struct {
-		text, of string
-		to       *[]int
-	}{{*connections, "connections", &s.connections}, {*rates, "requests a second", &s.rates}} {
-		for text := range strings.SplitSeq(list.text, ",") {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 1 {
-				return s, fmt.Errorf("%q is not a number of %s", text, list.of)
-			}
-			*list.to = append(*list.to, n)
+		w := slices.IndexFunc(allWorks, func(w work) bool { return w.name == name })
+		e := slices.IndexFunc(extras, func(e extra) bool { return e.name == name })
+		switch {
+		case w >= 0:
+			s.works = append(s.works, allWorks[w])
+		case e >= 0:
+			s.extras = append(s.extras, extras[e])
+		default:
+			return s, fmt.Errorf("unknown work %q", name)
 		}
 	}
-	if s.seconds <= 0 || s.rounds < 1 {
-		return s, errors.New("-seconds and -rounds must be positive")
+	if s.connections, err = numbers(*connections); err != nil {
+		return s, err
 	}
-	if s.records < 1 {
-		return s, errors.New("-records must be positive")
+	if s.rates, err = numbers(*rates); err != nil {
+		return s, err
 	}
-	if s.rows < customers || s.rows%customers != 0 || s.rows > mostPerGap*customers {
-		return s, fmt.Errorf("-rows must be a multiple of %d, at most %d", customers, mostPerGap*customers)
-	}
-	if perGap := min(mostPerGap, max(1, s.book/bookStep)); s.book < 0 || s.book%(customers*perGap) != 0 || s.book > 0 && s.book < bookStep {
-		return s, fmt.Errorf("-book must be a multiple of %d, beyond %d one of %d", bookStep, mostPerGap*bookStep, mostPerGap*customers)
-	}
-	if s.otherBinary != "" {
-		// The programs run in folders of their own.
-		if s.otherBinary, err = filepath.Abs(s.otherBinary); err != nil {
-			return s, err
+	perGap := min(mostPerGap, max(1, s.book/bookStep))
+	for _, wrong := range []struct {
+		is   bool
+		text string
+	}{
+		{flags.NArg() > 0, "unknown argument " + flags.Arg(0)},
+		{!slices.Contains([]string{"all", "sqlite", "postgres"}, *engine), "unknown engine " + *engine},
+		{s.seconds <= 0 || s.rounds < 1 || s.records < 1, "-seconds, -rounds and -records must be positive"},
+		{s.rows < customers || s.rows%customers != 0 || s.rows > mostPerGap*customers, "-rows must be a multiple of 10000, at most 1000000"},
+		{s.book < 0 || s.book%(customers*perGap) != 0 || s.book > 0 && s.book < bookStep, "-book must be a multiple of 100000, beyond 10000000 one of 1000000"},
+		{!slices.Contains([]string{"", "service", "other"}, s.only), "unknown side " + s.only},
+	} {
+		if wrong.is {
+			return s, errors.New(wrong.text)
 		}
-		if _, err := os.Stat(s.otherBinary); err != nil {
-			return s, err
-		}
 	}
-	if s.only != "" && s.only != "service" && s.only != "other" {
-		return s, fmt.Errorf("unknown side %q", s.only)
+	if s.otherBinary == "" {
+		return s, nil
 	}
-	return s, nil
+	if s.otherBinary, err = filepath.Abs(s.otherBinary); err != nil { // the programs run in folders of their own
+		return s, err
+	}
+	_, err = os.Stat(s.otherBinary)
+	return s, err
 }
 
-// run builds the service and measures it. It writes its progress to progress
-// and the report to stdout.
-func run(ctx context.Context, s settings, stdout, progress io.Writer) error {
-	return guard("", func(t *runner) error {
-		var binary string
-		if s.only != "other" {
-			fmt.Fprintln(progress, "building the service")
-			binary = service.Build(t, "bankingapi/cmd/bankingapi")
-			defer service.Remove()
+// numbers reads a list of positive numbers.
+func numbers(list string) (all []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is not a positive number", text)
 		}
-		return measureAll(ctx, t, s, t.TempDir(), binary, stdout, progress)
-	})
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// A bench measures one engine.
+type bench struct {
+	settings
+	*bank
+	report   *report
+	progress io.Writer
 }
 
 // measureAll measures every engine with a built binary and writes the report.
-func measureAll(ctx context.Context, t *runner, s settings, dir, binary string, stdout, progress io.Writer) error {
-	report := report{machine: describeMachine()}
+func measureAll(ctx context.Context, t *runner, s settings, binary string, stdout, progress io.Writer) error {
+	r := &report{machine: describeMachine()}
+	dir := t.TempDir()
 	for _, engine := range s.engines {
-		if err := measureEngine(ctx, t, s, engine, dir, binary, &report, progress); err != nil {
+		b := &bench{settings: s, report: r, progress: progress}
+		if err := b.measureEngine(ctx, t, engine, dir, binary); err != nil {
 			return fmt.Errorf("%s: %w", engine, err)
 		}
+		s.patience = b.patience
 	}
-	return report.write(s.out, stdout)
+	return r.write(s.out, stdout)
 }
 
-// An extra is a measurement other than the rate of a work. It adds a table to the report.
-type extra struct {
-	name    string
-	measure func(b *bank, ctx context.Context, s settings, r *report, progress io.Writer) error
-}
-
-var extras = []extra{
-	{"chores", (*bank).measureChores},
-	{"rate", (*bank).measureRates},
-	{"replicas", (*bank).measureReplicas},
-	{"neighbours", (*bank).measureNeighbours},
-	{"bytes", (*bank).measureBytes},
-	{"refusals", (*bank).measureRefusals},
-}
-
-// writeFile creates a file and calls write with it.
-func writeFile(name string, write func(io.Writer) error) error {
-	file, err := os.Create(name)
-	if err != nil {
+func (b *bench) measureEngine(ctx context.Context, t *runner, engine, dir, binary string) (err error) {
+	if b.bank, err = openBank(ctx, t, engine, dir, binary, b.settings); err != nil {
 		return err
 	}
-	return errors.Join(write(file), file.Close())
+	defer func() { err = errors.Join(err, b.bank.close()) }()
+	b.report.machine = append(b.report.machine, b.describe...)
+
+	var all []*trial
+	for _, w := range b.works {
+		for _, connections := range b.connections {
+			for _, side := range b.sides() {
+				all = append(all, &trial{work: w, side: side, connections: connections})
+			}
+		}
+	}
+	if err := b.inTurn(ctx, all); err != nil {
+		return err
+	}
+	b.report.compare(b.engine.name(), all)
+	if len(b.stores) == 0 {
+		return nil
+	}
+	for _, e := range b.extras {
+		if err := e.measure(b, ctx); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	for _, s := range b.stores {
+		if err := b.prove(s, s.purpose); err != nil {
+			return fmt.Errorf("after the runs: %w", err)
+		}
+	}
+	return nil
 }
 
 // A side is one of the compared programs. run does the work for the given time
 // and returns what it reached. It may be called more than once.
 type side interface {
 	name() string
-	run(ctx context.Context, w work, connections int, length time.Duration) (measure, error)
+	pids() []int // of its services
+	run(ctx context.Context, w work, connections int, length time.Duration) (*tally, error)
 }
 
-// A measure is the result of one side in one run.
-type measure struct {
-	engine, side, work string
-	connections, round int
-	records            float64 // stored per second
-	p50, p99           time.Duration
-	failed             int // answers other than a completed operation
-	used               usage
-	memory             int64 // bytes resident, of the service, after the run
-	tally              *tally
+// A trial is a work on one side, with the results of all rounds.
+type trial struct {
+	work        work
+	side        side
+	connections int
+	measures    []measure
+	total       tally
 }
 
-// warmUp fills pools, caches and plans, so that the first round is like the others.
-func warmUp(ctx context.Context, length time.Duration, works []work, sides ...side) error {
-	for _, w := range works {
-		for _, side := range sides {
-			if _, err := side.run(ctx, w, 16, length/5); err != nil {
-				return fmt.Errorf("%s, warming up %s: %w", side.name(), w.name, err)
+// inTurn runs each trial once in a round. The first one may have a quieter machine, so
+// the next round has the other order. A run before them fills pools, caches and plans.
+func (b *bench) inTurn(ctx context.Context, trials []*trial) error {
+	warm := map[string]bool{}
+	for _, o := range trials {
+		if key := o.side.name() + o.work.name; !warm[key] {
+			warm[key] = true
+			if _, err := o.side.run(ctx, o.work, 16, b.length()/5); err != nil {
+				return fmt.Errorf("%s, warming up %s: %w", o.side.name(), o.work.name, err)
 			}
 		}
+	}
+	trials = slices.Clone(trials)
+	for round := 1; round <= b.rounds; round++ {
+		for _, o := range trials {
+			if err := b.measure(ctx, o, round); err != nil {
+				return fmt.Errorf("%s, %s, %d connections: %w", o.side.name(), o.work.name, o.connections, err)
+			}
+		}
+		slices.Reverse(trials)
 	}
 	return nil
 }
 
-// measureEngine runs all sides on one engine in turn and adds the results to the report.
-func measureEngine(ctx context.Context, t *runner, s settings, engine, dir, binary string, r *report, progress io.Writer) (err error) {
-	bank, err := openBank(ctx, t, engine, dir, binary, s)
+// measure runs a trial and measures the processor time meanwhile.
+func (b *bench) measure(ctx context.Context, o *trial, round int) error {
+	if err := b.engine.checkpoint(ctx); err != nil {
+		return err
+	}
+	b.waitQuiet(ctx)
+	pids := o.side.pids()
+	before := readClock(pids...)
+	t, err := o.side.run(ctx, o.work, o.connections, b.length())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bank.close()) }()
-	r.machine = append(r.machine, bank.describe...)
-
-	sides := bank.sides()
-	length := s.length()
-	if err := warmUp(ctx, length, s.works, sides...); err != nil {
-		return err
+	if t.records == 0 && t.late == 0 {
+		return fmt.Errorf("nothing completed (%s); one answer: %s", t, t.example)
 	}
-	for round := 1; round <= s.rounds; round++ {
-		for _, w := range s.works {
-			for _, connections := range s.connections {
-				for _, side := range sides {
-					m, err := bank.measure(ctx, side, w, connections, length)
-					if err != nil {
-						return fmt.Errorf("%s, %s, %d connections: %w", side.name(), w.name, connections, err)
-					}
-					m.round = round
-					r.measures = append(r.measures, m)
-					fmt.Fprintln(progress, m)
-				}
-			}
-			// The first side may have a quieter machine, so change the order.
-			slices.Reverse(sides)
-		}
+	m := measure{
+		engine: b.engine.name(), side: o.side.name(), work: o.work.title, connections: o.connections, round: round, rate: o.work.rate,
+		records: t.records, p50: t.latency.quantile(0.5), p99: t.latency.quantile(0.99), failed: t.failed(), used: readClock(pids...).since(before),
 	}
-	if len(bank.stores) == 0 {
-		return nil
+	for _, pid := range pids {
+		m.memory += memoryBytes(pid, "VmRSS")
 	}
-	for _, e := range s.extras {
-		if err := e.measure(bank, ctx, s, r, progress); err != nil {
-			return fmt.Errorf("%s: %w", e.name, err)
-		}
+	if m.failed > 0 {
+		fmt.Fprintf(b.progress, "answers: %s; one: %s\n", t, t.example)
 	}
-	proofs, err := bank.prove()
-	if err != nil {
-		return fmt.Errorf("after the runs: %w", err)
-	}
-	r.proofs = append(r.proofs, proofs...)
+	o.measures = append(o.measures, m)
+	o.total.merge(t)
+	b.report.measures = append(b.report.measures, m)
+	fmt.Fprintln(b.progress, m)
 	return nil
 }
+
+// median returns the median of a figure of all rounds.
+func (o *trial) median(figure func(measure) float64) float64 { return median(o.measures, figure) }
+
+func records(m measure) float64 { return m.records }

@@ -93,17 +93,11 @@ func (p *peer) name() string { return p.title }
 
 func (p *peer) pids() []int { return []int{p.cmd.Process.Pid} }
 
-func (p *peer) run(ctx context.Context, w work, connections int, length time.Duration) (measure, error) {
+func (p *peer) run(ctx context.Context, w work, connections int, length time.Duration) (*tally, error) {
 	w.mixed = false // it supports only clean sales
 	t, err := load{addresses: []string{p.address}, work: w, connections: connections, length: length}.run(ctx)
-	if err != nil {
-		return measure{}, err
-	}
-	if t.completed == 0 {
-		return measure{}, fmt.Errorf("nothing completed (%s); one answer: %s", t, t.example)
-	}
 	time.Sleep(3 * peerIdle) // its connections are closed when pgbench needs them
-	return t.measure(w, length), nil
+	return t, err
 }
 
 // servePeer runs the peer until SIGTERM. It prints its address.
@@ -127,7 +121,7 @@ func servePeer(dsn string, pipelined bool) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	send := oneByOne
+	var send sender = oneByOne
 	if pipelined {
 		send = together
 	}
@@ -148,16 +142,12 @@ type step struct {
 	arguments []any
 }
 
-// priceOf returns an expression for the price with that number, and its argument $1.
-type priceOf func(id int64) (expression string, argument int64, err error)
-
-// A peerRecord is an element of Parameters.
-type peerRecord interface {
-	steps(h *peerHeader, body []byte, price priceOf) ([]step, error)
-}
+// A sender carries out the steps of a request. The price of a sale is an expression for it
+// and the argument $1 of this expression.
+type sender func(ctx context.Context, pool *pgxpool.Pool, steps func(price func(id int64) (expression string, argument int64, err error)) ([]step, error)) error
 
 // oneByOne reads the price and sends each step when it has the result of the one before.
-func oneByOne(ctx context.Context, pool *pgxpool.Pool, steps func(priceOf) ([]step, error)) error {
+func oneByOne(ctx context.Context, pool *pgxpool.Pool, steps func(func(int64) (string, int64, error)) ([]step, error)) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		all, err := steps(func(id int64) (_ string, price int64, err error) {
 			err = tx.QueryRow(ctx, "SELECT price FROM prices WHERE price_id = $1", id).Scan(&price)
@@ -180,7 +170,7 @@ func oneByOne(ctx context.Context, pool *pgxpool.Pool, steps func(priceOf) ([]st
 }
 
 // together sends all steps as one transaction in one round trip.
-func together(ctx context.Context, pool *pgxpool.Pool, steps func(priceOf) ([]step, error)) error {
+func together(ctx context.Context, pool *pgxpool.Pool, steps func(func(int64) (string, int64, error)) ([]step, error)) error {
 	all, err := steps(func(id int64) (string, int64, error) {
 		return "(SELECT price FROM prices WHERE price_id = $1)", id, nil
 	})
@@ -195,30 +185,28 @@ func together(ctx context.Context, pool *pgxpool.Pool, steps func(priceOf) ([]st
 }
 
 // answering decodes a request and carries out the steps of its records.
-func answering[Record peerRecord](pool *pgxpool.Pool, send func(context.Context, *pgxpool.Pool, func(priceOf) ([]step, error)) error) http.HandlerFunc {
+func answering[Record interface {
+	steps(h *peerHeader, body []byte, price func(int64) (string, int64, error)) ([]step, error)
+}](pool *pgxpool.Pool, send sender) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
 		var request struct {
 			Header     peerHeader
 			Parameters []Record
 		}
+		body, err := io.ReadAll(r.Body)
+		err = errors.Join(err, json.Unmarshal(body, &request))
 		if err == nil {
-			err = json.Unmarshal(body, &request)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		err = send(r.Context(), pool, func(price priceOf) (all []step, err error) {
-			for _, record := range request.Parameters {
-				steps, err := record.steps(&request.Header, body, price)
-				if err != nil {
-					return nil, err
+			err = send(r.Context(), pool, func(price func(int64) (string, int64, error)) (all []step, err error) {
+				for _, record := range request.Parameters {
+					steps, err := record.steps(&request.Header, body, price)
+					if err != nil {
+						return nil, err
+					}
+					all = append(all, steps...)
 				}
-				all = append(all, steps...)
-			}
-			return all, nil
-		})
+				return all, nil
+			})
+		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -248,7 +236,7 @@ type peerSale struct {
 }
 
 // steps are those of sql/sale.sql.
-func (s *peerSale) steps(h *peerHeader, body []byte, price priceOf) ([]step, error) {
+func (s *peerSale) steps(h *peerHeader, body []byte, price func(int64) (string, int64, error)) ([]step, error) {
 	var units int64
 	whole, decimals, _ := strings.Cut(s.FundAmount.String(), ".")
 	if _, err := fmt.Sscan(whole+(decimals + "000000")[:6], &units); err != nil {
@@ -289,7 +277,7 @@ type peerPush struct {
 }
 
 // steps are those of sql/push.sql.
-func (p *peerPush) steps(h *peerHeader, body []byte, _ priceOf) ([]step, error) {
+func (p *peerPush) steps(h *peerHeader, body []byte, _ func(int64) (string, int64, error)) ([]step, error) {
 	var steps []step
 	if h.id == (uuid.UUID{}) { // of the first record
 		id, err := uuid.NewV7()

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -71,47 +70,25 @@ func findPgbench() (string, error) {
 
 func (p *pgbench) name() string { return "pgbench" }
 
-func (p *pgbench) run(ctx context.Context, w work, connections int, length time.Duration) (measure, error) {
+func (p *pgbench) pids() []int { return nil }
+
+func (p *pgbench) run(ctx context.Context, w work, connections int, length time.Duration) (*tally, error) {
 	clients := min(connections, pgbenchClients)
 	p.runs++ // ids begin with the run, so no two runs collide
-	log := filepath.Join(p.dir, fmt.Sprintf("log-%d", p.runs))
-	// Every transaction's latency where there are few, a sample where writing
-	// them all would cost the cores that are measured.
-	sampling := "1"
-	if clients > 1 {
-		sampling = "0.05"
-	}
 	cmd := exec.CommandContext(ctx, p.binary, "--no-vacuum", "--protocol=prepared",
 		"--client="+strconv.Itoa(clients), "--jobs="+strconv.Itoa(min(clients, 2)),
 		"--time="+strconv.Itoa(max(1, int(length.Seconds()+0.5))),
-		"--file="+filepath.Join(p.dir, "sql", w.script()+".sql"),
-		"--define=n=0", "--define=run="+strconv.FormatInt(p.runs, 10),
-		"--log", "--log-prefix="+log, "--sampling-rate="+sampling, p.dsn)
+		"--file="+filepath.Join(p.dir, "sql", w.script+".sql"),
+		"--define=n=0", "--define=run="+strconv.FormatInt(p.runs, 10), p.dsn)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return measure{}, fmt.Errorf("pgbench: %w\n%s", err, out)
+		return nil, fmt.Errorf("pgbench: %w\n%s", err, out)
 	}
 	rate, err := pgbenchRate(string(out))
 	if err != nil {
-		return measure{}, err
+		return nil, err
 	}
-	latency, err := pgbenchLatency(log)
-	if err != nil {
-		return measure{}, err
-	}
-	return measure{records: rate * float64(w.records), p50: latency.quantile(0.5), p99: latency.quantile(0.99)}, nil
-}
-
-// script is the name of the other side's SQL for a work. Its plain insert of a
-// push has no CallerId to keep, which makes it the harder opponent.
-func (w work) script() string {
-	switch w.name {
-	case "push-caller":
-		return "push"
-	case "sale-mixed": // clean sales: the ratio to those of the service shows what the mix costs
-		return "sale"
-	}
-	return w.name
+	return &tally{records: rate * float64(w.records)}, nil
 }
 
 var (
@@ -130,35 +107,4 @@ func pgbenchRate(out string) (float64, error) {
 		return 0, fmt.Errorf("pgbench says no rate:\n%s", out)
 	}
 	return strconv.ParseFloat(tps[1], 64)
-}
-
-// pgbenchLatency reads and removes the transaction logs of one run. The third
-// column is the latency in microseconds.
-func pgbenchLatency(prefix string) (latencies, error) {
-	logs, err := filepath.Glob(prefix + ".*")
-	if err != nil {
-		return nil, err
-	}
-	var latency latencies
-	for _, name := range logs {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		for line := range strings.Lines(string(text)) {
-			columns := strings.Fields(line)
-			if len(columns) < 3 {
-				continue
-			}
-			us, err := strconv.Atoi(columns[2])
-			if err != nil {
-				return nil, fmt.Errorf("pgbench log: %q", line)
-			}
-			latency.record(time.Duration(us) * time.Microsecond)
-		}
-		if err := os.Remove(name); err != nil {
-			return nil, err
-		}
-	}
-	return latency, nil
 }

@@ -113,13 +113,13 @@ func (c *cluster) checkpoint(ctx context.Context) error {
 }
 
 // used counts the log of the whole server, on which nobody else should work.
-func (c *cluster) used(ctx context.Context, dsn string) (u used, err error) {
+func (c *cluster) used(ctx context.Context, dsn string) (stored, logged int64, err error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return used{}, err
+		return 0, 0, err
 	}
-	err = c.admin.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, pg_database_size($1)", config.Database).Scan(&u.logged, &u.stored)
-	return u, err
+	err = c.admin.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, pg_database_size($1)", config.Database).Scan(&logged, &stored)
+	return stored, logged, err
 }
 
 // describe returns the settings that the figures depend on.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"bankingapi/test/kit/service"
 )
@@ -72,16 +73,6 @@ func newProgram(t *runner, bank *service.Bank, settings []string) program {
 	return program{bank, t}
 }
 
-// prepare migrates the store, imports the book and returns the key of a new subscription.
-func (p program) prepare(perGap int) (key string, err error) {
-	if err := p.prepareImport(perGap); err != nil {
-		return "", err
-	}
-	p.Must(p.t, "import", "holdings", "holdings.csv")
-	p.Must(p.t, "import", "accounts", "accounts.csv")
-	return p.Subscribe(p.t, "bench"), nil
-}
-
 // prepareImport migrates the store, imports the prices and writes the files of
 // holdings and accounts.
 func (p program) prepareImport(perGap int) error {
@@ -133,4 +124,42 @@ func (p program) serve() (*service.Process, error) {
 	command := p.Command("serve")
 	command.Stderr = log
 	return p.ServeCommand(p.t, command), nil
+}
+
+// An effort is what one command took.
+type effort struct {
+	took   time.Duration
+	cpu    time.Duration // of the command alone, not of Postgres
+	memory int64         // the most that the command had
+}
+
+// memoryLook is how often the memory of a running command is read. Linux keeps
+// its peak, so only what it adds at its end may be missed.
+const memoryLook = 20 * time.Millisecond
+
+// effort runs a command and measures it. Its output is thrown away.
+func (p program) effort(args ...string) (e effort, err error) {
+	var stderr bytes.Buffer
+	cmd := p.Command(args...)
+	cmd.Stderr = &stderr
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return e, err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case err = <-exited:
+			running = false
+		case <-time.After(memoryLook):
+			e.memory = max(e.memory, memoryBytes(cmd.Process.Pid, "VmHWM"))
+		}
+	}
+	e.took = time.Since(begun)
+	if err != nil {
+		return e, fmt.Errorf("bankingapi %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	e.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return e, nil
 }

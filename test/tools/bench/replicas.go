@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -25,19 +24,19 @@ var skewedSale = work{name: "sale-zipf", title: "sale, Zipf 2.0 among 10,000 cus
 type replicas struct {
 	*store
 	title string
+	count int
+	found *counts
 }
 
 func (r replicas) name() string { return r.title }
 
-func (r replicas) pids() []int { return r.served.pids() }
-
-func (r replicas) run(ctx context.Context, w work, connections int, length time.Duration) (measure, error) {
+func (r replicas) run(ctx context.Context, w work, connections int, length time.Duration) (*tally, error) {
 	due, stop := context.WithCancel(ctx)
 	added := make(chan error, 1)
 	go func() { added <- r.becomeDue(due, 1+w.rate/10) }()
-	m, err := r.served.run(ctx, w, connections, length)
+	t, err := r.store.run(ctx, w, connections, length)
 	stop()
-	return m, errors.Join(err, <-added)
+	return t, errors.Join(err, <-added)
 }
 
 // becomeDue adds some sales that are due every second, until the context ends.
@@ -47,7 +46,7 @@ func (o *store) becomeDue(ctx context.Context, some int) error {
 		if err := runScript(context.WithoutCancel(ctx), o.dsn, "due", size); err != nil {
 			return err
 		}
-		o.ledger.before["sales"] += some
+		o.ledger["sales"].before += some
 		select {
 		case <-every:
 		case <-ctx.Done():
@@ -78,50 +77,62 @@ func (o *store) counts(ctx context.Context) (c counts, err error) {
 
 // measureReplicas measures sales that arrive at fixed rates at one service and at three on
 // the same Postgres.
-func (b *bank) measureReplicas(ctx context.Context, s settings, r *report, progress io.Writer) error {
+func (b *bench) measureReplicas(ctx context.Context) error {
 	if b.engine.name() != "postgres" {
 		return nil // a file of SQLite is for one service
 	}
-	o, err := b.newStore(ctx, "replicas", b.versions[0].binary, s.service)
+	o, err := b.newStore(ctx, "replicas", b.versions[0], b.service)
 	if err != nil {
 		return err
 	}
-	if o.key, err = o.program.prepare(1); err != nil {
+	defer o.stop()
+	if err := o.prepare(1); err != nil {
 		return err
 	}
-	services := map[string]int{"one replica": 1, "three replicas": 3}
-	all, found := trials([]work{plainSale, skewedSale}, s.rates, replicas{o, "one replica"}, replicas{o, "three replicas"}), map[*trial]counts{}
-	err = inTurn(all, s.rounds, func(t *trial, round int) error {
-		before, err := o.counts(ctx)
-		if err != nil {
-			return err
+	var all []*trial
+	for _, w := range []work{plainSale, skewedSale} {
+		for _, rate := range b.rates {
+			for _, side := range []replicas{{o, "one replica", 1, &counts{}}, {o, "three replicas", 3, &counts{}}} {
+				all = append(all, &trial{work: w.at(rate), side: side, connections: rateConnections})
+			}
 		}
-		if err := o.serve(t.side.name(), services[t.side.name()]); err != nil {
-			return err
+	}
+	for round := range b.rounds {
+		for _, t := range all {
+			if err := b.measureReplica(ctx, o, t, round+1); err != nil {
+				return err
+			}
 		}
-		if err := warmUp(ctx, s.length(), []work{plainSale}, o.served); err != nil {
-			return err
-		}
-		if err := b.measureTrial(ctx, t, round, s.length(), progress); err != nil {
-			return err
-		}
-		o.stop()
-		after, err := o.counts(ctx)
-		found[t] = counts{found[t].deadlocks + after.deadlocks - before.deadlocks, found[t].settled + after.settled - before.settled}
-		return err
-	})
-	if err != nil {
-		return err
+		slices.Reverse(all)
 	}
 	columns := slices.Concat(rateColumns, []string{"errors", "deadlocks", "due sales settled meanwhile"})
 	for _, t := range all {
-		if t.tally.failed() > 0 {
-			fmt.Fprintf(progress, "%s, %d a second: %s; one answer: %s\n", t.side.name(), t.work.rate, t.tally, t.tally.example)
-		}
-		r.add("Replicas of the service on one Postgres. Latency from the moment at which a request was due.", columns, append(t.row(b.engine.name(), s.rounds),
-			strconv.Itoa(t.tally.failed()), strconv.Itoa(found[t].deadlocks), strconv.Itoa(found[t].settled))...)
+		found := t.side.(replicas).found
+		b.report.add("Replicas of the service on one Postgres. Latency from the moment at which a request was due.", columns, append(t.row(b.engine.name()),
+			strconv.Itoa(t.total.failed()), strconv.Itoa(found.deadlocks), strconv.Itoa(found.settled))...)
 	}
-	proof, err := o.prove()
-	r.proofs = append(r.proofs, "postgres, replicas: "+proof)
+	return b.prove(o, "replicas")
+}
+
+// measureReplica starts the services of a trial, warms them up and measures them.
+func (b *bench) measureReplica(ctx context.Context, o *store, t *trial, round int) error {
+	side := t.side.(replicas)
+	before, err := o.counts(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.serve(side.count); err != nil {
+		return err
+	}
+	if _, err := o.run(ctx, plainSale, 16, b.length()/5); err != nil {
+		return err
+	}
+	if err := b.measure(ctx, t, round); err != nil {
+		return err
+	}
+	o.stop()
+	after, err := o.counts(ctx)
+	side.found.deadlocks += after.deadlocks - before.deadlocks
+	side.found.settled += after.settled - before.settled
 	return err
 }

@@ -60,14 +60,14 @@ func (f *sqliteFiles) checkpoint(context.Context) error { return nil }
 
 // used counts the pages of the file and those that are still in its log. The log is
 // written again from the beginning, so its size says nothing.
-func (f *sqliteFiles) used(ctx context.Context, dsn string) (u used, err error) {
+func (f *sqliteFiles) used(ctx context.Context, dsn string) (stored, logged int64, err error) {
 	db, err := sql.Open("sqlite", "file:"+dsn)
 	if err != nil {
-		return used{}, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	err = db.QueryRowContext(ctx, "SELECT c.page_count * s.page_size FROM pragma_page_count c, pragma_page_size s").Scan(&u.stored)
-	return u, err
+	err = db.QueryRowContext(ctx, "SELECT c.page_count * s.page_size FROM pragma_page_count c, pragma_page_size s").Scan(&stored)
+	return stored, 0, err
 }
 
 func (f *sqliteFiles) close() error { return f.loop.close() }

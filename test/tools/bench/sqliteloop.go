@@ -21,8 +21,7 @@ type sqliteLoop struct {
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
 	random     *rand.Rand
-	ids        idSource
-	id         [36]byte
+	ids
 }
 
 // openSQLiteLoop loads the same book into its own file.
@@ -32,7 +31,7 @@ func openSQLiteLoop(ctx context.Context, dir string) (*sqliteLoop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &sqliteLoop{db: db, statements: map[string]*sql.Stmt{}, random: rand.New(rand.NewPCG(1, 2)), ids: idSource{now: time.Now}}
+	l := &sqliteLoop{db: db, statements: map[string]*sql.Stmt{}, random: rand.New(rand.NewPCG(1, 2)), ids: ids{now: time.Now}}
 	if err := l.prepare(ctx); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -62,23 +61,22 @@ func (l *sqliteLoop) name() string { return "bare Go loop" }
 
 func (l *sqliteLoop) close() error { return errors.Join(l.conn.Close(), l.db.Close()) }
 
+func (l *sqliteLoop) pids() []int { return nil }
+
 // run executes one transaction after the other. It ignores the number of connections.
-func (l *sqliteLoop) run(ctx context.Context, w work, _ int, length time.Duration) (measure, error) {
-	var latency latencies
+func (l *sqliteLoop) run(ctx context.Context, w work, _ int, length time.Duration) (*tally, error) {
+	t := &tally{}
 	start := time.Now()
 	for begun := start; begun.Sub(start) < length; {
 		if err := l.transaction(ctx, w); err != nil {
-			return measure{}, err
+			return nil, err
 		}
 		done := time.Now()
-		latency.record(done.Sub(begun))
+		t.latency = append(t.latency, done.Sub(begun))
 		begun = done
 	}
-	return measure{
-		records: float64(len(latency)*w.records) / time.Since(start).Seconds(),
-		p50:     latency.quantile(0.5),
-		p99:     latency.quantile(0.99),
-	}, nil
+	t.records = float64(len(t.latency)*w.records) / time.Since(start).Seconds()
+	return t, nil
 }
 
 func (l *sqliteLoop) transaction(ctx context.Context, w work) error {
@@ -112,9 +110,8 @@ func (l *sqliteLoop) exec(ctx context.Context, text string, args ...any) error {
 func (l *sqliteLoop) sale(ctx context.Context, w work) error {
 	customer, account := w.pick(l.random)
 	units := 1_000_000 + l.random.IntN(4_000_000)
-	l.ids.next(l.id[:])
-	callerID := string(l.id[:])
-	operationID := sha256.Sum256(l.id[:])
+	callerID := l.id()
+	operationID := sha256.Sum256([]byte("operation" + callerID))
 	id := operationID[:16]
 	identity := sha256.Sum256([]byte(callerID))
 
@@ -137,17 +134,16 @@ func (l *sqliteLoop) sale(ctx context.Context, w work) error {
 }
 
 func (l *sqliteLoop) push(ctx context.Context, records int) error {
-	l.ids.next(l.id[:])
-	of := sha256.Sum256(l.id[:])
+	of := sha256.Sum256([]byte(l.id()))
 	operationID := of[:16]
 	if err := l.exec(ctx, insertPush, time.Now().UTC().Format(time.RFC3339Nano), operationID); err != nil {
 		return err
 	}
 	for range records {
-		l.ids.next(l.id[:])
-		identity := sha256.Sum256(l.id[:])
+		pushID := l.id()
+		identity := sha256.Sum256([]byte(pushID))
 		user := fmt.Sprintf("user-%d", customerNo(l.random.IntN(customers)))
-		if err := l.exec(ctx, insertMessage, operationID, identity[:16], user, string(l.id[:])); err != nil {
+		if err := l.exec(ctx, insertMessage, operationID, identity[:16], user, pushID); err != nil {
 			return err
 		}
 	}

@@ -2,13 +2,10 @@ package main
 
 import (
 	"bufio"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"iter"
 	"math/rand/v2"
-	"strconv"
 	"time"
 )
 
@@ -18,15 +15,12 @@ import (
 // customers. So the sales of a run use the whole range of its indexes.
 const (
 	customers     = 10_000
-	firstCustomer = 10_000_001 // eight digits, so that requests have a fixed length
+	firstCustomer = 10_000_001
 	numberStep    = 101
 	hotCustomers  = 10
 	funds         = 20
 	firstPrice    = 101
 	holder        = "EXAMPLE PORTFOY YONETIMI A.S."
-	branch        = 101
-	suffix        = 351
-	currency      = "TRY"
 )
 
 func customerNo(i int) int { return firstCustomer + numberStep*i }
@@ -41,20 +35,28 @@ type work struct {
 	refused int                                 // percent of sales of a fund that the customer does not have
 	callers bool                                // each push has a CallerId
 	rate    int                                 // requests a second; 0: a connection sends the next one when it has an answer
+	script  string                              // of pgbench
 }
 
+// A plain insert of a push by pgbench has no CallerId to keep, which makes it the harder
+// opponent. Mixed sales stand beside clean ones: the ratio shows what the mix costs.
 var (
-	plainSale = work{name: "sale", title: "sale, random among 10,000 customers", records: 1, pick: pickAny}
-	plainPush = work{name: "push", title: "push, one record a request", records: 1}
+	plainSale = work{name: "sale", title: "sale, random among 10,000 customers", records: 1, pick: pickAny, script: "sale"}
+	plainPush = work{name: "push", title: "push, one record a request", records: 1, script: "push"}
+	allWorks  = []work{
+		plainSale,
+		{name: "sale-hot", title: "sale, all to one account, half on 10 customers", records: 1, pick: pickHot, script: "sale-hot"},
+		{name: "sale-mixed", title: "sale, 5 % refused, 2 % repeated, 1 % for a later day", records: 1, pick: pickAny, mixed: true, script: "sale"},
+		plainPush,
+		{name: "push-caller", title: "push, one record a request, CallerId each", records: 1, callers: true, script: "push"},
+		{name: "push100", title: "push, 100 records a request", records: 100, script: "push100"},
+	}
 )
 
-var allWorks = []work{
-	plainSale,
-	{name: "sale-hot", title: "sale, all to one account, half on 10 customers", records: 1, pick: pickHot},
-	{name: "sale-mixed", title: "sale, 5 % refused, 2 % repeated, 1 % for a later day", records: 1, pick: pickAny, mixed: true},
-	plainPush,
-	{name: "push-caller", title: "push, one record a request, CallerId each", records: 1, callers: true},
-	{name: "push100", title: "push, 100 records a request", records: 100},
+// at is the work at a rate.
+func (w work) at(rate int) work {
+	w.rate = rate
+	return w
 }
 
 // export is the export that shows the rows of the work.
@@ -63,79 +65,6 @@ func (w work) export() string {
 		return "notifications"
 	}
 	return "sales"
-}
-
-func findWork(name string) (work, error) {
-	for _, w := range allWorks {
-		if w.name == name {
-			return w, nil
-		}
-	}
-	return work{}, fmt.Errorf("unknown work %q", name)
-}
-
-// request returns the requests of one connection. The bytes of next are valid
-// until the next call.
-type request struct {
-	bytes []byte
-	fill  func()
-}
-
-func (w work) request(host, key string, r *rand.Rand, ids *idSource) *request {
-	var c composer
-	path, compose := "/BankingApiV01/AddPushNotificationResponse", w.composePush
-	if w.pick != nil {
-		path, compose = "/BankingApiV01/BuyFundFromCustomer", w.composeSale
-	}
-	fill := compose(r, ids, &c)
-	return &request{bytes: c.seal(path, host, key), fill: fill}
-}
-
-func (r *request) next() []byte {
-	r.fill()
-	return r.bytes
-}
-
-// A composer builds requests whose variable parts have a fixed width. The next
-// request then needs only a few copies into the same bytes. It has the same
-// Content-Length and needs no allocation.
-type composer struct {
-	body   []byte
-	fields []*field
-}
-
-// A field is a variable part. It has its bytes after seal.
-type field struct {
-	at, width int
-	bytes     []byte
-}
-
-func (c *composer) text(s string) { c.body = append(c.body, s...) }
-
-func (c *composer) field(width int) *field {
-	f := &field{at: len(c.body), width: width}
-	c.body = append(c.body, make([]byte, width)...)
-	c.fields = append(c.fields, f)
-	return f
-}
-
-// seal prepends the header and assigns the fields their bytes.
-func (c *composer) seal(path, host, key string) []byte {
-	head := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nOcp-Apim-Subscription-Key: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
-		path, host, key, len(c.body))
-	request := append(head, c.body...)
-	for _, f := range c.fields {
-		f.bytes = request[len(head)+f.at : len(head)+f.at+f.width]
-	}
-	return request
-}
-
-// digits writes n right-aligned with leading zeros.
-func (f *field) digits(n int) {
-	for i := len(f.bytes) - 1; i >= 0; i-- {
-		f.bytes[i] = byte('0' + n%10)
-		n /= 10
-	}
 }
 
 // pickAny chooses any seller, who is paid.
@@ -153,153 +82,86 @@ func pickHot(r *rand.Rand) (seller, paid int) {
 	return seller, customerNo(0)
 }
 
-// composeSale composes sales. Mixed sales are like real traffic: of 100 sales, 5 are of a fund
-// that the customer does not have, 2 repeat the previous request, and 1 is for a later day.
-// Work with refused sales has nothing else.
-func (w work) composeSale(r *rand.Rand, ids *idSource, c *composer) (next func()) {
-	c.text(`{"Header":{"AppKey":"","Channel":"MOBILE","TellerName":"","CallerId":"`)
-	callerID := c.field(36)
-	c.text(`"},"Parameters":[`)
-	sales := make([]saleFields, w.records)
-	for i := range sales {
-		if i > 0 {
-			c.text(`,`)
-		}
-		sales[i] = c.sale(w.mixed)
-	}
-	c.text(`]}`)
-	later := ids.now().AddDate(0, 0, 30).Format(`"2006-01-02"`)
-	made := false
-
-	return func() {
-		kind := 100
-		if w.mixed {
-			kind = r.IntN(100)
-		}
-		if made && kind < 2 {
-			return
-		}
-		made = true
-		ids.next(callerID.bytes)
-		for _, sale := range sales {
-			seller, paid := w.pick(r)
-			sale.fill(r, seller, paid)
-			switch {
-			case kind < 7 || w.refused > 0 && r.IntN(100) < w.refused:
-				sale.sell((seller + 1) % funds)
-			case kind == 7:
-				copy(sale.day.bytes, later)
-			}
-		}
-	}
+// requests writes the requests of one connection.
+type requests struct {
+	work
+	ids
+	host, key string
+	random    *rand.Rand
+	body      []byte
+	request   []byte
 }
 
-// saleFields are the variable parts of one sale.
-type saleFields struct {
-	customer, whole, decimals, account, fund, price, day *field
-}
-
-// sale composes one record of Parameters. Only the sales of mixed work have a day.
-func (c *composer) sale(mixed bool) (f saleFields) {
-	c.text(`{"CustomerNo":`)
-	f.customer = c.field(8)
-	c.text(`,"TransactionType":2,"FundAmount":`)
-	f.whole = c.field(1)
-	c.text(`.`)
-	f.decimals = c.field(6)
-	c.text(`,"DestinationAccount":{"BranchCode":` + strconv.Itoa(branch) + `,"CustomerNo":`)
-	f.account = c.field(8)
-	c.text(`,"AccountSuffix":` + strconv.Itoa(suffix) + `,"CurrencyCode":"` + currency + `"},"FundToProcess":{"IMKBCode":"F`)
-	f.fund = c.field(2)
-	c.text(`","HolderCorporationName":"` + holder + `","PriceID":`)
-	f.price = c.field(3)
-	c.text(`},"Amount":0,"SelectedTransactionDate":`)
-	f.day = new(field)
-	if mixed {
-		f.day = c.field(len(noDay))
+// next returns the next request, which is valid until the next call. Mixed sales are like real
+// traffic: of 100 sales, 2 repeat the request before, 5 are of a fund that the customer does
+// not have, and 1 is for a later day.
+func (q *requests) next() []byte {
+	kind := 100
+	if q.mixed {
+		kind = q.random.IntN(100)
+	}
+	if kind < 2 && len(q.request) > 0 {
+		return q.request
+	}
+	path := "AddPushNotificationResponse"
+	if q.pick != nil {
+		path = "BuyFundFromCustomer"
+		q.sales(kind)
 	} else {
-		c.text(`""`)
+		q.pushes()
 	}
-	c.text(`}`)
-	return f
+	q.request = fmt.Appendf(q.request[:0], "POST /BankingApiV01/%s HTTP/1.1\r\nHost: %s\r\nOcp-Apim-Subscription-Key: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+		path, q.host, q.key, len(q.body))
+	q.request = append(q.request, q.body...)
+	return q.request
 }
 
-// fill writes a sale for today of the fund that the seller has.
-func (f saleFields) fill(r *rand.Rand, seller, paid int) {
-	f.customer.digits(seller)
-	f.account.digits(paid)
-	f.whole.digits(1 + r.IntN(4))
-	f.decimals.digits(r.IntN(1_000_000))
-	copy(f.day.bytes, noDay)
-	f.sell(seller % funds)
-}
-
-// sell writes which fund is sold.
-func (f saleFields) sell(fund int) {
-	f.fund.digits(fund)
-	f.price.digits(firstPrice + fund)
-}
-
-// noDay is an empty day with the width of a day.
-const noDay = `""          `
-
-func (w work) composePush(r *rand.Rand, ids *idSource, c *composer) (next func()) {
-	var callerID *field
-	users, pushIDs := make([]*field, w.records), make([]*field, w.records)
-	c.text(`{"Header":{"Channel":"PUSH"`)
-	if w.callers {
-		c.text(`,"CallerId":"`)
-		callerID = c.field(36)
-		c.text(`"`)
-	}
-	c.text(`},"Parameters":[`)
-	for i := range w.records {
-		if i > 0 {
-			c.text(`,`)
+func (q *requests) sales(kind int) {
+	q.body = fmt.Appendf(q.body[:0], `{"Header":{"AppKey":"","Channel":"MOBILE","TellerName":"","CallerId":"%s"},"Parameters":[`, q.id())
+	for range q.records {
+		seller, paid := q.pick(q.random)
+		whole, decimals := 1+q.random.IntN(4), q.random.IntN(1_000_000)
+		fund, day := seller%funds, ""
+		switch {
+		case kind < 7 || q.refused > 0 && q.random.IntN(100) < q.refused:
+			fund = (seller + 1) % funds
+		case kind == 7:
+			day = q.now().AddDate(0, 0, 30).Format(time.DateOnly)
 		}
-		c.text(`{"ExternalApplicationCode":"MOBILBANK","ExternalTranCode":"FUNDSALE","UserId":"user-`)
-		users[i] = c.field(8)
-		c.text(`","PushId":"`)
-		pushIDs[i] = c.field(36)
-		c.text(`","PushInteractionId":42,"Platform":73,"Subject":"Fon satış talimatınız gerçekleşti",` +
-			`"Content":"Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.",` +
-			`"DeepLinkUrl":"examplebank://funds/sales/latest","SendStatus":1,"SendDate":"2026-11-20",` +
-			`"TranData":[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]}`)
+		q.body = fmt.Appendf(q.body, `{"CustomerNo":%d,"TransactionType":2,"FundAmount":%d.%06d,"DestinationAccount":{"BranchCode":101,"CustomerNo":%d,"AccountSuffix":351,"CurrencyCode":"TRY"},`+
+			`"FundToProcess":{"IMKBCode":"F%02d","HolderCorporationName":"%s","PriceID":%d},"Amount":0,"SelectedTransactionDate":"%s"},`,
+			seller, whole, decimals, paid, fund, holder, firstPrice+fund, day)
 	}
-	c.text(`]}`)
-
-	return func() {
-		if w.callers {
-			ids.next(callerID.bytes)
-		}
-		for i := range w.records {
-			users[i].digits(customerNo(r.IntN(customers)))
-			ids.next(pushIDs[i].bytes)
-		}
-	}
+	q.body = append(q.body[:len(q.body)-1], "]}"...)
 }
 
-// An idSource generates UUIDs of version 7 as text: 48 bits of milliseconds,
-// then the connection and a counter instead of the random bits. So IDs are
-// unique and indexes behave as with real ones.
-type idSource struct {
+func (q *requests) pushes() {
+	caller := ""
+	if q.callers {
+		caller = `,"CallerId":"` + q.id() + `"`
+	}
+	q.body = fmt.Appendf(q.body[:0], `{"Header":{"Channel":"PUSH"%s},"Parameters":[`, caller)
+	for range q.records {
+		q.body = fmt.Appendf(q.body, `{"ExternalApplicationCode":"MOBILBANK","ExternalTranCode":"FUNDSALE","UserId":"user-%d","PushId":"%s","PushInteractionId":42,"Platform":73,`+
+			`"Subject":"Fon satış talimatınız gerçekleşti","Content":"Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.",`+
+			`"DeepLinkUrl":"examplebank://funds/sales/latest","SendStatus":1,"SendDate":"2026-11-20","TranData":[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]},`,
+			customerNo(q.random.IntN(customers)), q.id())
+	}
+	q.body = append(q.body[:len(q.body)-1], "]}"...)
+}
+
+// ids generates UUIDs of version 7: 48 bits of milliseconds, then the connection and a
+// counter instead of the random bits. So indexes behave as with real ones.
+type ids struct {
 	now        func() time.Time
 	connection uint64
 	count      uint64
 }
 
-// next writes the 36 characters of the next ID.
-func (s *idSource) next(to []byte) {
+func (s *ids) id() string {
 	s.count++
-	var raw [16]byte
-	binary.BigEndian.PutUint64(raw[:8], uint64(s.now().UnixMilli())<<16|7<<12)
-	binary.BigEndian.PutUint64(raw[8:], 2<<62|s.connection<<40|s.count)
-	hex.Encode(to[0:8], raw[0:4])
-	hex.Encode(to[9:13], raw[4:6])
-	hex.Encode(to[14:18], raw[6:8])
-	hex.Encode(to[19:23], raw[8:10])
-	hex.Encode(to[24:36], raw[10:16])
-	to[8], to[13], to[18], to[23] = '-', '-', '-', '-'
+	ms := s.now().UnixMilli()
+	return fmt.Sprintf("%08x-%04x-7000-%04x-%012x", ms>>16, ms&0xffff, 0x8000|s.connection>>8, s.connection&0xff<<40|s.count)
 }
 
 // The CSV files that the service imports, in this order.
@@ -314,7 +176,7 @@ func writeBook(to io.Writer, name string, perGap int) error {
 		fmt.Fprintln(w, "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom")
 		for fund := range funds {
 			// 12.34567891 and a little more for each fund.
-			fmt.Fprintf(w, "%d,F%02d,%s,12.%d,%s,2020-01-02\n", firstPrice+fund, fund, holder, 34567891+fund*1000003, currency)
+			fmt.Fprintf(w, "%d,F%02d,%s,12.%d,TRY,2020-01-02\n", firstPrice+fund, fund, holder, 34567891+fund*1000003)
 		}
 	case "holdings":
 		fmt.Fprintln(w, "CustomerNo,IMKBCode,HolderCorporationName,Units")
@@ -324,7 +186,7 @@ func writeBook(to io.Writer, name string, perGap int) error {
 	case "accounts":
 		fmt.Fprintln(w, "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance")
 		for n := range bookCustomers(perGap) {
-			fmt.Fprintf(w, "%d,%d,%d,%s,0.00\n", branch, n, suffix, currency)
+			fmt.Fprintf(w, "101,%d,351,TRY,0.00\n", n)
 		}
 	}
 	return w.Flush()
@@ -333,11 +195,9 @@ func writeBook(to io.Writer, name string, perGap int) error {
 // bookCustomers are the numbers of all customers of a book.
 func bookCustomers(perGap int) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for i := range customers {
-			for j := range perGap {
-				if !yield(customerNo(i) + j) {
-					return
-				}
+		for n := range customers * perGap {
+			if !yield(customerNo(n/perGap) + n%perGap) {
+				return
 			}
 		}
 	}

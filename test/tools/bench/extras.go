@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// rateConnections is the number of connections of a run with a rate. It is more than
+// any side needs at a rate that it can carry.
+const rateConnections = 256
+
+var rateColumns = []string{"engine", "work", "requests a second", "side", "p50", "p99", "p99.9", "answered in time", "cores of service and database"}
+
+// row returns the cells of rateColumns.
+func (o *trial) row(engine string) []string {
+	quantile := func(q float64) string { return short(o.total.latency.quantile(q)) }
+	return []string{
+		engine, o.work.title, strconv.Itoa(o.work.rate), o.side.name(), quantile(0.5), quantile(0.99), quantile(0.999),
+		fmt.Sprintf("%.1f %%", 100*float64(o.total.completed)/float64(max(1, o.total.all()))),
+		cores(o.median(func(m measure) float64 { return m.used.service + m.used.database })),
+	}
+}
+
+// atRates returns every work at every rate on every side.
+func (b *bench) atRates(works []work, sides ...side) (all []*trial) {
+	for _, w := range works {
+		for _, rate := range b.rates {
+			for _, side := range sides {
+				all = append(all, &trial{work: w.at(rate), side: side, connections: rateConnections})
+			}
+		}
+	}
+	return all
+}
+
+// measureRates measures the latency of sales and pushes that arrive at fixed rates.
+// On Postgres it also measures both peers.
+func (b *bench) measureRates(ctx context.Context) (err error) {
+	var sides []side
+	for _, o := range b.stores {
+		sides = append(sides, o)
+	}
+	if b.peer != nil {
+		pipelined, err := startPeer(ctx, b.peer.dsn, pipelinedName)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, pipelined.stop()) }()
+		sides = append(sides, b.peer, pipelined)
+	}
+	all := b.atRates([]work{plainSale, plainPush}, sides...)
+	if err := b.inTurn(ctx, all); err != nil {
+		return err
+	}
+	for _, o := range all {
+		b.report.add("Latency from the moment at which a request was due. Requests arrive at random at a fixed rate.", rateColumns, o.row(b.engine.name())...)
+	}
+	return nil
+}
+
+// refusedShares are the shares of refused sales, in percent, whose rates are compared
+// with that of sales that all complete.
+var refusedShares = []int{0, 1, 5, 20, 50, 95}
+
+// refusalConnections is the number of connections, at which a batch has some tens of sales.
+const refusalConnections = 64
+
+// measureRefusals measures what refused sales cost the others in their batches. A
+// sale is refused because the customer does not have the fund.
+func (b *bench) measureRefusals(ctx context.Context) error {
+	for _, o := range b.stores {
+		var all []*trial
+		for _, share := range refusedShares {
+			w := plainSale
+			w.refused, w.title = share, fmt.Sprintf("sale, %d %% refused", share)
+			all = append(all, &trial{work: w, side: o, connections: refusalConnections})
+		}
+		if err := b.inTurn(ctx, all); err != nil {
+			return err
+		}
+		for _, t := range all {
+			rate := t.median(records)
+			b.report.add(fmt.Sprintf("Sales of which some are refused, with %d connections: operations decided.", refusalConnections),
+				[]string{"engine", "side", "refused", "decided a second", "to none refused"},
+				b.engine.name(), o.name(), strconv.Itoa(t.work.refused)+" %", fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.2f", rate/all[0].median(records)))
+		}
+	}
+	return nil
+}
+
+// untilSealed is longer than the service waits before it adds what is new to the log.
+const untilSealed = 3 * time.Second
+
+// measureBytes measures how much a sale and a push add to a store of their own.
+func (b *bench) measureBytes(ctx context.Context) error {
+	for _, v := range b.versions {
+		for _, w := range []work{plainSale, plainPush} {
+			if err := b.bytesOf(ctx, v, w); err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (b *bench) bytesOf(ctx context.Context, v version, w work) error {
+	o, err := b.openStore(ctx, "bytes_"+w.name+"_"+v.purpose(), v, b.service)
+	if err != nil {
+		return err
+	}
+	defer o.stop()
+	if _, err := o.run(ctx, w, 16, b.length()/5); err != nil {
+		return err
+	}
+	pause(ctx, untilSealed)
+	stored, logged, err := b.engine.used(ctx, o.dsn)
+	if err != nil {
+		return err
+	}
+	done := 0
+	for done < b.records && ctx.Err() == nil {
+		t, err := o.run(ctx, w, 16, b.length())
+		if err != nil {
+			return err
+		}
+		done += t.completed * w.records
+	}
+	pause(ctx, untilSealed)
+	storedNow, loggedNow, err := b.engine.used(ctx, o.dsn)
+	if err != nil {
+		return err
+	}
+	log := "not measured"
+	if loggedNow > 0 {
+		log = strconv.FormatInt((loggedNow-logged)/int64(done), 10)
+	}
+	b.report.add("What one record adds to the database, with its indexes and the trail, and to the log that the database writes.",
+		[]string{"engine", "side", "work", "records", "bytes stored of one", "bytes in the database's log of one"},
+		b.engine.name(), v.name, w.title, strconv.Itoa(done), strconv.FormatInt((storedNow-stored)/int64(done), 10), log)
+	return b.prove(o, v.name+", bytes of "+w.name)
+}
+
+// A chore is a command of an operator on a large book.
+type chore struct {
+	title string
+	args  []string
+}
+
+// measureChores measures commands of an operator on a book with as many holdings and sales
+// as -rows says, for all versions in turn.
+func (b *bench) measureChores(ctx context.Context) error {
+	perGap, due := b.rows/customers, b.rows/10
+	chores := []chore{
+		{fmt.Sprintf("import %d holdings", b.rows), []string{"import", "holdings", "holdings.csv"}},
+		{fmt.Sprintf("export %d sales", b.rows), []string{"export", "sales"}},
+		{fmt.Sprintf("verify %d sales", b.rows), []string{"verify"}},
+		{fmt.Sprintf("settle %d due sales", due), []string{"settle"}},
+	}
+	efforts := map[string][]effort{}
+	run := func(o *store, c chore) error {
+		e, err := o.effort(c.args...)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b.progress, "%s, %s, %s: %s, %s of processor time, %.0f MB\n", b.engine.name(), c.title, o.title, e.took, e.cpu, float64(e.memory)/1e6)
+		efforts[c.title+o.title] = append(efforts[c.title+o.title], e)
+		return nil
+	}
+
+	// Every import needs an empty store. The last ones become the large books.
+	books := map[version]*store{}
+	for round := range b.rounds {
+		for _, v := range b.versions {
+			o, err := b.newStore(ctx, fmt.Sprintf("chores_%s_%d", v.purpose(), round), v, b.service)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(o.prepareImport(perGap), run(o, chores[0])); err != nil {
+				return err
+			}
+			books[v] = o
+		}
+	}
+	for _, o := range books {
+		o.Must(b.t, "import", "accounts", "accounts.csv")
+		if err := b.fillBook(ctx, o, perGap, 1); err != nil {
+			return err
+		}
+	}
+	for round := range b.rounds {
+		for _, c := range chores[1:] {
+			for _, v := range b.versions {
+				if c.args[0] == "settle" {
+					if err := b.engine.fill(ctx, books[v].dsn, "due", fmt.Sprintf("%d AS round, %d AS sales", round, due)); err != nil {
+						return err
+					}
+				}
+				if err := run(books[v], c); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, c := range chores {
+		for _, v := range b.versions {
+			all := efforts[c.title+v.name]
+			b.report.add("Commands on a large book, medians. The processor time is that of the command, without Postgres.",
+				[]string{"engine", "command", "side", "seconds", "processor time", "peak memory"},
+				b.engine.name(), c.title, v.name,
+				fmt.Sprintf("%.2f", median(all, func(e effort) float64 { return e.took.Seconds() })),
+				fmt.Sprintf("%.2f", median(all, func(e effort) float64 { return e.cpu.Seconds() })),
+				fmt.Sprintf("%.0f MB", median(all, func(e effort) float64 { return float64(e.memory) / 1e6 })))
+		}
+	}
+	for _, o := range books {
+		o.Must(b.t, "verify")
+	}
+	return nil
+}
