@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 // benchReport runs the benchmark with the service itself, and returns the report and the folder of its files.
 func benchReport(t *testing.T, args ...string) (report, out string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short; run: make check")
+	}
 	t.Parallel()
 	binary, out := service.Build(t, "bankingapi/cmd/bankingapi"), t.TempDir()
 	s, err := parse(append(args, "-wait=0s", "-out="+out, "-other-binary="+binary), io.Discard)
@@ -62,9 +65,6 @@ func TestRatesAreInTheReport(t *testing.T) {
 }
 
 func TestExtrasAreInTheReport(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: -short; run: make check")
-	}
 	report, _ := benchReport(t, "-engine=sqlite", "-work=chores,bytes,refusals,neighbours", "-rows=10000", "-records=3000", "-rounds=1", "-seconds=1")
 	for _, row := range []string{
 		"import 10000 holdings | bankingapi |", "verify 10000 sales | other version |", "settle 1000 due sales | bankingapi |",
