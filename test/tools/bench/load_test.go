@@ -37,8 +37,10 @@ func address(server *httptest.Server) []string { return []string{server.Listener
 func TestARateLeavesNoRequestOut(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	time.AfterFunc(shortRun, func() { close(release) })
 	server, asked := bankThat(t, func(n int64, w http.ResponseWriter) {
+		if n == 1 { // the run has begun
+			time.AfterFunc(shortRun, func() { close(release) })
+		}
 		<-release
 		completes(n, w)
 	})
