@@ -155,8 +155,9 @@ type Transaction struct {
 
 // Ready returns nil if the service can serve requests, and otherwise the reason: the service is
 // stopping, the database is unreachable, its schema does not fit, or it may lose acknowledged
-// data and storage.allow_unsafe is not set. After the schema has fitted once, it is not checked
-// again. So the newer schema of a newer version does not stop the replicas that still run.
+// data and storage.allow_unsafe is not set. After the version of the schema has fitted once, it
+// is not compared again. So the newer schema of a newer version does not stop the replicas that
+// still run.
 func (a *App) Ready(ctx context.Context) error { return a.parts.Readiness.Require(ctx) }
 
 // Start binds the listeners of the settings and serves. It returns when they accept requests.
@@ -200,10 +201,11 @@ func (a *App) notStarted(err error) error {
 	return errors.Join(err, a.parts.Ops.server.Close(), a.parts.API.server.Close())
 }
 
-// URL returns the bound address of the API. It is empty before Start.
+// URL returns the bound address of the API. It is empty before Start, or with WithListeners before
+// Open.
 func (a *App) URL() string { return a.parts.API.server.URL() }
 
-// OpsAddress returns the bound host:port of health and metrics. It is empty before Start, and
+// OpsAddress returns the bound host:port of health and metrics. It is empty as long as URL is, and
 // if ops.address is empty.
 func (a *App) OpsAddress() string { return a.parts.Ops.server.Address() }
 

@@ -122,7 +122,7 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// URL returns the address of the API for callers on this machine. It is empty before Start.
+// URL returns the address of the API for callers on this machine. It is empty before Bind.
 func (s *Server) URL() string {
 	listener, certificates := s.bound()
 	if listener == nil {
@@ -172,7 +172,7 @@ func (s *Server) CertificateEnd() time.Time {
 	return time.Time{}
 }
 
-// Address is the bound host:port. It is empty before Start.
+// Address is the bound host:port. It is empty before Bind.
 func (s *Server) Address() string {
 	if listener, _ := s.bound(); listener != nil {
 		return listener.Addr().String()
