@@ -164,7 +164,7 @@ func (a background) forgetRequests(ctx context.Context) error {
 
 // eraseOldMessages erases the personal data of old messages, once a day is over.
 func (a background) eraseOldMessages(ctx context.Context) error {
-	erased, err := a.parts.Office.KeepFor(ctx, a.setup.settings.Retention.Notifications)
+	erased, err := a.parts.Office.Eraser().KeepFor(ctx, a.setup.settings.Retention.Notifications)
 	if erased > 0 {
 		a.setup.log.Info("old messages were erased", zap.Int64("messages", erased))
 	}

@@ -244,7 +244,7 @@ func newConsole(lc fx.Lifecycle, p coreParts, watch *fleet.Watch, activity *flee
 	office.Reader, office.Lookups, office.Outcomes, office.Pricing = from.Reader, from.Lookups, from.Outcomes, from.Pricing
 	office.Evidence = from.Evidence
 	o := operator.Options{
-		Office: &office, Corrector: p.Office, Subscriptions: p.Manager,
+		Office: &office, Corrector: p.Office.Corrector(), Subscriptions: p.Manager,
 		Fleet: watch, Activity: activity, Zone: p.Rules.Zone, Machine: w.now, Bank: w.bank,
 		UserHeader: settings.UserHeader, TrustedProxies: proxies, Operators: settings.Operators.Items(),
 		Show: w.consoleLink, Sandbox: box,

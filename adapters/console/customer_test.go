@@ -36,7 +36,7 @@ func TestAStatementIsThatOfOneMoment(t *testing.T) {
 	}, backoffice.ImportOptions{ID: office.Acts.NewID()})
 	require.NoError(t, err)
 	office.Reader = sellsMeanwhile{office.Reader, func() {
-		_, err := office.AdjustHolding(ctx, of, -10_000_000)
+		_, err := office.Corrector().AdjustHolding(ctx, of, -10_000_000)
 		require.NoError(t, err)
 	}}
 	viewer := o.console.viewer(&session{boxes: &o.console.sessions.boxes})

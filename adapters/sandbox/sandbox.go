@@ -135,7 +135,7 @@ func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
 		}
 	}
 	for id := range waiting {
-		if err := b.o.Office.Cancel(audit.By(ctx, audit.Who{Actor: store.SandboxMark, Origin: store.SandboxMark}), id); err != nil {
+		if err := b.o.Office.Corrector().Cancel(audit.By(ctx, audit.Who{Actor: store.SandboxMark, Origin: store.SandboxMark}), id); err != nil {
 			return n, err
 		}
 		n++

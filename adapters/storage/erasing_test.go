@@ -70,7 +70,7 @@ func TestAnErasedMessageIsStoredOnceAndKeepsItsLeaf(t *testing.T) {
 		office, ctx := officeOn(t, s)
 		var told []int64
 		for _, user := range []string{"veli", "ayşe", "fatma", "nobody"} {
-			_, err := office.EraseUser(ctx, user, func(n int64) { told = append(told, n) })
+			_, err := office.Eraser().EraseUser(ctx, user, func(n int64) { told = append(told, n) })
 			require.NoError(t, err)
 		}
 		require.Equal(t, []int64{1, 1, 1, 0}, told)
@@ -126,18 +126,18 @@ func TestMessagesBeforeADayAreErased(t *testing.T) {
 		limit := today.Start(time.UTC)
 		tell(t, s, "", "old", limit.Add(-time.Microsecond))
 		tell(t, s, "", "new", limit)
-		_, err := office.EraseBefore(ctx, today.Plus(1), nil)
+		_, err := office.Eraser().EraseBefore(ctx, today.Plus(1), nil)
 		require.ErrorIs(t, err, backoffice.ErrNotPast)
 		wrong, right := errors.New("the clock is ahead"), office.CheckClock
 		office.CheckClock = func(context.Context) error { return wrong }
-		_, err = office.KeepFor(ctx, 0)
+		_, err = office.Eraser().KeepFor(ctx, 0)
 		require.ErrorIs(t, err, wrong)
 		require.Nil(t, notificationsOf(t, s)[0].Erasure, "the service settles nothing then, and erases nothing")
 		office.CheckClock = right
-		n, err := office.KeepFor(ctx, 1)
+		n, err := office.Eraser().KeepFor(ctx, 1)
 		require.NoError(t, err)
 		require.Zero(t, n)
-		n, err = office.KeepFor(ctx, 0)
+		n, err = office.Eraser().KeepFor(ctx, 0)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), n)
 		for _, e := range notificationsOf(t, s) {
@@ -146,7 +146,7 @@ func TestMessagesBeforeADayAreErased(t *testing.T) {
 		done, err := s.Backoffice.Erasing.ErasedBefore(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, today, done)
-		n, err = office.EraseBefore(ctx, today, nil)
+		n, err = office.Eraser().EraseBefore(ctx, today, nil)
 		require.NoError(t, err)
 		require.Zero(t, n)
 	})
@@ -160,8 +160,8 @@ func TestErasingGoesOnAfterAClockThatWasAhead(t *testing.T) {
 		s, _ := open(t)
 		office, ctx := officeOn(t, s)
 		for _, erase := range []func() (int64, error){
-			func() (int64, error) { return office.KeepFor(ctx, 0) },
-			func() (int64, error) { return office.EraseBefore(ctx, today, nil) },
+			func() (int64, error) { return office.Eraser().KeepFor(ctx, 0) },
+			func() (int64, error) { return office.Eraser().EraseBefore(ctx, today, nil) },
 		} {
 			require.NoError(t, s.Backoffice.Erasing.SetErasedBefore(ctx, today.Plus(365)))
 			tell(t, s, "", "old", today.Start(time.UTC).Add(-time.Hour))
@@ -186,7 +186,7 @@ func TestAnErasureWhoseCommitIsCutShortIsNotKnown(t *testing.T) {
 	office, ctx := officeOn(t, s)
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, err := office.EraseUser(ctx, "veli", nil)
+	_, err := office.Eraser().EraseUser(ctx, "veli", nil)
 	require.Equal(t, fault.Indeterminate, fault.KindOf(err), "%v", err)
 }
 
@@ -199,7 +199,7 @@ func TestAnErasedTextIsNotInTheFile(t *testing.T) {
 		tell(t, s, "", fmt.Sprintf("veli-%d", i), now.AddDate(0, 0, -1))
 	}
 	office, ctx := officeOn(t, s)
-	erased, err := office.EraseBefore(ctx, office.Today(), nil)
+	erased, err := office.Eraser().EraseBefore(ctx, office.Today(), nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 300, erased)
 	require.NoError(t, s.Close())
@@ -228,7 +228,7 @@ func TestARepeatDuringAnErasureIsNotStored(t *testing.T) {
 				}
 			})
 		}
-		_, err := office.EraseUser(ctx, "veli", nil)
+		_, err := office.Eraser().EraseUser(ctx, "veli", nil)
 		running.Wait()
 		require.NoError(t, err)
 		rows := notificationsOf(t, s)
@@ -249,7 +249,7 @@ func TestARepeatThatWaitsForAnErasureIsNotStored(t *testing.T) {
 	within, err := s.Within(tx)
 	require.NoError(t, err)
 	office, ctx := officeOn(t, within)
-	_, err = office.EraseUser(ctx, "veli", nil)
+	_, err = office.Eraser().EraseUser(ctx, "veli", nil)
 	require.NoError(t, err)
 	var running sync.WaitGroup
 	running.Go(func() { tell(t, other, "", "veli", now) })
@@ -322,7 +322,7 @@ func TestSessionsOfPushesThatStoredNothingAreErased(t *testing.T) {
 		}
 		require.Equal(t, []string{"session of veli", "session of veli", "session of veli"}, sessions())
 		office, ctx := officeOn(t, s)
-		erased, err := office.EraseBefore(ctx, today, nil)
+		erased, err := office.Eraser().EraseBefore(ctx, today, nil)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, erased)
 		require.Equal(t, []string{"", "", "session of veli"}, sessions())
@@ -344,7 +344,7 @@ func TestABookWithATrailNeedsItsKeyToErase(t *testing.T) {
 		tell(t, s, "", "veli", now)
 		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE properties SET value = '1' WHERE name = 'log_begun'"))
 		office, ctx := officeOn(t, s)
-		_, err := office.EraseUser(ctx, "veli", nil)
+		_, err := office.Eraser().EraseUser(ctx, "veli", nil)
 		require.Equal(t, fault.Unavailable, fault.KindOf(err))
 		require.ErrorContains(t, err, "trail.key_file")
 		require.NoError(t, storage.Exec(t.Context(), s, "DELETE FROM properties"))
@@ -361,10 +361,10 @@ func TestAnErasureWhoseAnswerIsLostIsNotKnown(t *testing.T) {
 	direct, p := testdb.OpenPostgres(t, dsn), pgproxy.New(t, dsn)
 	office, ctx := officeOn(t, openAgain(t, p.DSN))
 	tell(t, direct, "", "veli", now)
-	_, err := office.EraseUser(ctx, "zeynep", nil) // knows the schema now
+	_, err := office.Eraser().EraseUser(ctx, "zeynep", nil) // knows the schema now
 	require.NoError(t, err)
 	p.AfterCommit.Store(1)
-	_, err = office.EraseUser(ctx, "veli", nil)
+	_, err = office.Eraser().EraseUser(ctx, "veli", nil)
 	require.Equal(t, fault.Indeterminate, fault.KindOf(err), "%v", err)
 	acts := all(t, direct.Backoffice.Reader.Acts(t.Context(), backoffice.Query{Action: backoffice.EraseAct}))
 	require.Equal(t, []string{"messages: 0", "messages: 1"}, keys(acts, func(a audit.Act) string { return a.Details }))

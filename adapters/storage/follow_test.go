@@ -162,7 +162,7 @@ func TestAFollowerSeesHowSalesEnd(t *testing.T) {
 		settled, cancelled := order(nextID(), "", on(tomorrow, sale(1, 1, 1))), order(nextID(), "", on(tomorrow, sale(1, 1, 1)))
 		b.sell(operation.Recorded, settled)
 		b.sell(operation.Recorded, cancelled)
-		corrector := backoffice.New(s.Backoffice, audit.Acts{NewID: nextID, Now: func() time.Time { return now }}, time.UTC)
+		corrector := backoffice.New(s.Backoffice, audit.Acts{NewID: nextID, Now: func() time.Time { return now }}, time.UTC).Corrector()
 		steps := []func() error{
 			func() error { return corrector.Cancel(t.Context(), cancelled.ID) },
 			func() error {

@@ -61,7 +61,7 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 		})
 	}
 	corrector := backoffice.New(stores[0].Backoffice,
-		audit.Acts{NewID: nextID, Now: func() time.Time { return tomorrow.Start(time.UTC).Add(time.Hour) }}, time.UTC)
+		audit.Acts{NewID: nextID, Now: func() time.Time { return tomorrow.Start(time.UTC).Add(time.Hour) }}, time.UTC).Corrector()
 	again := func(do func() error) { // after a lost connection it may have happened
 		for range 50 {
 			if err := do(); err == nil {

@@ -26,13 +26,13 @@ type Ports struct {
 	Imports Imports
 	Reader  Reader
 	Lookups
-	Evidence Evidence
-	Books    Books
-	Audit    Audit
-	Outcomes outcomes.Source
-	Erasing  Erasing
-	Withdrawing
-	RuleBook RuleBook
+	Evidence    Evidence
+	Books       Books
+	Audit       Audit
+	Outcomes    outcomes.Source
+	Erasing     Erasing
+	Withdrawing Withdrawing
+	RuleBook    RuleBook
 	Pricing
 }
 

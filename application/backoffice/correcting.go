@@ -21,17 +21,32 @@ type Books interface {
 	Update(ctx context.Context, locks fund.LockSet, settle func(*fund.Book)) error
 }
 
+// Corrector corrects the book. Each correction is one transaction. It also writes the act: who did
+// it and why, as audit.By has put into the context.
+type Corrector struct {
+	// Reader reads where the corrections are written: a standby may be behind.
+	Reader  Reader
+	lookups Lookups
+	books   Books
+	prices  Withdrawing
+	acts    audit.Acts
+	zone    func() *time.Location
+}
+
+// Corrector returns the use cases that correct the book.
+func (o *Office) Corrector() *Corrector {
+	return &Corrector{Reader: o.Reader, lookups: o.Lookups, books: o.Books, prices: o.Withdrawing, acts: o.Acts, zone: o.Zone}
+}
+
 // Cancel cancels a recorded operation until it is settled, with all its sales. From then on a
-// repeat of its CallerId gets the outcome Failed. Like each correction it is one transaction.
-// The transaction also writes the act: who did it and why, as audit.By has put into the context.
-// The error is ErrNotFound, an *EndedError if the operation does not wait for its day, or the
+// repeat of its CallerId gets the outcome Failed. The error is ErrNotFound, an *EndedError if the operation does not wait for its day, or the
 // error of the port.
-func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
-	found, err := o.Operation(ctx, id)
+func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
+	found, err := c.lookups.Operation(ctx, id)
 	if err != nil {
 		return err
 	}
-	if ended := o.ended(&found); ended != nil {
+	if ended := c.ended(&found); ended != nil {
 		return ended
 	}
 	first := &found.Sales[0]
@@ -39,20 +54,20 @@ func (o *Office) Cancel(ctx context.Context, id operation.ID) error {
 	for i := range found.Sales {
 		cancelled.Sales = append(cancelled.Sales, fund.RestoreSale(found.Sales[i].Terms))
 	}
-	act := o.Acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", Plural(len(cancelled.Sales), "sale"), first.Terms.SelectedDay))
-	today := day.Of(act.At, o.Zone())
-	err = o.correct(ctx, act, fund.NewLockSet([]*fund.Operation{cancelled}, today), func(b *fund.Book) error {
+	act := c.acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", Plural(len(cancelled.Sales), "sale"), first.Terms.SelectedDay))
+	today := day.Of(act.At, c.zone())
+	err = c.correct(ctx, act, fund.NewLockSet([]*fund.Operation{cancelled}, today), func(b *fund.Book) error {
 		return b.Cancel(cancelled, act.At)
 	})
 	if !errors.Is(err, fund.ErrNotRecorded) {
 		return err
 	}
 	// It ended since it was read, or is being settled now.
-	found, failed := o.Operation(ctx, id)
+	found, failed := c.lookups.Operation(ctx, id)
 	if failed != nil {
 		return failed
 	}
-	if ended := o.ended(&found); ended != nil {
+	if ended := c.ended(&found); ended != nil {
 		return ended
 	}
 	return &EndedError{How: "is being settled at this moment", Next: "see with `show operation " + id.String() + "` how it ends"}
@@ -68,9 +83,9 @@ func (e *EndedError) Error() string { return "the operation " + e.How + ": " + e
 func (e *EndedError) Is(target error) bool { return target == fund.ErrNotRecorded }
 
 // ended returns an *EndedError unless the operation waits for its day.
-func (o *Office) ended(found *Operation) error {
+func (c *Corrector) ended(found *Operation) error {
 	const nothing = "there is nothing to cancel"
-	at := func(t time.Time) string { return " at " + t.In(o.Zone()).Format("2006-01-02 15:04:05 MST") }
+	at := func(t time.Time) string { return " at " + t.In(c.zone()).Format("2006-01-02 15:04:05 MST") }
 	switch {
 	case found.Refusal != nil:
 		return &EndedError{"was refused" + at(found.Refusal.ReceivedAt) + " and changed nothing", nothing}
@@ -94,16 +109,16 @@ func (o *Office) ended(found *Operation) error {
 // Reverse undoes a completed operation, once: its units return to the holdings, and its
 // proceeds are taken back from the accounts. Nothing goes below zero. It returns the ID of the
 // postings. It returns the same errors as Cancel.
-func (o *Office) Reverse(ctx context.Context, id operation.ID) (reversal operation.ID, err error) {
-	found, err := o.Operation(ctx, id)
+func (c *Corrector) Reverse(ctx context.Context, id operation.ID) (reversal operation.ID, err error) {
+	found, err := c.lookups.Operation(ctx, id)
 	if err != nil {
 		return reversal, err
 	}
 	if len(found.Sales) == 0 || found.Sales[0].State != operation.Completed {
 		return reversal, fund.ErrNotCompleted
 	}
-	act := o.Acts.New(ctx, "sales.reverse", id.String(), Plural(len(found.Sales), "sale"))
-	return act.ID, o.correct(ctx, act, fund.NewCorrectionLocks(found.Sales), func(b *fund.Book) error {
+	act := c.acts.New(ctx, "sales.reverse", id.String(), Plural(len(found.Sales), "sale"))
+	return act.ID, c.correct(ctx, act, fund.NewCorrectionLocks(found.Sales), func(b *fund.Book) error {
 		return b.Reverse(found.Sales, act.ID, act.At)
 	})
 }
@@ -113,8 +128,8 @@ func (o *Office) Reverse(ctx context.Context, id operation.ID) (reversal operati
 // it for an operation that was settled at a wrong price, after the right price was imported. It
 // returns the IDs of the reversal and of the other operation. It returns the errors of Reverse and
 // of fund.Book.RecordAgain.
-func (o *Office) ReverseAgain(ctx context.Context, id operation.ID) (reversal, again operation.ID, err error) {
-	found, err := o.Operation(ctx, id)
+func (c *Corrector) ReverseAgain(ctx context.Context, id operation.ID) (reversal, again operation.ID, err error) {
+	found, err := c.lookups.Operation(ctx, id)
 	if err != nil {
 		return reversal, again, err
 	}
@@ -122,22 +137,22 @@ func (o *Office) ReverseAgain(ctx context.Context, id operation.ID) (reversal, a
 		return reversal, again, fund.ErrNotCompleted
 	}
 	another := found.Sales[0].Envelope
-	another.ID = o.Acts.NewID()
-	act := o.Acts.New(ctx, "sales.reverse", id.String(), Plural(len(found.Sales), "sale")+", again as "+another.ID.String())
+	another.ID = c.acts.NewID()
+	act := c.acts.New(ctx, "sales.reverse", id.String(), Plural(len(found.Sales), "sale")+", again as "+another.ID.String())
 	another.ReceivedAt = act.At
-	return act.ID, another.ID, o.correct(ctx, act, fund.NewRepeatLocks(found.Sales), func(b *fund.Book) error {
+	return act.ID, another.ID, c.correct(ctx, act, fund.NewRepeatLocks(found.Sales), func(b *fund.Book) error {
 		err := b.Reverse(found.Sales, act.ID, act.At)
 		if err != nil {
 			return err
 		}
-		return b.RecordAgain(found.Sales, another, o.Zone())
+		return b.RecordAgain(found.Sales, another, c.zone())
 	})
 }
 
 // TryReverse returns the error that Reverse, or with again ReverseAgain, would return now. It
 // changes nothing.
-func (o *Office) TryReverse(ctx context.Context, id operation.ID, again bool) error {
-	found, err := o.Operation(ctx, id)
+func (c *Corrector) TryReverse(ctx context.Context, id operation.ID, again bool) error {
+	found, err := c.lookups.Operation(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -145,10 +160,10 @@ func (o *Office) TryReverse(ctx context.Context, id operation.ID, again bool) er
 		return fund.ErrNotCompleted
 	}
 	var refused error
-	err = o.Books.Update(ctx, fund.NewRepeatLocks(found.Sales), func(b *fund.Book) {
-		refused = b.Reverse(found.Sales, id, o.Acts.Now())
+	err = c.books.Update(ctx, fund.NewRepeatLocks(found.Sales), func(b *fund.Book) {
+		refused = b.Reverse(found.Sales, id, c.acts.Now())
 		if refused == nil && again {
-			refused = b.RecordAgain(found.Sales, found.Sales[0].Envelope, o.Zone())
+			refused = b.RecordAgain(found.Sales, found.Sales[0].Envelope, c.zone())
 		}
 		b.Discard()
 	})
@@ -157,8 +172,8 @@ func (o *Office) TryReverse(ctx context.Context, id operation.ID, again bool) er
 
 // SettledAt lists the operations with a sale that was settled at a price and was not reversed, in
 // the order in which they were received.
-func (o *Office) SettledAt(ctx context.Context, priceID int64) (ids []operation.ID, err error) {
-	for s, err := range o.Reader.Sales(ctx, Query{PriceID: priceID, State: operation.Completed}) {
+func (c *Corrector) SettledAt(ctx context.Context, priceID int64) (ids []operation.ID, err error) {
+	for s, err := range c.Reader.Sales(ctx, Query{PriceID: priceID, State: operation.Completed}) {
 		if err != nil {
 			return nil, err
 		}
@@ -172,28 +187,28 @@ func (o *Office) SettledAt(ctx context.Context, priceID int64) (ids []operation.
 
 // AdjustHolding adds units to an existing holding, or takes units if by is negative. It returns
 // the ID of the posting.
-func (o *Office) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund.Units) (operation.ID, error) {
+func (c *Corrector) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund.Units) (operation.ID, error) {
 	object := fmt.Sprintf("holding %d %s %q", key.CustomerNo, key.IMKBCode, key.HolderCorporationName)
-	act := o.Acts.New(ctx, "adjust.holding", object, "by "+by.String())
-	return act.ID, o.correct(ctx, act, fund.LockSet{Holdings: []fund.HoldingKey{key}}, func(b *fund.Book) error {
+	act := c.acts.New(ctx, "adjust.holding", object, "by "+by.String())
+	return act.ID, c.correct(ctx, act, fund.LockSet{Holdings: []fund.HoldingKey{key}}, func(b *fund.Book) error {
 		return b.Adjust(fund.UnitPosting(fund.AdjustmentPosting, act.ID, 0, key, by), act.At)
 	})
 }
 
 // AdjustAccount adds an amount to the balance of an existing account, or takes it if by is
 // negative. It returns the ID of the posting.
-func (o *Office) AdjustAccount(ctx context.Context, key fund.AccountKey, by money.Amount) (operation.ID, error) {
+func (c *Corrector) AdjustAccount(ctx context.Context, key fund.AccountKey, by money.Amount) (operation.ID, error) {
 	object := fmt.Sprintf("account %d-%d-%d %s", key.BranchCode, key.CustomerNo, key.AccountSuffix, key.Currency.Code())
-	act := o.Acts.New(ctx, "adjust.account", object, "by "+by.String())
-	return act.ID, o.correct(ctx, act, fund.LockSet{Accounts: []fund.AccountKey{key}}, func(b *fund.Book) error {
+	act := c.acts.New(ctx, "adjust.account", object, "by "+by.String())
+	return act.ID, c.correct(ctx, act, fund.LockSet{Accounts: []fund.AccountKey{key}}, func(b *fund.Book) error {
 		return b.Adjust(fund.MoneyPosting(fund.AdjustmentPosting, act.ID, 0, key, by.Minor()), act.At)
 	})
 }
 
 // correct runs one correction, with its act. A correction that fails changes nothing.
-func (o *Office) correct(ctx context.Context, act audit.Act, locks fund.LockSet, correction func(*fund.Book) error) error {
+func (c *Corrector) correct(ctx context.Context, act audit.Act, locks fund.LockSet, correction func(*fund.Book) error) error {
 	var refused error
-	err := o.Books.Update(audit.With(ctx, act), locks, func(b *fund.Book) {
+	err := c.books.Update(audit.With(ctx, act), locks, func(b *fund.Book) {
 		if refused = correction(b); refused != nil {
 			b.Discard()
 		}
@@ -215,9 +230,9 @@ const withdrawBefore = time.Minute
 
 // WithdrawPrice withdraws a price of a later day, so that it never applies. Its PriceID cannot
 // be used again. It returns the errors of Withdrawing.
-func (o *Office) WithdrawPrice(ctx context.Context, id int64) error {
-	ctx = o.Acts.Begin(ctx, "prices.withdraw", strconv.FormatInt(id, 10), "")
-	return o.Withdrawing.WithdrawPrice(ctx, id, day.Of(o.Acts.Now().Add(withdrawBefore), o.Zone()))
+func (c *Corrector) WithdrawPrice(ctx context.Context, id int64) error {
+	ctx = c.acts.Begin(ctx, "prices.withdraw", strconv.FormatInt(id, 10), "")
+	return c.prices.WithdrawPrice(ctx, id, day.Of(c.acts.Now().Add(withdrawBefore), c.zone()))
 }
 
 // Plural returns a text like "1 error" or "2 errors".

@@ -38,10 +38,26 @@ var ErrNotPast = errors.New("only messages of days that are over can be erased")
 // erasedAtOnce is how many notifications one transaction and one act erase.
 const erasedAtOnce = 1000
 
+// Eraser erases personal texts of messages. Each transaction keeps an act.
+type Eraser struct {
+	erasing    Erasing
+	audit      Audit
+	checkClock func(context.Context) error
+	acts       audit.Acts
+	zone       func() *time.Location
+}
+
+// Eraser returns the use cases that erase messages.
+func (o *Office) Eraser() *Eraser {
+	return &Eraser{erasing: o.Erasing, audit: o.Audit, checkClock: o.CheckClock, acts: o.Acts, zone: o.Zone}
+}
+
+func (e *Eraser) today() day.Day { return day.Of(e.acts.Now(), e.zone()) }
+
 // EraseUser erases the notifications of a user and returns their number. If it is interrupted,
 // the next call continues. The act does not name the user.
-func (o *Office) EraseUser(ctx context.Context, userID string, progress func(int64)) (int64, error) {
-	return o.erase(ctx, Query{UserID: userID}, "one user", progress)
+func (e *Eraser) EraseUser(ctx context.Context, userID string, progress func(int64)) (int64, error) {
+	return e.erase(ctx, Query{UserID: userID}, "one user", progress)
 }
 
 // overlap is how far the clock of a replica that received a notification may be behind.
@@ -50,51 +66,51 @@ const overlap = 7 * 24 * time.Hour
 // EraseBefore erases the notifications that were received before a day of the bank, as
 // EraseUser does. It does not read again the days that an earlier call has erased. The error is
 // ErrNotPast if the day is later than the current day, or the error of CheckClock.
-func (o *Office) EraseBefore(ctx context.Context, before day.Day, progress func(int64)) (int64, error) {
-	if err := o.CheckClock(ctx); err != nil { // a clock that is ahead would erase messages that must stay
+func (e *Eraser) EraseBefore(ctx context.Context, before day.Day, progress func(int64)) (int64, error) {
+	if err := e.checkClock(ctx); err != nil { // a clock that is ahead would erase messages that must stay
 		return 0, err
 	}
-	if before.After(o.Today()) {
+	if before.After(e.today()) {
 		return 0, ErrNotPast
 	}
-	done, err := o.Erasing.ErasedBefore(ctx)
+	done, err := e.erasing.ErasedBefore(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if done.After(o.Today()) { // by a clock that was ahead: messages of these days may have come since
+	if done.After(e.today()) { // by a clock that was ahead: messages of these days may have come since
 		done = day.Day{}
 	}
-	q := Query{Until: before.Start(o.Zone()), From: FirstID(done.Start(o.Zone()).Add(-overlap))} // no day is before all IDs
-	erased, err := o.erase(ctx, q, "before "+before.String(), progress)
+	q := Query{Until: before.Start(e.zone()), From: FirstID(done.Start(e.zone()).Add(-overlap))} // no day is before all IDs
+	erased, err := e.erase(ctx, q, "before "+before.String(), progress)
 	if err != nil {
 		return erased, err
 	}
-	if err := o.eraseSessions(ctx, q, "before "+before.String()); err != nil {
+	if err := e.eraseSessions(ctx, q, "before "+before.String()); err != nil {
 		return erased, err
 	}
 	if before.After(done) {
-		err = o.Erasing.SetErasedBefore(ctx, before)
+		err = e.erasing.SetErasedBefore(ctx, before)
 	}
 	return erased, err
 }
 
 // KeepFor calls EraseBefore for the days that are more than days days ago. It does nothing if
 // another replica has done this today.
-func (o *Office) KeepFor(ctx context.Context, days int) (int64, error) {
-	before := o.Today().Plus(-days)
-	if done, err := o.Erasing.ErasedBefore(ctx); err != nil || !before.After(done) && !done.After(o.Today()) {
+func (e *Eraser) KeepFor(ctx context.Context, days int) (int64, error) {
+	before := e.today().Plus(-days)
+	if done, err := e.erasing.ErasedBefore(ctx); err != nil || !before.After(done) && !done.After(e.today()) {
 		return 0, err
 	}
 	ctx = audit.By(ctx, audit.Who{Actor: "bankingapi", SystemUser: "bankingapi", Reason: "retention.notifications"})
-	return o.EraseBefore(ctx, before, nil)
+	return e.EraseBefore(ctx, before, nil)
 }
 
 // eraseSessions empties the ChannelSessionId of operations that stored no message, which erase does
 // not meet. It keeps an act for each transaction that emptied one.
-func (o *Office) eraseSessions(ctx context.Context, q Query, object string) (err error) {
+func (e *Eraser) eraseSessions(ctx context.Context, q Query, object string) (err error) {
 	q.Limit = erasedAtOnce
 	for erased := q.Limit; erased == q.Limit; {
-		erased, q.From, err = o.Erasing.EraseSessions(o.Acts.Begin(ctx, EraseAct, object, ""), q)
+		erased, q.From, err = e.erasing.EraseSessions(e.acts.Begin(ctx, EraseAct, object, ""), q)
 		if err != nil {
 			return err
 		}
@@ -103,10 +119,10 @@ func (o *Office) eraseSessions(ctx context.Context, q Query, object string) (err
 }
 
 // erase keeps an act for each transaction. If there was nothing to erase, it keeps one act.
-func (o *Office) erase(ctx context.Context, q Query, object string, progress func(int64)) (total int64, err error) {
+func (e *Eraser) erase(ctx context.Context, q Query, object string, progress func(int64)) (total int64, err error) {
 	progress, q.Limit = orQuiet(progress), erasedAtOnce
 	for erased := q.Limit; erased == q.Limit; {
-		erased, q.From, err = o.Erasing.Erase(o.Acts.Begin(ctx, EraseAct, object, ""), q)
+		erased, q.From, err = e.erasing.Erase(e.acts.Begin(ctx, EraseAct, object, ""), q)
 		total += int64(erased)
 		progress(total)
 		if err != nil {
@@ -114,7 +130,7 @@ func (o *Office) erase(ctx context.Context, q Query, object string, progress fun
 		}
 	}
 	if total == 0 {
-		err = o.Audit.Keep(ctx, o.Acts.New(ctx, EraseAct, object, "messages: 0"))
+		err = e.audit.Keep(ctx, e.acts.New(ctx, EraseAct, object, "messages: 0"))
 	}
 	return total, err
 }

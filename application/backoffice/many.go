@@ -29,14 +29,14 @@ type NotCorrected struct {
 
 // CancelEach cancels each operation, in this order. Each is one transaction with its own act, so
 // that one refusal does not stop the others.
-func (o *Office) CancelEach(ctx context.Context, ids []operation.ID) Corrected {
-	return correctEach(ctx, ids, o.Cancel)
+func (c *Corrector) CancelEach(ctx context.Context, ids []operation.ID) Corrected {
+	return correctEach(ctx, ids, c.Cancel)
 }
 
 // ReverseEach reverses each operation, in this order, as CancelEach does.
-func (o *Office) ReverseEach(ctx context.Context, ids []operation.ID) Corrected {
+func (c *Corrector) ReverseEach(ctx context.Context, ids []operation.ID) Corrected {
 	return correctEach(ctx, ids, func(ctx context.Context, id operation.ID) error {
-		_, err := o.Reverse(ctx, id)
+		_, err := c.Reverse(ctx, id)
 		return err
 	})
 }

@@ -42,9 +42,9 @@ type Options struct {
 	// Office reads, on connections of its own. Its Audit keeps the looks at unmasked
 	// data; if that fails, the page is not sent.
 	Office *backoffice.Office
-	// Corrector is the office of the service. It also looks up what it corrects where the
-	// service writes: a standby may be behind.
-	Corrector *backoffice.Office
+	// Corrector corrects and looks up what it corrects where the service writes: a standby may be
+	// behind.
+	Corrector *backoffice.Corrector
 	// Subscriptions changes the callers of the API.
 	Subscriptions *subscriptions.Manager
 	// Fleet says what is wrong with every replica and with the book. Activity has the requests

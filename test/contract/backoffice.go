@@ -397,7 +397,7 @@ func testWithdrawPrice(t *testing.T, o office) {
 	o.done(o.Imports.Prices(t.Context(), file, plain))
 
 	acts := audit.Acts{NewID: func() operation.ID { return id(0x300) }, Now: func() time.Time { return at(24).Add(-time.Minute) }}
-	desk := backoffice.New(o.Ports, acts, time.UTC) // a minute before the day of price 2
+	desk := backoffice.New(o.Ports, acts, time.UTC).Corrector() // a minute before the day of price 2
 	require.ErrorIs(t, desk.WithdrawPrice(o.by(), 1), fund.ErrPriceCounts)
 	require.ErrorIs(t, desk.WithdrawPrice(o.by(), 2), fund.ErrPriceCounts)
 	require.ErrorIs(t, desk.WithdrawPrice(o.by(), 9), backoffice.ErrNotFound)

@@ -23,16 +23,16 @@ import (
 var who = audit.Who{Actor: "ayse", SystemUser: "root", Origin: "desk-7", Reason: "complaint 17"}
 
 // corrector makes corrections on that day, with IDs that no other operation of the suite has.
-func (o office) corrector(today int) *backoffice.Office {
+func (o office) corrector(today int) *backoffice.Corrector {
 	var next atomic.Int64
 	next.Store(0x200)
 	return o.correctorOf(today, &next)
 }
 
 // correctorOf is a corrector whose IDs come after next.
-func (o office) correctorOf(today int, next *atomic.Int64) *backoffice.Office {
+func (o office) correctorOf(today int, next *atomic.Int64) *backoffice.Corrector {
 	newID := func() operation.ID { return id(int(next.Add(1))) }
-	return backoffice.New(o.Ports, audit.Acts{NewID: newID, Now: func() time.Time { return at(today * 24) }}, time.UTC)
+	return backoffice.New(o.Ports, audit.Acts{NewID: newID, Now: func() time.Time { return at(today * 24) }}, time.UTC).Corrector()
 }
 
 func (o office) by() context.Context { return audit.By(o.t.Context(), who) }

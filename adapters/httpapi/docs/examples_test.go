@@ -238,7 +238,7 @@ func (lost) Outcomes(context.Context, string, int64, int) ([]fund.Ended, error) 
 func cancelSale(t *testing.T, store *fake.Store) {
 	ports := store.Backoffice(nil, func() time.Time { return demo.Today })
 	c := backoffice.New(ports, audit.Acts{NewID: func() operation.ID { return fake.NewID(99) }, Now: func() time.Time { return demo.Today }}, time.UTC)
-	require.NoError(t, c.Cancel(t.Context(), store.Sales()[0].ID))
+	require.NoError(t, c.Corrector().Cancel(t.Context(), store.Sales()[0].ID))
 }
 
 func price(t *testing.T, id int64, amount string) fund.Price {

@@ -32,7 +32,7 @@ func (o *cancelCommand) check(c *call) (err error) {
 }
 
 func (o *cancelCommand) run(c *call) error {
-	return c.done(about(c.office.Cancel(c.Context(), o.id), "operation "+c.args[0]), "Cancelled.\n")
+	return c.done(about(c.office.Corrector().Cancel(c.Context(), o.id), "operation "+c.args[0]), "Cancelled.\n")
 }
 
 type reverseCommand struct {
@@ -86,7 +86,7 @@ func (o *reverseCommand) run(c *call) error {
 		c.PrintErrf("%s", screen("one reversed", done))
 		return nil
 	}
-	ids, err := c.office.SettledAt(c.Context(), o.priceID.value)
+	ids, err := c.office.Corrector().SettledAt(c.Context(), o.priceID.value)
 	if err != nil {
 		return err
 	}
@@ -129,11 +129,11 @@ func (o *reverseCommand) reverse(c *call, id operation.ID) (done reversed, err e
 	var reversal, again operation.ID
 	switch {
 	case c.dryRun:
-		return done, c.office.TryReverse(c.Context(), id, o.waitAgain)
+		return done, c.office.Corrector().TryReverse(c.Context(), id, o.waitAgain)
 	case o.waitAgain:
-		reversal, again, err = c.office.ReverseAgain(c.Context(), id)
+		reversal, again, err = c.office.Corrector().ReverseAgain(c.Context(), id)
 	default:
-		reversal, err = c.office.Reverse(c.Context(), id)
+		reversal, err = c.office.Corrector().Reverse(c.Context(), id)
 	}
 	if err != nil {
 		return done, err
@@ -187,7 +187,7 @@ func (o *adjustHoldingCommand) run(c *call) error {
 		if err != nil || units == 0 {
 			return id, wrongUsef("%q is no number of units: it must not be 0 and may have 6 decimals", o.by)
 		}
-		return c.office.AdjustHolding(c.Context(), h.Key, units)
+		return c.office.Corrector().AdjustHolding(c.Context(), h.Key, units)
 	})
 }
 
@@ -215,7 +215,7 @@ func (o *adjustAccountCommand) run(c *call) error {
 		if err != nil || amount.Minor() == 0 {
 			return id, wrongUsef("%q is no amount of %s: it must not be 0 and may have %d decimals", o.by, o.currency, a.Key.Currency.Decimals())
 		}
-		return c.office.AdjustAccount(c.Context(), a.Key, amount)
+		return c.office.Corrector().AdjustAccount(c.Context(), a.Key, amount)
 	})
 }
 
@@ -243,7 +243,7 @@ func (o *withdrawCommand) check(c *call) (err error) {
 }
 
 func (o *withdrawCommand) run(c *call) error {
-	return c.done(about(c.office.WithdrawPrice(c.Context(), o.id), fmt.Sprintf("price %d", o.id)), "Withdrawn.\n")
+	return c.done(about(c.office.Corrector().WithdrawPrice(c.Context(), o.id), fmt.Sprintf("price %d", o.id)), "Withdrawn.\n")
 }
 
 type eraseCommand struct {
@@ -270,9 +270,9 @@ func (o *eraseCommand) run(c *call) (err error) {
 	bar := startProgress(c.ErrOrStderr(), "erasing", 0)
 	var erased int64
 	if o.user != "" {
-		erased, err = c.office.EraseUser(c.Context(), o.user, bar.rows.Store)
+		erased, err = c.office.Eraser().EraseUser(c.Context(), o.user, bar.rows.Store)
 	} else {
-		erased, err = c.office.EraseBefore(c.Context(), o.day, bar.rows.Store)
+		erased, err = c.office.Eraser().EraseBefore(c.Context(), o.day, bar.rows.Store)
 	}
 	bar.stop()
 	if errors.Is(err, backoffice.ErrNotPast) {

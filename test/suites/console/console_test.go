@@ -254,7 +254,7 @@ func TestEveryPageOnEveryScreen(t *testing.T) {
 	require.NoError(t, err)
 	array, err := operation.ParseID(k.array)
 	require.NoError(t, err)
-	reversal, err := office.Reverse(t.Context(), array)
+	reversal, err := office.Corrector().Reverse(t.Context(), array)
 	require.NoError(t, err)
 	pages["reversal"] = "sale/" + reversal.String()
 	pages["long name"] = "subscription?name=" + long

@@ -79,7 +79,7 @@ func TestManyAreReversed(t *testing.T) {
 	for account, err := range office.Reader.Accounts(t.Context(), backoffice.Query{CustomerNo: 1001}) {
 		require.NoError(t, err)
 		if account.Balance.Minor() > 0 {
-			_, err = office.AdjustAccount(t.Context(), account.Key, money.New(-1000, account.Key.Currency))
+			_, err = office.Corrector().AdjustAccount(t.Context(), account.Key, money.New(-1000, account.Key.Currency))
 			require.NoError(t, err)
 		}
 	}

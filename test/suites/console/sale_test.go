@@ -84,7 +84,7 @@ func TestThePageOfAnAdjustment(t *testing.T) {
 	require.NoError(t, err)
 	ctx := audit.By(t.Context(), audit.Who{Actor: "mehmet", Reason: "wrong file"})
 	key := fund.HoldingKey{CustomerNo: 1002, Fund: fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}}
-	id, err := office.AdjustHolding(ctx, key, 1_000_000)
+	id, err := office.Corrector().AdjustHolding(ctx, key, 1_000_000)
 	require.NoError(t, err)
 	body := s.entered(t).get("sale/" + id.String())
 	require.Contains(t, body, "<h1>Adjustment")

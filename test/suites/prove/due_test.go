@@ -77,7 +77,7 @@ func (d *deployment) cancel(ctx context.Context, operationID string) {
 	id, err := operation.ParseID(operationID)
 	office, missing := d.past.Backoffice(ctx)
 	if errors.Join(err, missing) == nil {
-		_ = office.Cancel(audit.By(ctx, audit.Who{Actor: "prove"}), id)
+		_ = office.Corrector().Cancel(audit.By(ctx, audit.Who{Actor: "prove"}), id)
 	}
 }
 
