@@ -55,6 +55,11 @@ type key struct {
 	id   operation.ID
 }
 
+// isOfOperation reports whether an operation is reported, once, and not its leaf.
+func (k key) isOfOperation() bool {
+	return k.kind == proof.Sale || k.kind == proof.End || k.kind == proof.Push
+}
+
 // waiting is what is stored under a key, and the leaves with this key, until they match.
 type waiting struct {
 	name   string // of what is stored; empty if nothing was read
@@ -338,7 +343,7 @@ func (c *Comparison) Suspects(placeOf func(operation.ID) (Place, error)) error {
 }
 
 func (c *Comparison) removed(k key) {
-	if k.kind == proof.Sale || k.kind == proof.End || k.kind == proof.Push {
+	if k.isOfOperation() {
 		c.flaw(Removed, k.id)
 		return
 	}
@@ -367,29 +372,35 @@ func (c *Comparison) End(nameOf func(operation.ID) string) {
 	})
 	for _, k := range left {
 		w := c.waiting[k]
-		flaw := Flaw(0)
-		switch {
-		case w.name == "":
-			flaw = Removed
-		case k.kind == proof.Push || len(w.leaves) == 0:
-			flaw = Added
-		case len(w.stored) != 1 || w.stored[0] != w.leaves[0]:
-			flaw = Changed
+		flaw := w.flaw(k.kind)
+		if flaw == 0 {
+			continue
+		}
+		if k.isOfOperation() {
+			c.flaw(flaw, k.id)
+			continue
 		}
 		name := w.name
+		if name == "" && k.kind == proof.Subscription {
+			name = fmt.Sprintf("subscription %q", cmp.Or(nameOf(k.id), k.id.String()))
+		}
 		if name == "" {
 			name = c.nameOf(k)
-			if k.kind == proof.Subscription {
-				name = fmt.Sprintf("subscription %q", cmp.Or(nameOf(k.id), k.id.String()))
-			}
 		}
-		switch {
-		case flaw == 0:
-		case k.kind == proof.Sale || k.kind == proof.End || k.kind == proof.Push:
-			c.flaw(flaw, k.id)
-		default:
-			c.report(flaw, name)
-		}
+		c.report(flaw, name)
 	}
 	clear(c.waiting)
+}
+
+// flaw says what is wrong at the end. It is 0 if what is stored has the newest leaf.
+func (w *waiting) flaw(kind proof.Kind) Flaw {
+	switch {
+	case w.name == "":
+		return Removed
+	case kind == proof.Push || len(w.leaves) == 0:
+		return Added
+	case len(w.stored) != 1 || w.stored[0] != w.leaves[0]:
+		return Changed
+	}
+	return 0
 }

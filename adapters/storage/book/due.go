@@ -17,43 +17,65 @@ import (
 
 // Due implements buyfund.Books.
 func (b *Books) Due(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	listed := &b.db.ListedSales
+	// The limit must not cut an operation: the inner query counts operations, and the outer one
+	// reads all their sales.
+	query := b.db.Query(ctx).Table(listed.Source).Select(listed.Selected).
+		Where("t."+tables.IsRecorded+" AND o."+tables.IsRecorded+" AND t.operation_id IN (?)", b.dueIDs(ctx, filter, after, limit)).
+		Order("o.due_on, t.operation_id, t.position")
+	due := dueOperations{isUnreadable: make(map[operation.ID]bool)}
+	err := tables.Scan(query, listed.Table, due.add)
+	if err != nil {
+		return nil, b.db.Translate(err)
+	}
+	return due.readable(), b.db.Translate(due.unreadable)
+}
+
+// dueIDs selects the next due operations after one, which may be nil.
+func (b *Books) dueIDs(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) *gorm.DB {
 	afterDay, afterID := "0001-01-01", operation.ID{} // before all days and IDs
 	if after != nil {
 		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
 	}
-	// The limit must not cut an operation: the inner query counts operations, and the outer one
-	// reads all their sales.
-	operations := b.db.Reads.WithContext(ctx).Where(tables.IsRecorded).Select("operation_id").Limit(limit)
+	id := b.db.Bind(batch.UUID(afterID))
+	ids := b.db.Reads.WithContext(ctx).Where(tables.IsRecorded).Select("operation_id").Limit(limit)
 	if filter.Of == (fund.PriceDay{}) {
-		operations = operations.Table(b.db.Operations.Name).Order("due_on, operation_id").
-			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, b.db.Bind(batch.UUID(afterID)))
-	} else {
-		operations = operations.Table(b.db.Sales.Name).Group("operation_id").Order("operation_id").
-			Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
-				filter.Of.Day.String(), filter.Of.Fund.IMKBCode, filter.Of.Fund.HolderCorporationName, b.db.Bind(batch.UUID(afterID)))
+		return ids.Table(b.db.Operations.Name).Order("due_on, operation_id").
+			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, id)
 	}
-	listed := &b.db.ListedSales
-	query := b.db.Query(ctx).Table(listed.Source).Select(listed.Selected).
-		Where("t."+tables.IsRecorded+" AND o."+tables.IsRecorded+" AND t.operation_id IN (?)", operations).Order("o.due_on, t.operation_id, t.position")
-	var due []*fund.Operation
-	var unreadable error
-	isUnreadable := make(map[operation.ID]bool) // by this program, or changed by hand
-	err := tables.Scan(query, listed.Table, func(row *tables.ListedSaleRow) error {
-		if len(due) == 0 || due[len(due)-1].ID != operation.ID(row.Sale.OperationID) {
-			due = append(due, row.Operation())
-		}
-		last := due[len(due)-1]
-		terms, err := row.Sale.Terms()
-		if err != nil {
-			isUnreadable[last.ID], unreadable = true, fmt.Errorf("operation %s: %w", last.ID, err)
-		}
-		last.Sales = append(last.Sales, fund.RestoreSale(terms))
-		return nil
-	})
+	of := filter.Of.Fund
+	return ids.Table(b.db.Sales.Name).Group("operation_id").Order("operation_id").
+		Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
+			filter.Of.Day.String(), of.IMKBCode, of.HolderCorporationName, id)
+}
+
+// dueOperations collects due operations from the rows of their sales.
+type dueOperations struct {
+	all []*fund.Operation
+	// isUnreadable has operations that a person or another program has changed. unreadable is the
+	// last error.
+	isUnreadable map[operation.ID]bool
+	unreadable   error
+}
+
+func (d *dueOperations) add(row *tables.ListedSaleRow) error {
+	id := operation.ID(row.Sale.OperationID)
+	if len(d.all) == 0 || d.all[len(d.all)-1].ID != id {
+		d.all = append(d.all, row.Operation())
+	}
+	terms, err := row.Sale.Terms()
 	if err != nil {
-		return nil, b.db.Translate(err)
+		d.isUnreadable[id] = true
+		d.unreadable = fmt.Errorf("operation %s: %w", id, err)
 	}
-	return slices.DeleteFunc(due, func(o *fund.Operation) bool { return isUnreadable[o.ID] }), b.db.Translate(unreadable)
+	last := d.all[len(d.all)-1]
+	last.Sales = append(last.Sales, fund.RestoreSale(terms))
+	return nil //nolint:nilerr // other operations are settled
+}
+
+// readable returns the operations that can be settled.
+func (d *dueOperations) readable() []*fund.Operation {
+	return slices.DeleteFunc(d.all, func(o *fund.Operation) bool { return d.isUnreadable[o.ID] })
 }
 
 // DueFunds implements buyfund.Books. The index of waiting funds has all columns that it reads.

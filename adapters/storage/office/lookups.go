@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"gorm.io/gorm"
@@ -166,50 +165,75 @@ func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []
 }
 
 // CountReceived reads ranges of primary keys, and the operations that ended on their day by time.
-// A cancelled sale ended too.
 func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
-	first, end := l.db.Bind(batch.UUID(backoffice.FirstID(since))), l.db.Bind(batch.UUID(backoffice.FirstID(until)))
-	received := func(tx *gorm.DB, table string) *gorm.DB {
-		return tx.Table(table).Where("operation_id >= ? AND operation_id < ?", first, end)
-	}
-	type sums []struct {
+	r.Add(backoffice.Received{}) // creates the maps
+	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
+		err := l.countSales(l.receivedIn(tx, "t", since, until), false, &r)
+		if err != nil {
+			return err
+		}
+		// A cancelled sale ended too.
+		ended := tx.Where("o.due_on IS NOT NULL AND o.ended_at >= ? AND o.ended_at < ? AND t.refusal <> ?",
+			l.db.Bind(tables.Microsecond(since)), l.db.Bind(tables.Microsecond(until)), fault.Cancelled)
+		err = l.countSales(ended, true, &r)
+		if err != nil {
+			return err
+		}
+		err = l.countRefused(l.receivedIn(tx, "o", since, until), &r)
+		if err != nil {
+			return err
+		}
+		return l.receivedIn(tx, "t", since, until).Table(l.db.Notifications.Name + " t").Count(&r.Messages).Error
+	})
+	return r, err
+}
+
+// receivedIn selects the rows of a table that were received in a period, by their IDs.
+func (l lookups) receivedIn(tx *gorm.DB, table string, since, until time.Time) *gorm.DB {
+	first, end := batch.UUID(backoffice.FirstID(since)), batch.UUID(backoffice.FirstID(until))
+	return tx.Where(table+".operation_id >= ? AND "+table+".operation_id < ?", l.db.Bind(first), l.db.Bind(end))
+}
+
+// countSales counts the sales t of a query. waited says that they had waited for their day.
+func (l lookups) countSales(tx *gorm.DB, waited bool, r *backoffice.Received) error {
+	var rows []struct {
 		IMKBCode, CurrencyCode string
 		State                  operation.State
 		Reversed               bool
-		Sales, High, Low       int64 // those of backoffice.Sum
+		Sales, High, Low       int64 // High and Low are those of backoffice.Sum
 	}
-	sum := func(tx *gorm.DB, target *sums) error {
-		return tx.Table(l.db.ListedSales.Source).Where("NOT (" + tables.Refused + ")").Select("t.imkb_code, t.currency_code, t.state," +
-			" o.reversal_id IS NOT NULL AS reversed, COUNT(*) AS sales," +
-			" CAST(COALESCE(SUM(t.proceeds / 1000000000), 0) AS BIGINT) AS high, CAST(COALESCE(SUM(t.proceeds % 1000000000), 0) AS BIGINT) AS low").
-			Group("t.imkb_code, t.currency_code, t.state, o.reversal_id IS NOT NULL").Find(target).Error
+	err := tx.Table(l.db.ListedSales.Source).Where("NOT (" + tables.Refused + ")").Select("t.imkb_code, t.currency_code, t.state," +
+		" o.reversal_id IS NOT NULL AS reversed, COUNT(*) AS sales," +
+		" CAST(COALESCE(SUM(t.proceeds / 1000000000), 0) AS BIGINT) AS high, CAST(COALESCE(SUM(t.proceeds % 1000000000), 0) AS BIGINT) AS low").
+		Group("t.imkb_code, t.currency_code, t.state, o.reversal_id IS NOT NULL").Find(&rows).Error
+	if err != nil {
+		return err
 	}
-	var sold, settled sums
-	var refused []struct {
+	for _, row := range rows {
+		currency, _ := money.ParseCurrency(row.CurrencyCode) // it was checked before it was stored
+		key := backoffice.SalesKey{IMKBCode: row.IMKBCode, Currency: currency, State: row.State, Reversed: row.Reversed, Waited: waited}
+		r.Sales[key] = backoffice.SalesSum{Sales: row.Sales, Proceeds: backoffice.Sum{High: row.High, Low: row.Low}}
+	}
+	return nil
+}
+
+// countRefused counts the refused operations o of a query.
+func (l lookups) countRefused(tx *gorm.DB, r *backoffice.Received) error {
+	var rows []struct {
 		Subscription, Faults string
 		Refused              int64
 	}
-	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
-		ended := tx.Where("o.due_on IS NOT NULL AND o.ended_at >= ? AND o.ended_at < ? AND t.refusal <> ?",
-			l.db.Bind(tables.Microsecond(since)), l.db.Bind(tables.Microsecond(until)), fault.Cancelled)
-		return errors.Join(
-			sum(tx.Where("t.operation_id >= ? AND t.operation_id < ?", first, end), &sold),
-			sum(ended, &settled),
-			received(tx, l.db.Operations.Name+" o").Where(tables.Refused).Select("subscription, faults, COUNT(*) AS refused").Group("subscription, faults").Find(&refused).Error,
-			received(tx, l.db.Notifications.Name).Count(&r.Messages).Error)
-	})
-	r.Add(backoffice.Received{}) // creates the maps
-	for i, row := range append(sold, settled...) {
-		currency, _ := money.ParseCurrency(row.CurrencyCode) // it was checked before it was stored
-		key := backoffice.SalesKey{IMKBCode: row.IMKBCode, Currency: currency, State: row.State, Reversed: row.Reversed, Waited: i >= len(sold)}
-		r.Sales[key] = backoffice.SalesSum{Sales: row.Sales, Proceeds: backoffice.Sum{High: row.High, Low: row.Low}}
+	err := tx.Table(l.db.Operations.Name + " o").Where(tables.Refused).Select("subscription, faults, COUNT(*) AS refused").
+		Group("subscription, faults").Find(&rows).Error
+	if err != nil {
+		return err
 	}
-	for _, row := range refused {
+	for _, row := range rows {
 		code := ""
 		if faults := tables.ParseFaults(row.Faults); len(faults) > 0 {
 			code = faults[0].Code
 		}
 		r.Refused[backoffice.RefusedKey{Subscription: row.Subscription, Code: code}] += row.Refused
 	}
-	return r, err
+	return nil
 }

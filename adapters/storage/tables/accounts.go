@@ -3,6 +3,7 @@ package tables
 import (
 	"fmt"
 
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 )
@@ -14,6 +15,15 @@ type AccountRow struct {
 	AccountSuffix int64  `gorm:"primaryKey"`
 	CurrencyCode  string `gorm:"primaryKey"`
 	Balance       int64  `gorm:"not null"` // in minor units
+}
+
+func (d *Database) openAccounts() {
+	t := &d.Accounts
+	open(d, t, Relied{Table: "accounts", Rights: addAndChange, Checks: []string{"balance >= 0"}})
+	t.Add = t.Insert().Racing()
+	t.Find = t.Table.Find(batch.ForUpdate, "", "balance")
+	t.Put = t.Upsert("balance")
+	d.ReadAccount = t.Table.Find(batch.NoLock, "", "balance")
 }
 
 // NewAccountRow returns the row of an account.

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"strings"
 	"time"
 
 	"bankingapi/adapters/storage/batch"
@@ -22,6 +23,12 @@ type AdjustmentRow struct {
 	IMKBCode              string        `gorm:"not null;default:''"`
 	HolderCorporationName string        `gorm:"not null;default:''"`
 	CurrencyCode          string        `gorm:"not null;default:''"`
+}
+
+func (d *Database) openAdjustments() {
+	open(d, &d.Adjustments, Relied{Table: "adjustments", Rights: addOnly})
+	d.AllPostings = newTable[PostingRow](d, "postings")
+	d.AllPostings.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", d.Prefix)
 }
 
 func newAdjustmentRow(p *fund.Posting, postedAt time.Time) AdjustmentRow {

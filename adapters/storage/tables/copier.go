@@ -53,34 +53,46 @@ func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, sourc
 		}
 		source = source.Where("("+key+") > ?", values)
 	}
-	upsert := c.Upsert(others...)
-	var (
-		rows []R
-		size int
-		text rowText
-	)
-	write := func() error {
-		if len(rows) == 0 || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		err := target.DB.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, upsert.Request(rows)) })
-		done(int64(len(rows)))
-		rows, size = rows[:0], 0
-		return err
-	}
-	err = Each(source, c.Table, func(row *R) error {
-		fillBytes(row)
-		rows = append(rows, *row)
-		text = c.encode(text, row)
-		if size += len(text); len(rows) < copiedRows && size < copiedBytes {
-			return nil
-		}
-		return write()
-	})
+	part := copiedPart[R]{copier: c, target: target, upsert: c.Upsert(others...), done: done}
+	err = Each(source, c.Table, func(row *R) error { return part.add(ctx, row) })
 	if err != nil {
 		return err
 	}
-	return write()
+	return part.write(ctx)
+}
+
+// copiedPart has the rows of the next transaction of a copy.
+type copiedPart[R any] struct {
+	copier copier[R]
+	target *Database
+	upsert *batch.Statement[R]
+	done   func(int64)
+	rows   []R
+	size   int     // of the rows, in bytes
+	text   rowText // of the last row; its memory is reused
+}
+
+// add adds a row. It writes the part if it is large.
+func (p *copiedPart[R]) add(ctx context.Context, row *R) error {
+	fillBytes(row)
+	p.rows = append(p.rows, *row)
+	p.text = p.copier.encode(p.text, row)
+	p.size += len(p.text)
+	if len(p.rows) < copiedRows && p.size < copiedBytes {
+		return nil
+	}
+	return p.write(ctx)
+}
+
+// write writes the rows in one transaction.
+func (p *copiedPart[R]) write(ctx context.Context) error {
+	if len(p.rows) == 0 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	err := p.target.DB.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, p.upsert.Request(p.rows)) })
+	p.done(int64(len(p.rows)))
+	p.rows, p.size = p.rows[:0], 0
+	return err
 }
 
 // fillBytes makes empty bytes of those that are nil: a driver may read an empty value as nil,

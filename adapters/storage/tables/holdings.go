@@ -1,6 +1,9 @@
 package tables
 
-import "bankingapi/domain/fund"
+import (
+	"bankingapi/adapters/storage/batch"
+	"bankingapi/domain/fund"
+)
 
 // HoldingRow is a row of the table holdings.
 type HoldingRow struct {
@@ -8,6 +11,15 @@ type HoldingRow struct {
 	IMKBCode              string `gorm:"primaryKey"`
 	HolderCorporationName string `gorm:"primaryKey"`
 	Units                 int64  `gorm:"not null"`
+}
+
+func (d *Database) openHoldings() {
+	t := &d.Holdings
+	open(d, t, Relied{Table: "holdings", Rights: addAndChange, Checks: []string{"units >= 0"}})
+	t.Add = t.Insert().Racing()
+	t.Find = t.Table.Find(batch.ForUpdate, "", "units")
+	t.Put = t.Upsert("units")
+	d.ReadHolding = t.Table.Find(batch.NoLock, "", "units")
 }
 
 // NewHoldingRow returns the row of a holding.

@@ -37,6 +37,19 @@ type NotificationRow struct {
 	TranData                string     `gorm:"not null;default:''"` // JSON, as it came on the wire
 }
 
+func (d *Database) openNotifications() {
+	t := &d.Notifications
+	open(d, t, Relied{Table: "notifications", Rights: addAndChange})
+	t.Add = t.Upsert()
+	t.Find = t.Table.Find(batch.NoLock, "", "operation_id")
+	d.Erasable = t.Select(erasable(t.Table)...)
+	t.Put = t.Update(batch.Names(d.Erasable)...)
+	listed := newListed[ListedNotificationRow](d, "notifications", t.Columns)
+	listed.Source += " LEFT JOIN " + d.Prefix + "audits a ON a.audit_id = t.erasure_id"
+	listed.Selected[len(listed.Selected)-1] = "COALESCE(a.reason, '') AS reason"
+	d.ListedNotifications = listed
+}
+
 // ListedNotificationRow is a notification with the columns of its operation, and the reason of
 // its erasure.
 type ListedNotificationRow struct {

@@ -14,6 +14,13 @@ type OutcomeRow struct {
 	Subscription string     `gorm:"not null"`
 }
 
+func (d *Database) openOutcomes() {
+	t := &d.Outcomes
+	open(d, t, Relied{Table: "outcomes", Rights: addOnly})
+	t.Find = t.Table.Find(batch.NoLock, "", "number")
+	d.ListedOutcomes = newListed[ListedOutcomeRow](d, "outcomes", t.Columns)
+}
+
 // NewOutcomeRow returns the row of an outcome.
 func NewOutcomeRow(e *fund.Ended, number int64) OutcomeRow {
 	return OutcomeRow{Number: number, Reversed: Flag(e.Reversed), OperationID: batch.UUID(e.OperationID), Subscription: e.Subscription}

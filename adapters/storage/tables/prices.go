@@ -2,6 +2,7 @@ package tables
 
 import (
 	"fmt"
+	"slices"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/day"
@@ -18,6 +19,29 @@ type PriceRow struct {
 	ValidFrom             batch.Day `gorm:"not null"`
 	// ActID is the act of the import. No leaf of the trail has it.
 	ActID batch.UUID
+}
+
+func (d *Database) openPrices() {
+	t := &d.Prices
+	open(d, t, Relied{Table: "prices", Rights: addAndChange, Checks: []string{"price > 0"}})
+	columns := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
+	t.Find = t.Table.Find(batch.NoLock, "", columns...)
+	t.Add = t.Upsert()
+	t.Put = t.Update("valid_from")
+	found := t.Select(append(columns, "price_id")...)
+	ofFund := []batch.Condition{
+		{Column: t.Select("imkb_code")[0], Operator: "="},
+		{Column: t.Select("holder_corporation_name")[0], Operator: "="},
+	}
+	validFrom, currency := t.Select("valid_from")[0], t.Select("currency_code")[0]
+	d.FindCurrentPrice = t.Lookup("find current "+t.Name, batch.Lookup{
+		Select: found, Order: NewestPrice,
+		Where: append(slices.Clone(ofFund), batch.Condition{Column: validFrom, Operator: "<="}),
+	})
+	d.FindEarlierPrice = t.Lookup("find earlier "+t.Name, batch.Lookup{
+		Select: found, Order: NewestPrice,
+		Where: append(slices.Clone(ofFund), batch.Condition{Column: validFrom, Operator: "<"}, batch.Condition{Column: currency, Operator: "="}),
+	})
 }
 
 // NewestPrice orders the prices of a fund so that the current one is first: the price of the

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 )
@@ -18,6 +19,15 @@ import (
 type PropertyRow struct {
 	Name  string `gorm:"primaryKey"`
 	Value string `gorm:"not null"`
+}
+
+func (d *Database) openProperties() {
+	t := &d.Properties
+	t.Table = openBeside[PropertyRow](d, Relied{Table: "properties", Rights: addAndChange})
+	t.Find = t.Table.Find(batch.ForUpdate, "", "value")
+	t.Put = t.Update("value")
+	d.FindRules = t.Table.Find(batch.NoLock, "", "value")
+	d.LockRulesOfNewBook = t.Table.Find(batch.ForUpdate, "NOT EXISTS (SELECT 1 FROM "+d.Operations.Name+")", "value")
 }
 
 // The names of properties.

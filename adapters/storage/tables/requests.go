@@ -29,6 +29,11 @@ type RequestRow struct {
 	Omitted      int64         `gorm:"not null;default:0"`
 }
 
+func (d *Database) openRequests() {
+	open(d, &d.Requests, Relied{Table: "requests", Rights: addAndDelete})
+	d.Requests.Add = d.Requests.Upsert()
+}
+
 // NewRequestRow returns the row of a request.
 func NewRequestRow(e summary.Answered) RequestRow {
 	return RequestRow{

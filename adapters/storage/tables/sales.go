@@ -35,6 +35,13 @@ type SaleRow struct {
 	Refusal               string     `gorm:"not null;default:''"`
 }
 
+func (d *Database) openSales() {
+	t := &d.Sales
+	open(d, t, Relied{Table: "sales", Rights: addAndChange, Checks: []string{"units > 0"}})
+	t.Put = t.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal")
+	d.ListedSales = newListed[ListedSaleRow](d, "sales", t.Columns)
+}
+
 // ListedSaleRow is a sale with the columns of its operation.
 type ListedSaleRow struct {
 	Sale        SaleRow `gorm:"embedded"`

@@ -35,6 +35,16 @@ type SubscriptionRow struct {
 // neverLogged has the columns that change without an act. They are in no leaf.
 var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
 
+func (d *Database) openSubscriptions() {
+	t := &d.Subscriptions
+	open(d, t, Relied{Table: "subscriptions", Rights: addAndChange})
+	t.Add = t.Insert().Racing()
+	columns := batch.Names(t.Columns)
+	t.Find = t.Table.Find(batch.ForUpdate, "", columns...)
+	t.Put = t.Update(columns[1:]...)
+	d.UseSubscription = t.Update(neverLogged...)
+}
+
 // NewSubscriptionRow returns the row of a subscription.
 func NewSubscriptionRow(s *subscription.Subscription) SubscriptionRow {
 	return SubscriptionRow{

@@ -19,6 +19,11 @@ type TrailBatchRow struct {
 	Position sql.NullInt64
 }
 
+func (d *Database) openTrail() {
+	d.TrailBatches = openBeside[TrailBatchRow](d, Relied{Table: "trail_batches", Rights: addAndChange})
+	d.TrailHashes = openBeside[TrailHashRow](d, Relied{Table: "trail_hashes", Rights: addOnly})
+}
+
 // TrailHashRow is a row of the table trail_hashes: a node of the log's tree.
 type TrailHashRow struct {
 	HashIndex int64  `gorm:"primaryKey"`
