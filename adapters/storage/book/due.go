@@ -70,7 +70,7 @@ func (d *dueOperations) add(row *tables.ListedSaleRow) error {
 	}
 	last := d.all[len(d.all)-1]
 	last.Sales = append(last.Sales, fund.RestoreSale(terms))
-	return nil //nolint:nilerr // other operations are settled
+	return nil // other operations are settled
 }
 
 // readable returns the operations that can be settled.

@@ -77,7 +77,7 @@ func (c *changes) addAdjustment(row *tables.AdjustmentRow) error {
 		c.broken[id] = true
 	}
 	c.adjusted.of(c.keys, id).Adjustment(&posting)
-	return nil //nolint:nilerr // the posting is reported as broken
+	return nil // the posting is reported as broken
 }
 
 func (c *changes) addErased(row *tables.NotificationRow) error {
@@ -87,7 +87,7 @@ func (c *changes) addErased(row *tables.NotificationRow) error {
 		c.broken[id] = true
 	}
 	c.erased.of(c.keys, id).Erased(&message)
-	return nil //nolint:nilerr // the message is reported as broken
+	return nil // the message is reported as broken
 }
 
 // leaf makes the leaf of an act, which is nil if no act is stored, and forgets its sums.
