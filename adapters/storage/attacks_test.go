@@ -20,7 +20,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 	"bankingapi/domain/subscription"
-	"bankingapi/test/kit/testdb"
+	"bankingapi/test/kit/storekit"
 )
 
 // attack is a change of history by somebody with all rights on the database and
@@ -394,7 +394,7 @@ func TestARepeatDoesNotReplaceANotification(t *testing.T) {
 // A message that was sent while a clock was ahead comes again when the clock is right.
 func TestARepeatAfterAClockWasAheadIsNoFinding(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		ahead := idsIn(72 * time.Hour)
 		s.Trail.Writer.Use(trailKeys, ahead)
 		_, err := s.Trail.Origin.Adopt(t.Context())
@@ -415,7 +415,7 @@ func TestARepeatAfterAClockWasAheadIsNoFinding(t *testing.T) {
 // A subscription that was changed while a clock was ahead is changed again when it is right.
 func TestAChangeAfterAClockWasAheadIsNoFinding(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		s.Trail.Writer.Use(trailKeys, idsIn(72*time.Hour))
 		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
@@ -439,7 +439,7 @@ func TestAChangeAfterAClockWasAheadIsNoFinding(t *testing.T) {
 // A machine sleeps while a request is between its ID and its commit.
 func TestARequestThatSleptIsNoFinding(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 2)
 		s.Trail.Writer.Use(trailKeys, v7)
 		_, err := s.Trail.Origin.Adopt(t.Context())

@@ -11,6 +11,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -19,8 +20,8 @@ import (
 func BenchmarkUpdate(b *testing.B) {
 	const customers = 10_000
 	for engine, open := range map[string]func() *store.Store{
-		testdb.EngineSQLite:   func() *store.Store { return testdb.OpenSQLite(b, testdb.SQLite(b)) },
-		testdb.EnginePostgres: func() *store.Store { return testdb.OpenPostgres(b, testdb.Postgres(b)) },
+		testdb.EngineSQLite:   func() *store.Store { return storekit.OpenSQLite(b, testdb.SQLite(b)) },
+		testdb.EnginePostgres: func() *store.Store { return storekit.OpenPostgres(b, testdb.Postgres(b)) },
 	} {
 		b.Run(engine, func(b *testing.B) {
 			store := newBank(b, open(), customers).Store

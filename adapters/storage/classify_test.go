@@ -18,6 +18,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -27,7 +28,7 @@ import (
 func TestClassifyPostgres(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	testdb.OpenPostgres(t, dsn)
+	storekit.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
 	engine, err := postgres.NewHostEngine(db, db, 0)
 	require.NoError(t, err)
@@ -80,7 +81,7 @@ func TestClassifyPostgres(t *testing.T) {
 func TestClassifySQLite(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	testdb.OpenSQLite(t, file)
+	storekit.OpenSQLite(t, file)
 	db := connect(t, "sqlite", file+"?_pragma=busy_timeout(0)")
 	db.SetMaxOpenConns(1)
 	engine, err := sqlite.NewHostEngine(t.Context(), db, db)
@@ -145,7 +146,7 @@ func TestOpenSQLiteRefuses(t *testing.T) {
 		filepath.Join(notes, "x"): "not a directory",
 		filepath.Dir(notes):       "make the database file",
 	} {
-		engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: dsn}))
+		engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: dsn}))
 		require.ErrorContains(t, err, want)
 		require.Nil(t, engine)
 	}
@@ -160,11 +161,11 @@ func TestOpenPostgresKeepsTheDSNSecret(t *testing.T) {
 		"host=host password=hunter2 port=notaport",
 		"hunter2",
 	} {
-		_, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
+		_, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
 		require.ErrorContains(t, err, "storage.dsn", dsn)
 		require.NotContains(t, err.Error(), "hunter2")
 	}
-	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: "postgres://bank:hunter2@127.0.0.1:1/book?connect_timeout=1"}))
+	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: "postgres://bank:hunter2@127.0.0.1:1/book?connect_timeout=1"}))
 	require.NoError(t, err, "a database that is away does not keep the service from starting")
 	store := bind(t, engine, "")
 	err = store.Ping(t.Context())

@@ -26,6 +26,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/push"
 	"bankingapi/test/contract"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -185,8 +186,8 @@ func serializable(dsn string) string {
 
 func openSQLite(t *testing.T) (*store.Store, contract.Trouble) {
 	file := filepath.Join(t.TempDir(), "book.db")
-	testdb.WriteBook(t, file)
-	engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
+	storekit.WriteBook(t, file)
+	engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	var upset troublemaker
 	engine = upset.into(engine)
@@ -214,7 +215,7 @@ func openSQLite(t *testing.T) (*store.Store, contract.Trouble) {
 }
 
 func openPostgres(t *testing.T, dsn string) (*store.Store, contract.Trouble) {
-	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	var upset troublemaker
 	engine = upset.into(engine)
@@ -264,7 +265,7 @@ type troublemaker struct {
 }
 
 func (m *troublemaker) into(engine storage.Engine) storage.Engine {
-	return testdb.With(engine, upsetDialect{engine.Dialect(), m})
+	return storekit.With(engine, upsetDialect{engine.Dialect(), m})
 }
 
 type upsetDialect struct {

@@ -9,6 +9,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/domain/fault"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -21,7 +22,7 @@ func TestAFileThatIsCopiedOverTheLiveOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := testdb.SQLite(t)
-			first := testdb.OpenSQLite(t, file)
+			first := storekit.OpenSQLite(t, file)
 			b := newBank(t, first, 5)
 			sell := func() error { return settle(t.Context(), first, today, order(v7(), "", sale(1, 1, 1))) }
 			require.NoError(t, sell())
@@ -54,7 +55,7 @@ func TestAFileThatIsCopiedOverTheLiveOne(t *testing.T) {
 func TestCheckpointsOfOthersAreNoDamage(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	s := testdb.OpenSQLite(t, file)
+	s := storekit.OpenSQLite(t, file)
 	b := newBank(t, s, 5)
 	other := connect(t, "sqlite", file)
 	for _, mode := range []string{"PASSIVE", "FULL", "RESTART", "TRUNCATE", "PASSIVE", "TRUNCATE"} {

@@ -22,6 +22,7 @@ import (
 	"bankingapi/domain/proof"
 	"bankingapi/domain/push"
 	"bankingapi/test/kit/pgproxy"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -180,7 +181,7 @@ func TestErasingGoesOnAfterAClockThatWasAhead(t *testing.T) {
 func TestAnErasureWhoseCommitIsCutShortIsNotKnown(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	tell(t, s, "", "veli", now)
 	slow(t, dsn, "audits", atCommit, "pg_sleep(60)")
 	office, ctx := officeOn(t, s)
@@ -194,7 +195,7 @@ func TestAnErasureWhoseCommitIsCutShortIsNotKnown(t *testing.T) {
 func TestAnErasedTextIsNotInTheFile(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	s := testdb.OpenSQLite(t, file)
+	s := storekit.OpenSQLite(t, file)
 	for i := range 300 {
 		tell(t, s, "", fmt.Sprintf("veli-%d", i), now.AddDate(0, 0, -1))
 	}
@@ -241,7 +242,7 @@ func TestARepeatDuringAnErasureIsNotStored(t *testing.T) {
 func TestARepeatThatWaitsForAnErasureIsNotStored(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s, other := testdb.OpenPostgres(t, dsn), openAgain(t, dsn)
+	s, other := storekit.OpenPostgres(t, dsn), openAgain(t, dsn)
 	tell(t, s, "", "veli", now)
 	pool := s.Pools["all"]()
 	tx, err := pool.BeginTx(t.Context(), nil)
@@ -358,7 +359,7 @@ func TestABookWithATrailNeedsItsKeyToErase(t *testing.T) {
 func TestAnErasureWhoseAnswerIsLostIsNotKnown(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	direct, p := testdb.OpenPostgres(t, dsn), pgproxy.New(t, dsn)
+	direct, p := storekit.OpenPostgres(t, dsn), pgproxy.New(t, dsn)
 	office, ctx := officeOn(t, openAgain(t, p.DSN))
 	tell(t, direct, "", "veli", now)
 	_, err := office.Eraser().EraseUser(ctx, "zeynep", nil) // knows the schema now

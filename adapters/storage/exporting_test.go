@@ -9,6 +9,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -30,7 +31,7 @@ func TestExportOrderInTurkish(t *testing.T) {
 	name := database(t, dsn) + "_tr"
 	admin(t, dsn, "CREATE DATABASE "+name+" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'tr-TR'")
 	t.Cleanup(func() { admin(t, dsn, "DROP DATABASE "+name+" WITH (FORCE)") })
-	s := testdb.OpenPostgres(t, inDatabase(dsn, name))
+	s := storekit.OpenPostgres(t, inDatabase(dsn, name))
 	require.NoError(t, importHoldings(t.Context(), s, nextID(), lines(holdings...), quiet))
 	require.Equal(t, holdings, all(t, s.Backoffice.Reader.Holdings(t.Context(), backoffice.Query{})))
 }
@@ -39,11 +40,11 @@ func TestExportOrderInTurkish(t *testing.T) {
 func TestExportOutlivesTheStatementTimeout(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	const n = 100_000 // more than fits any buffer on the way
 	require.NoError(t, importHoldings(t.Context(), s, nextID(), manyHoldings(n, 1), quiet))
 	admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET statement_timeout = '100ms'")
-	s = testdb.OpenPostgres(t, dsn)
+	s = storekit.OpenPostgres(t, dsn)
 	rows := 0
 	for _, err := range s.Backoffice.Reader.Holdings(t.Context(), backoffice.Query{}) {
 		require.NoError(t, err)
@@ -60,7 +61,7 @@ func TestExportOutlivesTheStatementTimeout(t *testing.T) {
 func TestAListThatIsLeftEarlyLeavesTheTransactionOfAHost(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	require.NoError(t, importHoldings(t.Context(), s, nextID(), manyHoldings(several, unitsAtFirst), quiet))
 	tx, err := connect(t, "pgx", dsn).BeginTx(t.Context(), nil)
 	require.NoError(t, err)

@@ -16,14 +16,14 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/test/kit/testdb"
+	"bankingapi/test/kit/storekit"
 )
 
 // Writers commit in another order than that of their IDs. A follower sees every
 // sale once: those that were there, and those that come.
 func TestAFollowerMissesNothing(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		const before, after, writers = 20, 60, 4
 		b := newBank(t, s, writers)
 		ids := make([]operation.ID, before+after)
@@ -77,7 +77,7 @@ func TestAFollowerMissesNothing(t *testing.T) {
 // differ: the newest row is older than the longest request.
 func TestAFollowerOfAStorageThatIsBehind(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 1)
 		at := func(seconds int) operation.ID {
 			return backoffice.FirstID(now.Add(time.Duration(seconds) * time.Second))
@@ -129,7 +129,7 @@ func (c *countedSales) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[
 // If nothing comes for a while, a follower reads no row again.
 func TestAFollowerOfAQuietBook(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 1)
 		b.sell(operation.Completed, order(backoffice.FirstID(now), "", sale(1, 1, 1)))
 		for later, want := range map[time.Duration]int{time.Minute: 3, time.Hour: 1} {
@@ -156,7 +156,7 @@ func TestAFollowerOfAQuietBook(t *testing.T) {
 // A sale comes again when it is settled, cancelled or reversed.
 func TestAFollowerSeesHowSalesEnd(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 2)
 		tomorrow := today.Plus(1)
 		settled, cancelled := order(nextID(), "", on(tomorrow, sale(1, 1, 1))), order(nextID(), "", on(tomorrow, sale(1, 1, 1)))

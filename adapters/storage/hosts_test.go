@@ -15,6 +15,7 @@ import (
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/domain/fault"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -53,7 +54,7 @@ func TestConnectionsThatCannotSendABatch(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
-			newBank(t, testdb.OpenPostgres(t, dsn), 2)
+			newBank(t, storekit.OpenPostgres(t, dsn), 2)
 			dsn += "&default_query_exec_mode=" + mode
 			const sentence = "Use default_query_exec_mode=cache_describe"
 			_, err := postgres.NewEngine(storage.Options{DSN: dsn})

@@ -12,6 +12,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -33,7 +34,7 @@ func manyHoldings(n int, units fund.Units) backoffice.Lines[fund.Holding] {
 // them, the other adjusts them.
 func TestImportTwiceAtOnce(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := bank{s, t}
 		var done sync.WaitGroup
 		errs := make([]error, 4)
@@ -54,7 +55,7 @@ func TestImportTwiceAtOnce(t *testing.T) {
 // on their way while they wait for it.
 func TestImportWhileSalesGoOn(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		const customers = 2 * several
 		b := newBank(t, s, customers)
 		stop := make(chan struct{})
@@ -93,8 +94,8 @@ func BenchmarkImport(b *testing.B) {
 		sizes = sizes[:1]
 	}
 	for engine, open := range map[string]func() *store.Store{
-		testdb.EngineSQLite:   func() *store.Store { return testdb.OpenSQLite(b, testdb.SQLite(b)) },
-		testdb.EnginePostgres: func() *store.Store { return testdb.OpenPostgres(b, testdb.Postgres(b)) },
+		testdb.EngineSQLite:   func() *store.Store { return storekit.OpenSQLite(b, testdb.SQLite(b)) },
+		testdb.EnginePostgres: func() *store.Store { return storekit.OpenPostgres(b, testdb.Postgres(b)) },
 	} {
 		for _, n := range sizes {
 			b.Run(engine+"/"+strconv.Itoa(n), func(b *testing.B) {

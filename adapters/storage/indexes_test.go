@@ -20,6 +20,7 @@ import (
 	"bankingapi/application/summary"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -29,7 +30,7 @@ import (
 func TestIndexesHaveRoomForManyValues(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	testdb.OpenPostgres(t, dsn)
+	storekit.OpenPostgres(t, dsn)
 	execute(t, connect(t, "pgx", dsn),
 		`INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
  account_customer_no, branch_code, account_suffix, currency_code, state)
@@ -62,7 +63,7 @@ SELECT 'user ' || n, md5(n::text)::uuid, lpad(to_hex(n), 32, '0')::uuid, 0, 'A',
 func TestLookupsUseIndexes(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
 	execute(t, db,
 		manyOperations, manySales, manyNotifications,
@@ -87,7 +88,7 @@ func TestLookupsUseIndexes(t *testing.T) {
 func TestNewRowsAreAddedToIndexes(t *testing.T) {
 	t.Parallel()
 	open := func(t *testing.T, dsn string) *store.Store {
-		engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
+		engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
 		require.NoError(t, err)
 		s := bind(t, engine, "")
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -108,7 +109,7 @@ func TestNewRowsAreAddedToIndexes(t *testing.T) {
 	t.Run("a table", func(t *testing.T) {
 		t.Parallel()
 		dsn := testdb.Postgres(t)
-		s, db := testdb.OpenPostgres(t, dsn), connect(t, "pgx", dsn)
+		s, db := storekit.OpenPostgres(t, dsn), connect(t, "pgx", dsn)
 		execute(t, db, "ALTER TABLE sales SET (autovacuum_enabled = off)", "ALTER TABLE notifications SET (autovacuum_enabled = off)",
 			"ALTER TABLE operations SET (autovacuum_enabled = off)",
 			manyOperations, manySales, manyNotifications)
@@ -146,7 +147,7 @@ func TestNewRowsAreAddedToIndexes(t *testing.T) {
 	t.Run("a server without such indexes is asked once", func(t *testing.T) {
 		t.Parallel()
 		dsn := testdb.Postgres(t)
-		testdb.OpenPostgres(t, dsn)
+		storekit.OpenPostgres(t, dsn)
 		db := connect(t, "pgx", dsn)
 		execute(t, db, `CREATE SEQUENCE asked`, `CREATE FUNCTION pg_partition_tree(regclass) RETURNS TABLE (relid regclass) LANGUAGE plpgsql AS
  $$ BEGIN RAISE EXCEPTION '%', nextval('asked') USING ERRCODE = 'undefined_function'; END $$`)
@@ -162,7 +163,7 @@ func TestNewRowsAreAddedToIndexes(t *testing.T) {
 func TestSettledSalesStayInTheirPages(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	testdb.OpenPostgres(t, dsn)
+	storekit.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
 	const page = "(sales.ctid::text::point)[0]"
 	execute(t, db,
@@ -180,8 +181,8 @@ SELECT n, gen_random_uuid(), 0, 'AAA', 'EXAMPLE PORTFOY YONETIMI A.S.', 1, 1,
 func TestFailedSalesHaveAnIndex(t *testing.T) {
 	t.Parallel()
 	file, dsn := testdb.SQLite(t), testdb.Postgres(t)
-	testdb.OpenSQLite(t, file)
-	testdb.OpenPostgres(t, dsn)
+	storekit.OpenSQLite(t, file)
+	storekit.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
 	execute(t, db,
 		`INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
@@ -201,7 +202,7 @@ SELECT n, gen_random_uuid(), 0, 'A', 'H', 1, 1, n, 1, 1, 'TRY', 2 FROM generate_
 func TestDueSalesHaveAnIndex(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
 	const state = "CASE WHEN n <= 3 THEN 1 ELSE 2 END FROM generate_series(1, 30000) n"
 	execute(t, db,
@@ -236,7 +237,7 @@ WHERE (indexrelname = 'operations_due' AND idx_scan >= 10 OR indexrelname = 'sal
 func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	s := testdb.OpenSQLite(t, file)
+	s := storekit.OpenSQLite(t, file)
 	db := connect(t, "sqlite", file)
 	insert := func(first, last int) { // a few of these rows
 		numbers := fmt.Sprintf("WITH RECURSIVE r (n) AS (SELECT %d UNION ALL SELECT n + 1 FROM r WHERE n < %d) ", first, last)
@@ -314,8 +315,8 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 func TestLookupsReadNoTable(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	testdb.OpenSQLite(t, file)
-	engine, err := testdb.Started(sqlite.NewEngine(store.Options{DSN: file}))
+	storekit.OpenSQLite(t, file)
+	engine, err := storekit.Started(sqlite.NewEngine(store.Options{DSN: file}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	for table, columns := range map[string][]string{"sales": {"customer_no"}, "operations": {"request_id"}, "notifications": {"push_id"}} {
@@ -400,7 +401,7 @@ func TestStoppingEarlyInABoundedPage(t *testing.T) {
 func TestStoppingEarlyKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	db := connect(t, "pgx", dsn)
 	aDay(newBank(t, s, 3))
 	servers := func() []string {

@@ -8,6 +8,7 @@ import (
 
 	"bankingapi/domain/fault"
 	"bankingapi/test/kit/pgproxy"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -19,7 +20,7 @@ func TestACommitWhoseAnswerIsLostIsNotTriedAgain(t *testing.T) {
 		t.Run("mode "+mode, func(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
-			direct, p := testdb.OpenPostgres(t, dsn), pgproxy.New(t, dsn)
+			direct, p := storekit.OpenPostgres(t, dsn), pgproxy.New(t, dsn)
 			b := newBank(t, direct, 5)
 			through, err := url.Parse(p.DSN)
 			require.NoError(t, err)

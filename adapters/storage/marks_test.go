@@ -15,6 +15,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -40,10 +41,10 @@ func onEmptyDatabase(t *testing.T, test func(t *testing.T, open func(mark string
 		})
 	}
 	run(testdb.EngineSQLite, "sqlite", testdb.SQLite(t), func(dsn string) (storage.Engine, error) {
-		return testdb.Started(sqlite.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+		return storekit.Started(sqlite.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	})
 	run(testdb.EnginePostgres, "pgx", testdb.Postgres(t), func(dsn string) (storage.Engine, error) {
-		return testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+		return storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -58,12 +59,12 @@ func TestModelsAreTheSchema(t *testing.T) {
 	for engine, migrated := range map[string]func(t *testing.T) []column{
 		testdb.EngineSQLite: func(t *testing.T) []column {
 			file := testdb.SQLite(t)
-			testdb.OpenSQLite(t, file)
+			storekit.OpenSQLite(t, file)
 			return columns(t, connect(t, "sqlite", file), sqliteColumns)
 		},
 		testdb.EnginePostgres: func(t *testing.T) []column {
 			dsn := testdb.Postgres(t)
-			testdb.OpenPostgres(t, dsn)
+			storekit.OpenPostgres(t, dsn)
 			return columns(t, connect(t, "pgx", dsn), postgresColumns)
 		},
 	} {

@@ -20,6 +20,7 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -44,7 +45,7 @@ func TestOddSettingsOfTheDatabase(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
 			admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET "+name+" = "+value)
-			s := testdb.OpenPostgres(t, dsn)
+			s := storekit.OpenPostgres(t, dsn)
 			everything(t, s)
 			admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" RESET ALL")
 			require.Equal(t, exports(t, openAgain(t, dsn)), exports(t, s))
@@ -82,7 +83,7 @@ func TestADatabaseOfAnotherEncoding(t *testing.T) {
 func TestAHostWithAnotherClientEncoding(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	newBank(t, storekit.OpenPostgres(t, dsn), 2)
 	admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET client_encoding = 'WIN1254'")
 	host := connect(t, "pgx", dsn)
 	engine, err := postgres.NewHostEngine(host, host, 0)
@@ -162,7 +163,7 @@ func TestAdministrationWaitsForTheDisk(t *testing.T) {
 	host := connect(t, "pgx", dsn)
 	engine, err := postgres.NewHostEngine(host, host, 0)
 	require.NoError(t, err)
-	ours, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
+	ours, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, ours.Close()) })
 	for name, engine := range map[string]storage.Engine{"our own": ours, "a host's": engine} {
@@ -205,7 +206,7 @@ func TestAdministrationWaitsForTheDisk(t *testing.T) {
 // The proceeds of a day may be more than fits into 64 bits, as no balance can.
 func TestProceedsOfADayBeyond64Bits(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 2)
 		b.sell(2, order(v7(), "", sale(1, 1, 1), sale(1, 2, 2)))
 		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE sales SET proceeds = 9223372036854775807"))
@@ -226,7 +227,7 @@ func TestProceedsOfADayBeyond64Bits(t *testing.T) {
 // out. The others are there.
 func TestASubscriptionThatCannotBeReadIsLeftOut(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		for _, name := range []string{"a", "b", "c"} {
 			require.NoError(t, s.Subscriptions.Create(t.Context(), &subscription.Subscription{Name: name, State: subscription.Active, Operations: operation.AllNames()}))
 		}
@@ -242,7 +243,7 @@ func TestASubscriptionThatCannotBeReadIsLeftOut(t *testing.T) {
 // knows, stays due and does not stop the others.
 func TestADueSaleOfANewerProgramStopsNoOther(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b, tomorrow := newBank(t, s, 3), today.Plus(1)
 		b.price(tomorrow)
 		for customer := range 3 {

@@ -14,6 +14,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/test/contract"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -22,7 +23,7 @@ import (
 func TestARepeatAmongNewMessagesOnAnotherReplica(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	here, there := testdb.OpenPostgres(t, dsn), testdb.OpenPostgres(t, dsn)
+	here, there := storekit.OpenPostgres(t, dsn), storekit.OpenPostgres(t, dsn)
 	require.NoError(t, accept(t.Context(), here, pushOf(nextID(), "known", "one")))
 
 	repeat, fresh := pushOf(nextID(), "known", "one"), pushOf(nextID(), "fresh", "two")
@@ -104,7 +105,7 @@ func TestWrongAssumptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testdb.Each(t, func(t *testing.T, _ string, store *store.Store) { test(warm(t, store)) })
+			storekit.Each(t, func(t *testing.T, _ string, store *store.Store) { test(warm(t, store)) })
 		})
 	}
 }
@@ -114,7 +115,7 @@ func TestWrongAssumptions(t *testing.T) {
 // the optimistic commit and what replaces it both meet them.
 func TestMixedBatches(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, store *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, store *store.Store) {
 		const rounds = 8
 		b := newBank(t, store, 4)
 		b.sell(operation.Completed, order(nextID(), "known", sale(1, 1, 1)))
@@ -172,7 +173,7 @@ func TestMixedBatches(t *testing.T) {
 // that are assumed to complete. It takes no more than the holding has left.
 func TestTwoDaysInOneBatch(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, store *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, store *store.Store) {
 		b := newBank(t, store, 2)
 		for range 5 {
 			_, err := b.refusedWith(order(nextID(), "", sale(1, 1, 1)))

@@ -14,6 +14,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -26,7 +27,7 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 	const operations, replicas = 120, 3
 	stores := make([]*store.Store, replicas+1)
 	for i := range stores {
-		stores[i] = testdb.OpenPostgres(t, dsn)
+		stores[i] = storekit.OpenPostgres(t, dsn)
 	}
 	b := newBank(t, stores[0], 2)
 	tomorrow, later := today.Plus(1), today.Plus(2)
@@ -107,7 +108,7 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 	others.Wait()
 	for !read() {
 	}
-	b.Store = testdb.OpenPostgres(t, dsn) // the last connections of the others may be dead
+	b.Store = storekit.OpenPostgres(t, dsn) // the last connections of the others may be dead
 	ended := 0
 	for s, err := range b.Backoffice.Reader.Sales(t.Context(), backoffice.Query{}) {
 		require.NoError(t, err)
@@ -126,7 +127,7 @@ func TestOutcomesOfReplicasThatAreKilled(t *testing.T) {
 func TestOutcomesOfAStandby(t *testing.T) {
 	t.Parallel()
 	primary, standby := testdb.Pair(t)
-	b := newBank(t, testdb.OpenPostgres(t, primary), 1)
+	b := newBank(t, storekit.OpenPostgres(t, primary), 1)
 	id, tomorrow := nextID(), today.Plus(1)
 	b.sell(operation.Recorded, order(id, "", on(tomorrow, sale(1, 1, 1))))
 	due, err := b.Books.Due(t.Context(), buyfund.Due{Until: tomorrow}, nil, 1)

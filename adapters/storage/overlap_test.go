@@ -14,6 +14,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -83,7 +84,7 @@ func TestTheNextBatchRunsBesideACommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
-			b := newBank(t, testdb.OpenPostgres(t, dsn), 2)
+			b := newBank(t, storekit.OpenPostgres(t, dsn), 2)
 			b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1))) // the price is known now
 			slow(t, dsn, kind.table, kind.moment, "pg_advisory_xact_lock_shared(4711)")
 			other := connect(t, "pgx", dsn)
@@ -116,7 +117,7 @@ func TestSoldOutInOverlappingBatches(t *testing.T) {
 	t.Parallel()
 	const holdings, units, callers, sales = 3, 40, 24, 8
 	dsn := testdb.Postgres(t)
-	b := newBank(t, testdb.OpenPostgres(t, dsn), 1)
+	b := newBank(t, storekit.OpenPostgres(t, dsn), 1)
 	b.stock(holdings, units)
 	slow(t, dsn, "sales", atCommit, "pg_sleep(0.001)")
 	queue := queueOf(b)

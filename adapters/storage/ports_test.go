@@ -23,6 +23,7 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -81,7 +82,7 @@ func TestWithinRefusesOtherTransactions(t *testing.T) {
 	ours, file := sqliteBook(t)
 	require.NoError(t, ours.Schema.Require(t.Context()))
 	_, other := sqliteBook(t)
-	foreign := testdb.OpenPostgres(t, testdb.Postgres(t))
+	foreign := storekit.OpenPostgres(t, testdb.Postgres(t))
 	require.NoError(t, foreign.Schema.Require(t.Context()))
 	for name, test := range map[string]struct {
 		db   *sql.DB

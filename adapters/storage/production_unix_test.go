@@ -16,6 +16,7 @@ import (
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/application/store"
 	"bankingapi/test/contract"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -26,7 +27,7 @@ func TestPgBouncer(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	through := testdb.PgBouncer(t, dsn)
 	open := func(t *testing.T) (*store.Store, contract.Trouble) {
-		store := testdb.OpenPostgres(t, inDatabase(through, database(t, testdb.Postgres(t))))
+		store := storekit.OpenPostgres(t, inDatabase(through, database(t, testdb.Postgres(t))))
 		return store, contract.Trouble{}
 	}
 	if longForm() {
@@ -40,7 +41,7 @@ func TestPgBouncer(t *testing.T) {
 	t.Run("everything", func(t *testing.T) {
 		t.Parallel()
 		own := testdb.Postgres(t)
-		ports := testdb.OpenPostgres(t, inDatabase(through, database(t, own)))
+		ports := storekit.OpenPostgres(t, inDatabase(through, database(t, own)))
 		everything(t, ports)
 		require.NoError(t, importHoldings(t.Context(), ports, nextID(), manyHoldings(several, 1), quiet))
 	})
@@ -61,7 +62,7 @@ func TestOtherProxies(t *testing.T) {
 			t.Parallel()
 			through := start(t, testdb.Postgres(t))
 			open := func(t *testing.T) *store.Store {
-				return testdb.OpenPostgres(t, inDatabase(through, database(t, testdb.Postgres(t))))
+				return storekit.OpenPostgres(t, inDatabase(through, database(t, testdb.Postgres(t))))
 			}
 			everything(t, open(t))
 			if longForm() {
@@ -89,12 +90,12 @@ func TestFailOver(t *testing.T) {
 	both.RawQuery = query.Encode()
 
 	// The same book on both, as replication would have it.
-	sold := func(dsn string) int64 { return bank{testdb.OpenPostgres(t, dsn), t}.holds().Sales }
+	sold := func(dsn string) int64 { return bank{storekit.OpenPostgres(t, dsn), t}.holds().Sales }
 	for _, dsn := range []string{one, two} {
-		newBank(t, testdb.OpenPostgres(t, dsn), 1)
+		newBank(t, storekit.OpenPostgres(t, dsn), 1)
 	}
 	readOnly(one, "on")
-	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: both.String(), StatementTimeout: statementTimeout}))
+	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: both.String(), StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	store := bind(t, engine, "")
 	t.Cleanup(func() { require.NoError(t, store.Close()) })

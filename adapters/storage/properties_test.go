@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/store"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
 func TestTheClockOfTheStorageAndTheNewestSale(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, engine string, s *store.Store) {
 		_, newest, err := s.Clock(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, newest)

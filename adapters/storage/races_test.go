@@ -22,6 +22,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -38,13 +39,13 @@ func TestHotRows(t *testing.T) {
 	t.Parallel()
 	const replicas, sellers, batches, holdings = 3, 64, 20, 8
 	dsn := testdb.Postgres(t)
-	b := newBank(t, testdb.OpenPostgres(t, dsn), holdings)
+	b := newBank(t, storekit.OpenPostgres(t, dsn), holdings)
 	var lost atomic.Int64
 	var stores []*store.Store
 	for range replicas {
-		engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, MaxConnections: 25, StatementTimeout: statementTimeout}))
+		engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, MaxConnections: 25, StatementTimeout: statementTimeout}))
 		require.NoError(t, err)
-		engine = testdb.With(engine, counting{engine.Dialect(), &lost})
+		engine = storekit.With(engine, counting{engine.Dialect(), &lost})
 		store := bind(t, engine, "")
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 		stores = append(stores, store)
@@ -79,9 +80,9 @@ func TestSoldOutAtAllReplicas(t *testing.T) {
 	t.Parallel()
 	const holdings, units, batches = 4, 20, 12
 	dsn := testdb.Postgres(t)
-	b := newBank(t, testdb.OpenPostgres(t, dsn), 1)
+	b := newBank(t, storekit.OpenPostgres(t, dsn), 1)
 	b.stock(holdings, units)
-	stores := []*store.Store{b.Store, testdb.OpenPostgres(t, dsn), testdb.OpenPostgres(t, dsn)}
+	stores := []*store.Store{b.Store, storekit.OpenPostgres(t, dsn), storekit.OpenPostgres(t, dsn)}
 	var completed, refused atomic.Int64
 	var done sync.WaitGroup
 	for i, s := range stores {
@@ -123,8 +124,8 @@ func TestSoldOutAtAllReplicas(t *testing.T) {
 func TestOneCallerIDAtAllReplicas(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	b := newBank(t, testdb.OpenPostgres(t, dsn), 2)
-	stores := []*store.Store{b.Store, testdb.OpenPostgres(t, dsn), testdb.OpenPostgres(t, dsn)}
+	b := newBank(t, storekit.OpenPostgres(t, dsn), 2)
+	stores := []*store.Store{b.Store, storekit.OpenPostgres(t, dsn), storekit.OpenPostgres(t, dsn)}
 	const rounds = 30
 	for round := range rounds {
 		var done sync.WaitGroup
@@ -157,7 +158,7 @@ const sellerFile = "BANKINGAPI_TEST_SELL_FROM"
 // sellForEver is another process on the same SQLite file.
 func sellForEver(file string) {
 	ctx := context.Background()
-	engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
+	engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
 	if err != nil {
 		panic(err)
 	}
@@ -188,7 +189,7 @@ func TestTwoProcessesOnOneFile(t *testing.T) {
 		t.Skip("SKIPPED: -short; run: make test")
 	}
 	file := testdb.SQLite(t)
-	b := newBank(t, testdb.OpenSQLite(t, file), 2)
+	b := newBank(t, storekit.OpenSQLite(t, file), 2)
 	mine := int64(0)
 	sellMine := func() {
 		require.NoError(t, settle(t.Context(), b.Store, today, order(nextID(), nextID().String(), sale(1, 1, 1))))
@@ -225,8 +226,8 @@ func TestTwoProcessesOnOneFile(t *testing.T) {
 func TestTwoStoresOnOneFile(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	b := newBank(t, testdb.OpenSQLite(t, file), 20)
-	other := testdb.OpenSQLite(t, file)
+	b := newBank(t, storekit.OpenSQLite(t, file), 20)
+	other := storekit.OpenSQLite(t, file)
 	var done sync.WaitGroup
 	const each = 50
 	for i, store := range []*store.Store{b.Store, b.Store, other, other} {
@@ -252,12 +253,12 @@ func TestOnlyLostRacesAreRunAgain(t *testing.T) {
 	} {
 		t.Run(string(rune('0'+failure)), func(t *testing.T) {
 			t.Parallel()
-			engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: testdb.SQLite(t), StatementTimeout: statementTimeout}))
+			engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: testdb.SQLite(t), StatementTimeout: statementTimeout}))
 			require.NoError(t, err)
 			_, err = bind(t, engine, "").Schema.Up(t.Context())
 			require.NoError(t, err)
 			tried := 0
-			engine = testdb.With(engine, failing{engine.Dialect(), &tried, failure})
+			engine = storekit.With(engine, failing{engine.Dialect(), &tried, failure})
 			store := bind(t, engine, "")
 			defer store.Close()
 			require.Error(t, settle(t.Context(), store, today, order(nextID(), "", sale(1, 1, 1))))

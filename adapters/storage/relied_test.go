@@ -26,6 +26,7 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -72,7 +73,7 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
-			s := testdb.OpenPostgres(t, dsn)
+			s := storekit.OpenPostgres(t, dsn)
 			b := newBank(t, s, 2)
 			b.sell(2, order(v7(), "", sale(1, 1, 2)))
 			require.NoError(t, s.Ping(t.Context()))
@@ -89,7 +90,7 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 
 func openAgain(t *testing.T, dsn string) *store.Store {
 	t.Helper()
-	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	s, err := storage.Open(engine, storage.Options{Now: clock.Now})
 	require.NoError(t, err)
@@ -102,7 +103,7 @@ func openAgain(t *testing.T, dsn string) *store.Store {
 func TestANewConnectionAsksFirst(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	newBank(t, storekit.OpenPostgres(t, dsn), 2)
 	script(t, dsn, "ALTER TABLE operations DROP CONSTRAINT operations_pkey")
 	err := settle(t.Context(), openAgain(t, dsn), today, order(v7(), "one", sale(1, 1, 2)))
 	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
@@ -123,7 +124,7 @@ func TestConnectionsThatHavePassedAskAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
-			s := testdb.OpenPostgres(t, dsn)
+			s := storekit.OpenPostgres(t, dsn)
 			script(t, dsn, requireRefusals(t, s, test.sentence, func() { script(t, dsn, test.sabotage) }))
 			require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
 		})
@@ -132,7 +133,7 @@ func TestConnectionsThatHavePassedAskAgain(t *testing.T) {
 		t.Parallel()
 		file := testdb.SQLite(t)
 		db := connect(t, "sqlite", file)
-		requireRefusals(t, testdb.OpenSQLite(t, file), "The table sales has the trigger swallows", func() {
+		requireRefusals(t, storekit.OpenSQLite(t, file), "The table sales has the trigger swallows", func() {
 			execute(t, db, "CREATE TRIGGER swallows BEFORE INSERT ON sales BEGIN SELECT RAISE(IGNORE); END")
 		})
 	})
@@ -241,7 +242,7 @@ func TestChecksOfAProcess(t *testing.T) {
 func TestRowSecurityAndRights(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	newBank(t, storekit.OpenPostgres(t, dsn), 2)
 	s := openAgain(t, asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE"))
 	require.NoError(t, s.Ping(t.Context()))
 	role := "teller_" + database(t, dsn)
@@ -265,7 +266,7 @@ func TestRowSecurityAndRights(t *testing.T) {
 func TestRightsOfColumns(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	newBank(t, storekit.OpenPostgres(t, dsn), 2)
 	s := openAgain(t, asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE"))
 	role := "teller_" + database(t, dsn)
 	observer := connect(t, "pgx", dsn)
@@ -292,7 +293,7 @@ func TestRightsOfColumns(t *testing.T) {
 func TestAnErrorNamesTheGrant(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	newBank(t, storekit.OpenPostgres(t, dsn), 2)
 	s := openAgain(t, asGuest(t, dsn, "auditor", "SELECT, INSERT, UPDATE, DELETE"))
 	require.NoError(t, s.Schema.Require(t.Context()))
 	script(t, dsn, "REVOKE SELECT ON audits FROM auditor_"+database(t, dsn))
@@ -305,7 +306,7 @@ func TestAnErrorNamesTheGrant(t *testing.T) {
 func TestReadinessTakesATransactionID(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	newBank(t, s, 2)
 	observer := connect(t, "pgx", dsn)
 	next := func() (id int64) {
@@ -321,7 +322,7 @@ func TestReadinessTakesATransactionID(t *testing.T) {
 func TestEveryKeyIsReliedOn(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	newBank(t, s, 2)
 	keys := connect(t, "pgx", dsn)
 	rows, err := keys.QueryContext(t.Context(), "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"+
@@ -348,7 +349,7 @@ func TestEveryKeyIsReliedOn(t *testing.T) {
 func TestRightsOfAServiceThatBegins(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	newBank(t, storekit.OpenPostgres(t, dsn), 2)
 	guest := asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE")
 	role := "teller_" + database(t, dsn)
 	for _, table := range []string{"schema_1", "properties"} {
@@ -375,7 +376,7 @@ func TestRightsOfAServiceThatBegins(t *testing.T) {
 func TestTheSearchPathLeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	newBank(t, s, 2)
 	require.NoError(t, s.Ping(t.Context()))
 	script(t, dsn, "CREATE SCHEMA other", "CREATE TABLE other.holdings (LIKE holdings INCLUDING ALL)",
@@ -404,7 +405,7 @@ func TestQuotedNames(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
 			script(t, dsn, `CREATE SCHEMA "Bank of Sales"`, "ALTER DATABASE "+database(t, dsn)+" SET "+settings)
-			s := testdb.OpenPostgres(t, dsn)
+			s := storekit.OpenPostgres(t, dsn)
 			newBank(t, s, 2)
 			require.NoError(t, s.Ping(t.Context()))
 			require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
@@ -524,7 +525,7 @@ func TestADroppedKeyStopsTheNextBatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
-			s := testdb.OpenPostgres(t, dsn)
+			s := storekit.OpenPostgres(t, dsn)
 			b := newBank(t, s, 2)
 			b.sell(2, order(v7(), "before", sale(1, 1, 2)))
 			script(t, dsn, test.drop)
@@ -557,7 +558,7 @@ func TestWhatTheSQLiteBookReliesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := testdb.SQLite(t)
-			s := testdb.OpenSQLite(t, file)
+			s := storekit.OpenSQLite(t, file)
 			b := newBank(t, s, 2)
 			require.NoError(t, s.Ping(t.Context()))
 			db := connect(t, "sqlite", file)
@@ -577,7 +578,7 @@ func TestWhatTheSQLiteBookReliesOn(t *testing.T) {
 func TestEverythingIsReliedOn(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	var tables, conditions []string
 	for _, r := range storage.ReliedOn(s) {
 		tables = append(tables, r.Table)
@@ -596,7 +597,7 @@ func TestEverythingIsReliedOn(t *testing.T) {
 func TestNoStandbyIsConnected(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Cluster(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	unsafe := func() bool {
 		risks, err := s.Risks(t.Context())
 		require.NoError(t, err)
@@ -614,7 +615,7 @@ func TestNoStandbyIsConnected(t *testing.T) {
 // standby that is away is a fault of now.
 func TestOnlyWhatIsSetUpCanWait(t *testing.T) {
 	t.Parallel()
-	s := testdb.OpenPostgres(t, testdb.Cluster(t, "synchronous_standby_names=nowhere", "synchronous_commit=local", "full_page_writes=off"))
+	s := storekit.OpenPostgres(t, testdb.Cluster(t, "synchronous_standby_names=nowhere", "synchronous_commit=local", "full_page_writes=off"))
 	risks, err := s.Risks(t.Context())
 	require.NoError(t, err)
 	canWait := map[bool]int{}

@@ -17,6 +17,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/contract"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -27,12 +28,12 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, s *store.Store, db *sq
 	t.Run(testdb.EngineSQLite, func(t *testing.T) {
 		t.Parallel()
 		file := testdb.SQLite(t)
-		test(t, testdb.OpenSQLite(t, file), connect(t, "sqlite", file))
+		test(t, storekit.OpenSQLite(t, file), connect(t, "sqlite", file))
 	})
 	t.Run(testdb.EnginePostgres, func(t *testing.T) {
 		t.Parallel()
 		dsn := testdb.Postgres(t)
-		test(t, testdb.OpenPostgres(t, dsn), connect(t, "pgx", dsn))
+		test(t, storekit.OpenPostgres(t, dsn), connect(t, "pgx", dsn))
 	})
 }
 

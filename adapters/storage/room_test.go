@@ -12,6 +12,7 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -21,7 +22,7 @@ func TestPagesThatWereImportedHaveRoom(t *testing.T) {
 	t.Parallel()
 	const customers = 2 * several
 	dsn := testdb.Postgres(t)
-	b := newBank(t, testdb.OpenPostgres(t, dsn), customers)
+	b := newBank(t, storekit.OpenPostgres(t, dsn), customers)
 	b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
 
 	db := connect(t, "pgx", dsn)
@@ -43,7 +44,7 @@ func TestASaleIsSmall(t *testing.T) {
 	t.Parallel()
 	const batches, each = 40, 100
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	newBank(t, s, each)
 	db := connect(t, "pgx", dsn)
 	// Rewritten: dead versions of the positions stay as long as an ANALYZE of the server looks
@@ -75,8 +76,8 @@ func TestASaleIsSmall(t *testing.T) {
 func TestWhoDoesNotOwnTheTablesImports(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	b := bank{testdb.OpenPostgres(t, dsn), t}
-	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: asGuest(t, dsn, "writer", "ALL")}))
+	b := bank{storekit.OpenPostgres(t, dsn), t}
+	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: asGuest(t, dsn, "writer", "ALL")}))
 	require.NoError(t, err)
 	s, err := storage.Open(engine, storage.Options{Now: time.Now})
 	require.NoError(t, err)
@@ -89,7 +90,7 @@ func TestWhoDoesNotOwnTheTablesImports(t *testing.T) {
 func TestImportBesideMaintenance(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	b := bank{testdb.OpenPostgres(t, dsn), t}
+	b := bank{storekit.OpenPostgres(t, dsn), t}
 	tx, err := connect(t, "pgx", dsn).BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	_, err = tx.ExecContext(t.Context(), "LOCK TABLE holdings IN SHARE UPDATE EXCLUSIVE MODE") // as VACUUM does
@@ -104,7 +105,7 @@ func TestImportBesideMaintenance(t *testing.T) {
 func TestImportsOfAHostUseItsConnection(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	b := bank{testdb.OpenPostgres(t, dsn), t}
+	b := bank{storekit.OpenPostgres(t, dsn), t}
 	host := connect(t, "pgx", dsn)
 	host.SetMaxOpenConns(1)
 	engine, err := postgres.NewHostEngine(host, host, 0)
@@ -129,7 +130,7 @@ func TestAnImportLeavesTheRoomOfAnother(t *testing.T) {
 	t.Parallel()
 	const half = 2 * several
 	dsn := testdb.Postgres(t)
-	b := bank{testdb.OpenPostgres(t, dsn), t}
+	b := bank{storekit.OpenPostgres(t, dsn), t}
 	db := connect(t, "pgx", dsn)
 	version := func() (xmin string) {
 		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT xmin::text FROM pg_class WHERE oid = 'holdings'::regclass").Scan(&xmin))

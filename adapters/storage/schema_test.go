@@ -24,6 +24,7 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/test/contract"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -47,8 +48,8 @@ var kinds = map[string]string{
 func TestSchemasAreOne(t *testing.T) {
 	t.Parallel()
 	file, dsn := testdb.SQLite(t), testdb.Postgres(t)
-	testdb.OpenSQLite(t, file)
-	testdb.OpenPostgres(t, dsn)
+	storekit.OpenSQLite(t, file)
+	storekit.OpenPostgres(t, dsn)
 	onSQLite, onPostgres := connect(t, "sqlite", file), connect(t, "pgx", dsn)
 
 	onSQLiteColumns, onPostgresColumns := columns(t, onSQLite, sqliteColumns), columns(t, onPostgres, postgresColumns)
@@ -140,7 +141,7 @@ func checks(definitions []string) []string {
 
 func TestMigrateUp(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, engine string, s *store.Store) {
 		ctx := t.Context()
 		files, err := filepath.Glob(engine + "/migrations/*.sql")
 		require.NoError(t, err)
@@ -217,11 +218,11 @@ func TestSchemaOfALaterVersion(t *testing.T) {
 	for engine, open := range map[string]func(t *testing.T) (*store.Store, *store.Store, string, *sql.DB){
 		testdb.EngineSQLite: func(t *testing.T) (*store.Store, *store.Store, string, *sql.DB) {
 			file := testdb.SQLite(t)
-			return testdb.OpenSQLite(t, file), testdb.OpenSQLite(t, file), "1", connect(t, "sqlite", file)
+			return storekit.OpenSQLite(t, file), storekit.OpenSQLite(t, file), "1", connect(t, "sqlite", file)
 		},
 		testdb.EnginePostgres: func(t *testing.T) (*store.Store, *store.Store, string, *sql.DB) {
 			dsn := testdb.Postgres(t)
-			return testdb.OpenPostgres(t, dsn), testdb.OpenPostgres(t, dsn), "true", connect(t, "pgx", dsn)
+			return storekit.OpenPostgres(t, dsn), storekit.OpenPostgres(t, dsn), "true", connect(t, "pgx", dsn)
 		},
 	} {
 		t.Run(engine, func(t *testing.T) {
@@ -259,10 +260,10 @@ func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(dsn string) (storage.Engine, error){
 		testdb.EngineSQLite: func(dsn string) (storage.Engine, error) {
-			return testdb.Started(sqlite.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+			return storekit.Started(sqlite.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 		},
 		testdb.EnginePostgres: func(dsn string) (storage.Engine, error) {
-			return testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
+			return storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -303,11 +304,11 @@ func TestTablePrefix(t *testing.T) {
 	for name, open := range map[string]func(o storage.Options) (storage.Engine, error){
 		testdb.EngineSQLite: func(o storage.Options) (storage.Engine, error) {
 			o.DSN = file
-			return testdb.Started(sqlite.NewEngine(o))
+			return storekit.Started(sqlite.NewEngine(o))
 		},
 		testdb.EnginePostgres: func(o storage.Options) (storage.Engine, error) {
 			o.DSN = dsn
-			return testdb.Started(postgres.NewEngine(o))
+			return storekit.Started(postgres.NewEngine(o))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -374,7 +375,7 @@ func TestHashPartitions(t *testing.T) {
 	open := func(t *testing.T) (*store.Store, contract.Trouble) {
 		dsn := testdb.Postgres(t)
 		script(t, dsn, schema...)
-		engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
+		engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 		require.NoError(t, err)
 		store := bind(t, engine, "")
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
@@ -420,7 +421,7 @@ func TestSchemaIsPlain(t *testing.T) {
 func TestAColumnThatIsAddedEndsNoPreparedStatement(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	b := newBank(t, s, 1)
 	use := func() {
 		_, err := s.Subscriptions.All(t.Context())

@@ -35,6 +35,7 @@ import (
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -142,21 +143,21 @@ func TestImportsAsOfAnyMomentAreTheSameStatements(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (storage.Engine, error){
 		testdb.EngineSQLite: func(t *testing.T) (storage.Engine, error) {
 			file := testdb.SQLite(t)
-			testdb.OpenSQLite(t, file)
+			storekit.OpenSQLite(t, file)
 			return sqlite.NewEngine(storage.Options{DSN: file})
 		},
 		testdb.EnginePostgres: func(t *testing.T) (storage.Engine, error) {
 			dsn := testdb.Postgres(t)
-			testdb.OpenPostgres(t, dsn)
+			storekit.OpenPostgres(t, dsn)
 			return postgres.NewEngine(storage.Options{DSN: dsn})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			engine, err := testdb.Started(open(t))
+			engine, err := storekit.Started(open(t))
 			require.NoError(t, err)
 			of := &texts{Dialect: engine.Dialect(), seen: make(map[string]bool)}
-			engine = testdb.With(engine, of)
+			engine = storekit.With(engine, of)
 			s := bind(t, engine, "")
 			t.Cleanup(func() { require.NoError(t, s.Close()) })
 			importAsOf := func(moment time.Time) {
@@ -176,7 +177,7 @@ func TestImportsAsOfAnyMomentAreTheSameStatements(t *testing.T) {
 func watched(t *testing.T) (*store.Store, *wire) {
 	t.Helper()
 	dsn := testdb.Postgres(t)
-	testdb.OpenPostgres(t, dsn)
+	storekit.OpenPostgres(t, dsn)
 	w := new(wire)
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)

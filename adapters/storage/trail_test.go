@@ -31,6 +31,7 @@ import (
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/pgproxy"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -57,7 +58,7 @@ func sealAll(t *testing.T, s *store.Store, tree *proof.Tree) {
 func TestNobodySealsOnAConnectionThatHangs(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	testdb.OpenPostgres(t, dsn)
+	storekit.OpenPostgres(t, dsn)
 	p := pgproxy.New(t, dsn)
 	s := openAgain(t, p.DSN)
 	s.Trail.Writer.Use(trailKeys, v7)
@@ -206,7 +207,7 @@ func aDayInTheTrail(t *testing.T, s *store.Store, tree *proof.Tree) {
 
 func TestTheTrailHolds(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		var tree proof.Tree
 		aDayInTheTrail(t, s, &tree)
 		result, found := trailFindings(t, s)
@@ -262,7 +263,7 @@ func (b bank) mixed(newID func() operation.ID) []*fund.Operation {
 // Due sales and new ones of one commit have their own leaves.
 func TestDueSalesBesideNewOnesHaveTheirOwnLeaves(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 4)
 		s.Trail.Writer.Use(trailKeys, v7)
 		_, err := s.Trail.Origin.Adopt(t.Context())
@@ -452,7 +453,7 @@ func TestARepairThatDoesNotHold(t *testing.T) {
 // values are.
 func TestWhatIsReadHasTheLeafOfWhatWasWritten(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		rapid.Check(t, func(r *rapid.T) {
 			wrote, read, err := storage.WrittenAndRead(t.Context(), s, func(c batch.Column, field any) { fillExtreme(r, c, field) })
 			require.NoError(r, err)
@@ -516,7 +517,7 @@ func fillExtreme(r *rapid.T, c batch.Column, field any) {
 // An import is sorted by key, and its lines have their own numbers.
 func TestAnImportInTheOrderOfItsKeysIsInTheTrail(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		s.Trail.Writer.Use(trailKeys, v7)
 		_, err := s.Trail.Origin.Adopt(t.Context())
 		require.NoError(t, err)
@@ -536,7 +537,7 @@ func TestAnImportInTheOrderOfItsKeysIsInTheTrail(t *testing.T) {
 // Two replicas begin the log at once: the rows that are older get their leaves once.
 func TestTwoReplicasBeginTheLogOnce(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 1)
 		b.sell(operation.Completed, order(v7(), "", sale(1, 1, 1)))
 		s.Trail.Writer.Use(trailKeys, v7)
@@ -562,7 +563,7 @@ func TestTwoReplicasBeginTheLogOnce(t *testing.T) {
 // a batch. The oldest ones say it, however many there are.
 func TestTheOldestBatchesSayWhoseLogItIs(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		isOf := func(keys *proof.Keys) bool {
 			is, err := s.Trail.Log.IsOf(t.Context(), keys)
 			require.NoError(t, err)

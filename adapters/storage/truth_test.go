@@ -23,6 +23,7 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -56,7 +57,7 @@ func TestARepeatCommitsSomethingThatWaits(t *testing.T) {
 		"CREATE FUNCTION public.pg_logical_emit_message(transactional boolean, prefix text, content text) RETURNS pg_lsn LANGUAGE sql AS "+
 			"'INSERT INTO public.messages VALUES (prefix); SELECT pg_catalog.pg_logical_emit_message(transactional, prefix, content)'",
 		"ALTER DATABASE "+database(t, dsn)+" SET search_path = public, pg_catalog")
-	s := testdb.OpenPostgres(t, dsn)
+	s := storekit.OpenPostgres(t, dsn)
 	b := newBank(t, s, 1)
 	db := connect(t, "pgx", dsn)
 	var seen int
@@ -128,7 +129,7 @@ func TestAnotherFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := testdb.SQLite(t)
-			s := testdb.OpenSQLite(t, file)
+			s := storekit.OpenSQLite(t, file)
 			b := newBank(t, s, 1)
 			b.sell(operation.Completed, order(nextID(), "first", sale(1, 1, 1)))
 			require.NoError(t, s.Ping(t.Context()))
@@ -172,7 +173,7 @@ func overwrite(file string, at int64, with string) error {
 func TestOthersMayCheckpointAndVacuum(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	s := testdb.OpenSQLite(t, file)
+	s := storekit.OpenSQLite(t, file)
 	b := newBank(t, s, 1)
 	db := connect(t, "sqlite", file)
 	for i, pragma := range []string{"PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(RESTART)"} {
@@ -192,11 +193,11 @@ func TestOthersMayCheckpointAndVacuum(t *testing.T) {
 func TestASecondNameOfTheFile(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	s := testdb.OpenSQLite(t, file)
+	s := storekit.OpenSQLite(t, file)
 	b := newBank(t, s, 1)
 	link := filepath.Join(t.TempDir(), "other.db")
 	require.NoError(t, os.Link(file, link))
-	_, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: link}))
+	_, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: link}))
 	require.ErrorContains(t, err, "a second name")
 	require.ErrorContains(t, s.Ping(t.Context()), "Remove the other name.")
 	require.Equal(t, fault.Unavailable, fault.KindOf(settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1)))))
@@ -211,7 +212,7 @@ func TestAFullDiskIsNotReady(t *testing.T) {
 		t.Skip("SKIPPED: there is no /dev/full")
 	}
 	file := testdb.SQLite(t)
-	s := testdb.OpenSQLite(t, file)
+	s := storekit.OpenSQLite(t, file)
 	require.NoError(t, s.Ping(t.Context()))
 	require.NoError(t, os.Symlink("/dev/full", file+"-space"))
 	require.ErrorContains(t, s.Ping(t.Context()), "The disk of the database is full")
@@ -235,7 +236,7 @@ func TestAFullDiskIsNotReady(t *testing.T) {
 func TestAFullDiskOfTheServerIsNotReady(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	b := newBank(t, testdb.OpenPostgres(t, dsn), 1)
+	b := newBank(t, storekit.OpenPostgres(t, dsn), 1)
 	execute(t, connect(t, "pgx", dsn), "CREATE FUNCTION no_room() RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE 'could not extend file' USING ERRCODE = '53100'; END $$")
 	slow(t, dsn, "sales", atInsert, "no_room()")
 	require.NoError(t, b.Ping(t.Context()))
@@ -249,7 +250,7 @@ func TestAFullDiskOfTheServerIsNotReady(t *testing.T) {
 func TestPingAsksWhatASaleAsks(t *testing.T) {
 	t.Parallel()
 	tables := []string{"subscriptions", "prices", "holdings", "accounts", "operations", "sales", "adjustments", "notifications", "outcomes", "trail_batches"}
-	testdb.Each(t, func(t *testing.T, engine string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, engine string, s *store.Store) {
 		s.Trail.Writer.Use(trailKeys, v7)
 		require.NoError(t, s.Ping(t.Context()))
 		var db *sql.DB
@@ -288,9 +289,9 @@ func TestPingAsksWhatASaleAsks(t *testing.T) {
 func TestAMissingRightIsNoDefect(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	owner := testdb.OpenPostgres(t, dsn)
+	owner := storekit.OpenPostgres(t, dsn)
 	newBank(t, owner, 1)
-	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: asGuest(t, dsn, "reader", "SELECT")}))
+	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: asGuest(t, dsn, "reader", "SELECT")}))
 	require.NoError(t, err)
 	s, err := storage.Open(engine, storage.Options{Now: clock.Now})
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 	"bankingapi/test/suites/prove/disk"
 )
@@ -45,7 +46,7 @@ func locked(t *testing.T, db *sql.DB, statements ...string) (commit func()) {
 func TestADueOperationThatIsLocked(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	b := newBank(t, testdb.OpenPostgres(t, dsn), 2)
+	b := newBank(t, storekit.OpenPostgres(t, dsn), 2)
 	tomorrow := today.Plus(1)
 	b.sell(operation.Recorded, order(nextID(), "", on(tomorrow, sale(1, 1, 1)), on(tomorrow, sale(1, 2, 2))))
 	due, err := b.Books.Due(t.Context(), buyfund.Due{Until: tomorrow}, nil, 10)
@@ -75,7 +76,7 @@ func TestRowsAreLockedBeforeTheyAreRead(t *testing.T) {
 		t.Run(row, func(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
-			b := newBank(t, testdb.OpenPostgres(t, dsn), 1)
+			b := newBank(t, storekit.OpenPostgres(t, dsn), 1)
 			other := connect(t, "pgx", dsn)
 			commit := locked(t, other, change)
 			settled := make(chan error)
@@ -129,7 +130,7 @@ func TestEvidenceIsOneSnapshot(t *testing.T) {
 // every sale has two postings.
 func TestReadersOfTheEvidenceSeeOneState(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 2)
 		opened := b.holds().Postings
 		stop := make(chan struct{})
@@ -160,7 +161,7 @@ func TestReadersOfTheEvidenceSeeOneState(t *testing.T) {
 func TestVerifyWhileAnotherWrites(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	b := newBank(t, testdb.OpenSQLite(t, file), 2)
+	b := newBank(t, storekit.OpenSQLite(t, file), 2)
 	err := importHoldings(t.Context(), b.Store, nextID(), manyHoldings(1, 1), func(int64) { b.holds() })
 	require.NoError(t, err)
 	other := connect(t, "sqlite", file)
@@ -176,7 +177,7 @@ func TestVerifyWhileAnotherWrites(t *testing.T) {
 // the connections usable.
 func TestPanicsOfCallersAreTheirs(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 2)
 		require.PanicsWithValue(t, "holding", func() {
 			_ = s.Backoffice.Evidence.Read(t.Context(), backoffice.Witness{Position: func(*backoffice.Position) error { panic("holding") }})
@@ -202,7 +203,7 @@ func TestPanicsOfCallersAreTheirs(t *testing.T) {
 func TestKeysCompareByByte(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	testdb.OpenPostgres(t, dsn)
+	storekit.OpenPostgres(t, dsn)
 	rows, err := connect(t, "pgx", dsn).QueryContext(t.Context(), `SELECT c.table_name || '.' || c.column_name FROM information_schema.key_column_usage k
 JOIN information_schema.columns c USING (table_schema, table_name, column_name)
 WHERE k.table_schema = 'public' AND c.data_type = 'text' AND c.collation_name IS DISTINCT FROM 'C'`)
@@ -221,7 +222,7 @@ WHERE k.table_schema = 'public' AND c.data_type = 'text' AND c.collation_name IS
 func TestACommitThatCannotBeSynced(t *testing.T) { //nolint:paralleltest // the disk is the process's
 	folder := t.TempDir()
 	under := disk.New(t, folder)
-	engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: filepath.Join(folder, "book.db"), StatementTimeout: statementTimeout}))
+	engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: filepath.Join(folder, "book.db"), StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	b := newBank(t, migrated(t, engine), 1)
 	under.Decide(func(c disk.Call) disk.Result {
@@ -240,7 +241,7 @@ func TestACommitThatCannotBeSynced(t *testing.T) { //nolint:paralleltest // the 
 func TestALockThatAnotherProgramHoldsIsNotReady(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "book.db")
-	engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
+	engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
 	require.NoError(t, err)
 	b := newBank(t, migrated(t, engine), 1)
 	release := locked(t, connect(t, "sqlite", file+"?_txlock=immediate"))

@@ -15,6 +15,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -25,11 +26,11 @@ func onEachBank(t *testing.T, customers int, test func(t *testing.T, b bank, run
 	for engine, open := range map[string]func(t *testing.T) (*store.Store, string, string){
 		testdb.EngineSQLite: func(t *testing.T) (*store.Store, string, string) {
 			file := testdb.SQLite(t)
-			return testdb.OpenSQLite(t, file), "sqlite", file + "?_pragma=busy_timeout(10000)"
+			return storekit.OpenSQLite(t, file), "sqlite", file + "?_pragma=busy_timeout(10000)"
 		},
 		testdb.EnginePostgres: func(t *testing.T) (*store.Store, string, string) {
 			dsn := testdb.Postgres(t)
-			return testdb.OpenPostgres(t, dsn), "pgx", dsn
+			return storekit.OpenPostgres(t, dsn), "pgx", dsn
 		},
 	} {
 		t.Run(engine, func(t *testing.T) {
@@ -219,7 +220,7 @@ func withIDs(b bank, statement string) string {
 // Sums are exact, also where 64 bits are too few for them.
 func TestVerifyAddsUpWithoutEnd(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := bank{s, t}
 		var most, none []fund.Account
 		for i := range 3 {
@@ -238,7 +239,7 @@ func TestVerifyAddsUpWithoutEnd(t *testing.T) {
 // The proof is of one moment, however many sales go on meanwhile.
 func TestVerifyWhileSalesGoOn(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, _ string, s *store.Store) {
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
 		b := newBank(t, s, 50)
 		stop := make(chan struct{})
 		var sellers sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestADuplicateKeyIsALostRaceOfAnInsertThatRaces(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
-	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: time.Minute}))
+	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: time.Minute}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	const columns = " (room bigint, name text, owner uuid, label text DEFAULT '', items bigint, seal bytea, most bigint, built date, seen_at timestamptz, emptied_at timestamptz, PRIMARY KEY (room, name))"

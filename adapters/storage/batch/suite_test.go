@@ -17,6 +17,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -50,14 +51,14 @@ func onEachDialect(t *testing.T, test func(t *testing.T, u under)) {
 	for name, open := range map[string]func(t *testing.T) under{
 		"sqlite": func(t *testing.T) under {
 			file := filepath.Join(t.TempDir(), "shelves.db")
-			engine, err := testdb.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: time.Minute}))
+			engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: time.Minute}))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, engine.Close()) })
 			return under{engine.Dialect(), connect(t, "sqlite", file, sqliteTable)}
 		},
 		"postgres": func(t *testing.T) under {
 			dsn := testdb.Postgres(t)
-			engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: time.Minute}))
+			engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: time.Minute}))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, engine.Close()) })
 			return under{engine.Dialect(), connect(t, "pgx", dsn, `CREATE TABLE own_shelves (room bigint NOT NULL, name text NOT NULL, owner uuid NOT NULL,

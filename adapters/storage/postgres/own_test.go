@@ -17,13 +17,14 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
 
 // open opens one connection.
 func open(t *testing.T, dsn string) storage.Engine {
 	t.Helper()
-	engine, err := testdb.Started(postgres.NewEngine(storage.Options{DSN: dsn, MaxConnections: 1, StatementTimeout: 45 * time.Second}))
+	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, MaxConnections: 1, StatementTimeout: 45 * time.Second}))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	return engine

@@ -21,7 +21,6 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap"
 	"bankingapi/test/kit/service"
 	"bankingapi/test/kit/testdb"
 )
@@ -65,8 +64,8 @@ func TestWriteFixtures(t *testing.T) {
 	if !*write {
 		t.Skip("SKIPPED: it writes the fixtures of this version: make fixtures")
 	}
-	require.NotContains(t, tags(t), "v"+bootstrap.Version, "this version is released, so its fixtures never change")
-	writeVersion(t, filepath.Join("testdata", bootstrap.Version))
+	require.NotContains(t, tags(t), "v"+version(t), "this version is released, so its fixtures never change")
+	writeVersion(t, filepath.Join("testdata", version(t)))
 }
 
 // writeVersion writes the book of this version on both engines, and its settings, to a folder.
@@ -99,6 +98,18 @@ func writeVersion(t *testing.T, folder string) {
 func hasDump() bool {
 	_, err := exec.LookPath("pg_dump")
 	return err == nil && os.Getenv("TEST_POSTGRES_DSN") != ""
+}
+
+// program is the service without a bank.
+func program(t *testing.T) *service.Bank {
+	t.Helper()
+	return service.Open(testdb.EngineSQLite, t.TempDir(), service.Build(t, "bankingapi/cmd/bankingapi"))
+}
+
+// version is the version of the service.
+func version(t *testing.T) string {
+	t.Helper()
+	return strings.Fields(program(t).Must(t, "version"))[1]
 }
 
 // tags are the tags of the repository; none outside a clone.

@@ -10,9 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap"
 	"bankingapi/test/kit/service"
-	"bankingapi/test/kit/testdb"
 )
 
 // Every version goes on with what an earlier one has written. If the fixtures of this version are
@@ -21,17 +19,19 @@ func TestAReleasedVersionLivesOn(t *testing.T) {
 	t.Parallel()
 	versions, err := filepath.Glob("testdata/*")
 	require.NoError(t, err)
-	if !slices.Contains(versions, filepath.Join("testdata", bootstrap.Version)) {
-		require.NotContains(t, tags(t), "v"+bootstrap.Version, "a released version has fixtures")
-		unwritten := filepath.Join(t.TempDir(), bootstrap.Version)
+	current := version(t)
+	if !slices.Contains(versions, filepath.Join("testdata", current)) {
+		require.NotContains(t, tags(t), "v"+current, "a released version has fixtures")
+		unwritten := filepath.Join(t.TempDir(), current)
 		writeVersion(t, unwritten)
 		versions = append(versions, unwritten)
 	}
 	for _, folder := range versions {
 		t.Run(filepath.Base(folder)+" settings", func(t *testing.T) {
 			t.Parallel()
-			_, err := bootstrap.Load(bootstrap.Sources{File: filepath.Join(folder, "settings.yaml")})
+			file, err := filepath.Abs(filepath.Join(folder, "settings.yaml"))
 			require.NoError(t, err)
+			program(t).Must(t, "config", "--config", file)
 		})
 		files, err := filepath.Glob(filepath.Join(folder, "*", "fixture.json"))
 		require.NoError(t, err)
@@ -82,7 +82,7 @@ func bookGoesOn(t *testing.T, b *service.Bank, f fixture) {
 // receiptsHold checks the receipts and the proof that were handed out, without the book.
 func receiptsHold(t *testing.T, f fixture) {
 	t.Helper()
-	anywhere := service.Open(testdb.EngineSQLite, t.TempDir(), service.Build(t, "bankingapi/cmd/bankingapi"))
+	anywhere := program(t)
 	receipts := 0
 	for _, e := range f.Exchanges {
 		if e.Receipt != "" {

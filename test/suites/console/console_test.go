@@ -32,7 +32,7 @@ import (
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/browser"
 	"bankingapi/test/kit/payload"
-	"bankingapi/test/kit/testdb"
+	"bankingapi/test/kit/storekit"
 )
 
 var screenshots = flag.String("screenshots", "", "folder to put a picture of each page into")
@@ -53,7 +53,7 @@ func start(t *testing.T, change func(*bootstrap.Settings), options ...bootstrap.
 	s := &service{}
 	settings := bootstrap.DefaultSettings()
 	file := filepath.Join(t.TempDir(), "bank.db")
-	testdb.WriteBook(t, file)
+	storekit.WriteBook(t, file)
 	settings.Storage.DSN, settings.HTTP.Docs = bootstrap.Secret(file), false // the guide takes longer than most tests
 	settings.TLS.Mode, settings.HTTP.Address, settings.Ops.Address = bootstrap.TLSOff, "127.0.0.1:0", "127.0.0.1:0"
 	settings.Console.Enabled = true

@@ -84,7 +84,7 @@ func TestExtrasAreInTheReport(t *testing.T) {
 	require.Contains(t, report, "sqlite, bankingapi, bytes of push: ")
 }
 
-// TestReplicasOfTheService runs one and three of the service on a Postgres whose commits
+// TestReplicasAreInTheReport runs one and three of the service on a Postgres whose commits
 // wait for a standby.
 func TestReplicasAreInTheReport(t *testing.T) {
 	needPgbench(t)
