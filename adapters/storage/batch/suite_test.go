@@ -54,7 +54,7 @@ func onEachDialect(t *testing.T, test func(t *testing.T, u under)) {
 			engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: time.Minute}))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, engine.Close()) })
-			return under{engine.Dialect(), connect(t, "sqlite", file, sqliteTable)}
+			return under{engine.Dialect(), connect(t, "sqlite", file+"?_pragma=busy_timeout(60000)", sqliteTable)}
 		},
 		"postgres": func(t *testing.T) under {
 			dsn := testdb.Postgres(t)
