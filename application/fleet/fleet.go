@@ -75,7 +75,8 @@ type Replica struct {
 	Began         time.Time
 	Seen          time.Time     // when it kept its row last, by the clock of the storage
 	Age           time.Duration // how long ago that was, by the same clock
-	// Silence is the Age from which the replica counts as missing.
+	// Silence is the Age from which the replica counts as missing. A replica whose writes take
+	// long grants itself more.
 	Silence  time.Duration
 	Troubles []Trouble
 }

@@ -117,6 +117,106 @@ func TestAReplicaSpeaksForAllOthers(t *testing.T) {
 	require.Empty(t, status.Troubles[0].Where)
 }
 
+// slowReplicas is a storage whose writes take a time. A row has the time at which its write began.
+type slowReplicas struct {
+	fake.Replicas
+	store  *fake.Store
+	now    func() time.Time
+	passed *atomic.Int64
+	takes  time.Duration
+	during func() // called when the write has taken this time, before it ends
+}
+
+func (s *slowReplicas) Keep(ctx context.Context, r fleet.Replica, replaced time.Duration) error {
+	began := s.now()
+	s.passed.Add(int64(s.takes))
+	if s.during != nil {
+		s.during()
+	}
+	return s.store.Replicas(nil, func() time.Time { return began }).Keep(ctx, r, replaced)
+}
+
+// pulse is how often a replica on a server keeps its row.
+const pulse = 500 * time.Millisecond
+
+// slow is a replica on a storage that a test makes slow.
+func slow(t *testing.T, store *fake.Store, passed *atomic.Int64, n byte) (*replica, *slowReplicas) {
+	r := open(t, store, passed, n)
+	storage := &slowReplicas{Replicas: store.Replicas(nil, r.now), store: store, now: r.now, passed: passed}
+	r.Watch = fleet.NewWatch(fleet.Options{
+		ID: operation.ID{n}, Name: fmt.Sprintf("bank-%d:8443", n), Replicas: storage, Every: pulse, Activity: r.activity,
+		Checks: func() []summary.Check { return nil }, CertificateEnd: func() time.Time { return time.Time{} }, Machine: r.now,
+		State: func(context.Context) (fleet.State, error) { return fleet.State{}, nil },
+	})
+	t.Cleanup(r.Wait)
+	require.NoError(t, r.Keep(t.Context()))
+	return r, storage
+}
+
+// bar is what the bar says, without the passing of time.
+func (r *replica) bar() (lines []string) {
+	r.Status()
+	r.Wait()
+	for _, trouble := range r.Status().Troubles {
+		lines = append(lines, trouble.Text)
+	}
+	return lines
+}
+
+func TestAKilledReplicaIsSeenWithinThreeSeconds(t *testing.T) {
+	t.Parallel()
+	store, passed := fake.NewStore(), new(atomic.Int64)
+	one, _ := slow(t, store, passed, 1)
+	slow(t, store, passed, 2) // it is killed
+	for at := time.Duration(0); at < 2500*time.Millisecond; at += pulse {
+		require.NoError(t, one.Keep(t.Context()))
+		require.Empty(t, one.bar(), at)
+		passed.Add(int64(pulse))
+	}
+	require.NoError(t, one.Keep(t.Context()))
+	require.Equal(t, []string{"1 replica stopped reporting: bank-2:8443."}, one.bar(), "after 2.5 seconds")
+}
+
+// A storage that is slow for all replicas says nothing about one of them.
+func TestASlowStorageIsNoMissingReplica(t *testing.T) {
+	t.Parallel()
+	store, passed := fake.NewStore(), new(atomic.Int64)
+	reader, _ := slow(t, store, passed, 1)
+	other, storage := slow(t, store, passed, 2)
+	storage.takes = 1900 * time.Millisecond
+	storage.during = func() { require.Empty(t, reader.bar()) }
+	for range 4 {
+		passed.Add(int64(pulse))
+		began := reader.now()
+		require.NoError(t, other.Keep(t.Context()))
+		// The reader wrote at the same time.
+		require.NoError(t, store.Replicas(nil, func() time.Time { return began }).Keep(t.Context(), reader.Status().Replicas[0], 0))
+	}
+}
+
+// A replica that is slow alone says itself how long to wait for it.
+func TestASlowReplicaIsNotMissing(t *testing.T) {
+	t.Parallel()
+	store, passed := fake.NewStore(), new(atomic.Int64)
+	reader, _ := slow(t, store, passed, 1)
+	other, storage := slow(t, store, passed, 2)
+	storage.during = func() {
+		require.NoError(t, reader.Keep(t.Context()))
+		require.Empty(t, reader.bar())
+	}
+	for _, takes := range []time.Duration{0, 900, 1000, 1900, 1900, 1900} {
+		passed.Add(int64(max(0, pulse-storage.takes)))
+		storage.takes = takes * time.Millisecond
+		require.NoError(t, other.Keep(t.Context()))
+	}
+	storage.takes, storage.during = 0, nil
+	require.NoError(t, other.Keep(t.Context()))
+	require.NoError(t, other.Keep(t.Context()))
+	passed.Add(int64(2500 * time.Millisecond))
+	require.NoError(t, reader.Keep(t.Context()))
+	require.Len(t, reader.bar(), 1, "it is fast again, and silent")
+}
+
 // A process that was killed and started again is no missing replica, not even for a moment.
 func TestARestartedReplicaReplacesItsRow(t *testing.T) {
 	t.Parallel()

@@ -39,8 +39,10 @@ type Options struct {
 type Watch struct {
 	o     Options
 	began time.Time
-	// isKept is set when the first row of this process is stored.
-	isKept atomic.Bool
+	// isKept is set when the first row of this process is stored. keeping is how long the last
+	// write of the row took.
+	isKept  atomic.Bool
+	keeping atomic.Int64
 
 	mu       sync.Mutex
 	running  sync.WaitGroup
@@ -67,9 +69,10 @@ const (
 	readShare                     = 20
 	// A reader waits checkWait for new results. A run longer than checkSilence is a trouble.
 	checkWait, checkSilence = 200 * time.Millisecond, time.Second
-	// silences times Every without its row, a replica counts as missing.
-	silences = 3
-	// patience is the maximum time of a read.
+	// A replica counts as missing if it has not kept its row for Every and grace. With what a page
+	// needs to read it, an operator sees within three seconds that a replica was killed.
+	grace = 1500 * time.Millisecond
+	// patience is the maximum time of a read or a write.
 	patience = 2 * time.Second
 )
 
@@ -89,7 +92,10 @@ func (w *Watch) Keep(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	began := w.o.Machine()
 	err := w.o.Replicas.Keep(ctx, r, replaced)
+	took := w.o.Machine().Sub(began)
+	w.keeping.Store(int64(min(max(0, took), patience))) // the clock may have been set
 	if err == nil {
 		w.isKept.Store(true)
 	}
@@ -120,7 +126,10 @@ func (w *Watch) own() Replica {
 	all = append(all, ofCertificate(checks, w.o.CertificateEnd(), now)...)
 	all = append(all, ofTraffic(w.o.Activity, now)...)
 	w.date(all, now, &w.since)
-	return Replica{ID: w.o.ID, Name: w.o.Name, Version: w.o.Version, Began: w.began, Silence: silences * w.o.Every, Troubles: all}
+	// A row becomes as old as two writes: it has the time at which its own began, and stays until
+	// the next one has ended.
+	silence := w.o.Every + grace + 2*time.Duration(w.keeping.Load())
+	return Replica{ID: w.o.ID, Name: w.o.Name, Version: w.o.Version, Began: w.began, Silence: silence, Troubles: all}
 }
 
 // date sets since when each trouble is seen, unless it is known. All that make the replica not
@@ -163,6 +172,7 @@ func (w *Watch) Status() Status {
 	rows, state := slices.Clone(w.replicas.value), w.book.value
 	w.mu.Unlock()
 	own.Seen = w.o.Machine()
+	rows = w.patient(rows)
 	rows = slices.DeleteFunc(rows, func(r Replica) bool { return r.ID == w.o.ID })
 	rows = append([]Replica{own}, rows...)
 	var book []Trouble
@@ -171,6 +181,21 @@ func (w *Watch) Status() Status {
 		w.date(book, w.o.Machine(), &w.sinceOfBook)
 	}
 	return Status{Replicas: rows, Troubles: merge(rows, book)}
+}
+
+// patient waits for the other replicas as long as for this one, and for the time by which the row
+// of this replica is late: then the storage is slow, and says nothing about them.
+func (w *Watch) patient(rows []Replica) []Replica {
+	at := slices.IndexFunc(rows, func(r Replica) bool { return r.ID == w.o.ID })
+	if at < 0 {
+		return rows
+	}
+	own := rows[at]
+	late := max(0, own.Age-w.o.Every)
+	for i := range rows {
+		rows[i].Silence = max(rows[i].Silence, own.Silence) + late
+	}
+	return rows
 }
 
 // waitFor waits at most checkWait for reads. A nil channel is no read.
