@@ -248,7 +248,7 @@ func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 type dueDays struct{ Days, Late []backoffice.DueDay }
 
 func dueOf(q *request) (found dueDays, err error) {
-	found.Days, err = q.o.Office.Lookups.DueDays(q.ctx, q.Today().Plus(fund.MaxDaysAhead), maxWaiting+1)
+	found.Days, err = q.o.Office.Lookups.DueDays(q.ctx, backoffice.DueQuery{Limit: maxWaiting + 1})
 	found.Late = found.Days[:sort.Search(len(found.Days), func(i int) bool { return found.Days[i].Day.After(q.o.DueUntil()) })]
 	return found, err
 }

@@ -36,7 +36,7 @@ func (o *Office) ClosedWaiting(ctx context.Context, days []DueDay) (all []Closed
 // ClosedWarning says how many sales wait for days on which the bank is closed, after a calendar
 // was imported. It is empty if no sale does.
 func (o *Office) ClosedWarning(ctx context.Context) (string, error) {
-	days, err := o.Lookups.DueDays(ctx, o.Today().Plus(fund.MaxDaysAhead), 0)
+	days, err := o.Lookups.DueDays(ctx, DueQuery{})
 	if err != nil {
 		return "", err
 	}

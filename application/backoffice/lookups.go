@@ -24,9 +24,8 @@ type Lookups interface {
 	// OperationOf finds the operation of a CallerId. The error is ErrNotFound if
 	// the CallerId was never used.
 	OperationOf(ctx context.Context, key idempotency.Key) (Operation, error)
-	// DueDays counts the sales that wait for the day until or an earlier day, by day. It counts
-	// at most the first limit sales in the order of their days. 0 means no limit.
-	DueDays(ctx context.Context, until day.Day, limit int) ([]DueDay, error)
+	// DueDays counts the sales that wait, by day.
+	DueDays(ctx context.Context, of DueQuery) ([]DueDay, error)
 	// CountReceived counts what was received from since on and before until, by the time in the
 	// IDs of the operations. It also counts the sales that had waited and ended in that time.
 	// Its cost grows with the rows that it counts.
@@ -93,6 +92,15 @@ func (r Received) Refusals() (operations int64) {
 		operations += n
 	}
 	return operations
+}
+
+// DueQuery selects waiting sales: those for the day Until or an earlier day, unless it is no day,
+// and those of a subscription, unless it is empty. Limit is how many are counted at most, in the
+// order of their days. 0 means no limit.
+type DueQuery struct {
+	Until        day.Day
+	Subscription string
+	Limit        int
 }
 
 // DueDay counts what waits for a day.

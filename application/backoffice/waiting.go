@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"bankingapi/domain/day"
-	"bankingapi/domain/operation"
 )
 
 // WaitingSales are the recorded sales of a subscription.
@@ -14,20 +13,15 @@ type WaitingSales struct {
 }
 
 // WaitingSalesOf counts the sales of a subscription that wait for their day. They settle also if
-// the subscription is suspended or cancelled. It reads each of them.
+// the subscription is suspended or cancelled.
 func (o *Office) WaitingSalesOf(ctx context.Context, subscription string) (w WaitingSales, err error) {
-	for s, err := range o.Reader.Sales(ctx, Query{Subscription: subscription, State: operation.Recorded}) {
-		if err != nil {
-			return w, err
-		}
-		on := s.Terms.SelectedDay
-		if w.Sales == 0 || on.Before(w.First) {
-			w.First = on
-		}
-		if w.Sales == 0 || w.Last.Before(on) {
-			w.Last = on
-		}
-		w.Sales++
+	days, err := o.Lookups.DueDays(ctx, DueQuery{Subscription: subscription})
+	if err != nil || len(days) == 0 {
+		return w, err
 	}
+	for _, of := range days {
+		w.Sales += of.Sales
+	}
+	w.First, w.Last = days[0].Day, days[len(days)-1].Day
 	return w, nil
 }

@@ -136,7 +136,7 @@ func (lacking) KeepUses(context.Context, []subscriptions.Use) error { return nil
 func (lacking) Keep(context.Context, audit.Act) error               { return nil }
 func (lacking) Add(context.Context, []summary.Answered) error       { return nil }
 func (lacking) Forget(context.Context, time.Time, int, int) error   { return nil }
-func (lacking) DueDays(context.Context, day.Day, int) (none []backoffice.DueDay, err error) {
+func (lacking) DueDays(context.Context, backoffice.DueQuery) (none []backoffice.DueDay, err error) {
 	return none, nil
 }
 func (lacking) CountReceived(context.Context, time.Time, time.Time) (none backoffice.Received, err error) {

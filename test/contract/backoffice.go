@@ -699,7 +699,7 @@ func testReadingFails(t *testing.T, o office) {
 			failure(t, o.Reader.Acts(ctx, backoffice.Query{})),
 		}
 		if o.supports("Lookups") {
-			_, due := o.Lookups.DueDays(ctx, on(0), 0)
+			_, due := o.Lookups.DueDays(ctx, backoffice.DueQuery{Until: on(0)})
 			_, byID := o.Lookups.Operation(ctx, id(1))
 			_, byCallerID := o.Lookups.OperationOf(ctx, callerKey(order(1, "a")))
 			errs = append(errs, due, byID, byCallerID)
@@ -878,13 +878,24 @@ func testWaiting(t *testing.T, o office) {
 
 	require.Equal(t, []place{{2, 0}, {2, 1}}, recorded(day.Day{}, on(366), 2))
 	require.Equal(t, []place{{3, 0}}, recorded(on(2), on(2), 0))
-	days := func(limit int) []backoffice.DueDay {
-		found, err := o.Lookups.DueDays(t.Context(), on(2), limit)
+	days := func(of backoffice.DueQuery) []backoffice.DueDay {
+		of.Until = on(2)
+		found, err := o.Lookups.DueDays(t.Context(), of)
 		require.NoError(t, err)
 		return found
 	}
-	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 2, Sales: 3}, {Day: on(2), Operations: 1, Sales: 1}}, days(0))
-	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 1, Sales: 2}}, days(2))
+	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 2, Sales: 3}, {Day: on(2), Operations: 1, Sales: 1}}, days(backoffice.DueQuery{}))
+	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 1, Sales: 2}}, days(backoffice.DueQuery{Limit: 2}))
+	equal(t, days(backoffice.DueQuery{}), days(backoffice.DueQuery{Subscription: "shop"}))
+
+	others := order(5, "", later(2, sale(1, 1, 1)), later(2, sale(2, 1, 1)))
+	others.Subscription = "other"
+	o.settle(0, others)
+	equal(t, []backoffice.DueDay{{Day: on(2), Operations: 1, Sales: 2}}, days(backoffice.DueQuery{Subscription: "other"}))
+	require.Empty(t, days(backoffice.DueQuery{Subscription: "nobody"}))
+	everything, err := o.Lookups.DueDays(t.Context(), backoffice.DueQuery{})
+	require.NoError(t, err)
+	equal(t, []backoffice.DueDay{{Day: on(1), Operations: 2, Sales: 3}, {Day: on(2), Operations: 2, Sales: 3}, {Day: on(3), Operations: 1, Sales: 1}}, everything)
 
 	const first = 0x0102_0304_0000 // the milliseconds of id(0)
 	received, err := o.Lookups.CountReceived(t.Context(), time.UnixMilli(first+2), time.UnixMilli(first+4))

@@ -390,9 +390,9 @@ func (s *Store) record(key idempotency.Key) *idempotency.Record {
 }
 
 // DueDays implements backoffice.Lookups.
-func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []backoffice.DueDay, err error) {
+func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []backoffice.DueDay, err error) {
 	var last operation.ID
-	due := backoffice.Query{State: operation.Recorded, DueUntil: until, Limit: limit, Order: backoffice.ByDay}
+	due := backoffice.Query{State: operation.Recorded, DueUntil: of.Until, Subscription: of.Subscription, Limit: of.Limit, Order: backoffice.ByDay}
 	for s, err := range reader(l).Sales(ctx, due) {
 		if err != nil {
 			return nil, err

@@ -141,16 +141,24 @@ func (l lookups) identities(tx *gorm.DB, id operation.ID) ([]push.Identity, erro
 	return nil, nil
 }
 
-// DueDays reads only the index of waiting sales.
-func (l lookups) DueDays(ctx context.Context, until day.Day, limit int) (days []backoffice.DueDay, err error) {
+// DueDays reads only the index of waiting sales and, for those of a subscription, the operations
+// that wait.
+func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []backoffice.DueDay, err error) {
 	var rows []struct {
 		SelectedDate      batch.Day
 		Operations, Sales int64
 	}
-	due := l.db.Reads.Table(l.db.Sales.Name).Select("selected_date, operation_id").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).
+	due := l.db.Reads.Table(l.db.Sales.Name).Select("selected_date, operation_id").Where(tables.IsRecorded).
 		Order("selected_date, imkb_code, holder_corporation_name, operation_id")
+	if !of.Until.IsNone() {
+		due = due.Where("selected_date <= ?", of.Until.String())
+	}
+	if of.Subscription != "" {
+		operations := l.db.Reads.Table(l.db.Operations.Name).Select("operation_id").Where(tables.IsRecorded+" AND subscription = ?", of.Subscription)
+		due = due.Where("operation_id IN (?)", operations)
+	}
 	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
-		return tx.Table("(?) due", due.Limit(cmp.Or(limit, -1))).
+		return tx.Table("(?) due", due.Limit(cmp.Or(of.Limit, -1))).
 			Select("selected_date, COUNT(DISTINCT operation_id) AS operations, COUNT(*) AS sales").
 			Group("selected_date").Order("selected_date").Find(&rows).Error
 	})
