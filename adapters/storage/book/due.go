@@ -19,9 +19,10 @@ import (
 func (b *Books) Due(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
 	listed := &b.db.ListedSales
 	// The limit must not cut an operation: the inner query counts operations, and the outer one
-	// reads all their sales.
+	// reads all their sales by key. With a condition on their state Postgres may look for each
+	// operation in the whole index of waiting sales, if it has no statistics.
 	query := b.db.Query(ctx).Table(listed.Source).Select(listed.Selected).
-		Where("t."+tables.IsRecorded+" AND o."+tables.IsRecorded+" AND t.operation_id IN (?)", b.dueIDs(ctx, filter, after, limit)).
+		Where("o."+tables.IsRecorded+" AND t.operation_id IN (?)", b.dueIDs(ctx, filter, after, limit)).
 		Order("o.due_on, t.operation_id, t.position")
 	due := dueOperations{isUnreadable: make(map[operation.ID]bool)}
 	err := tables.Scan(query, listed.Table, due.add)
@@ -59,6 +60,9 @@ type dueOperations struct {
 }
 
 func (d *dueOperations) add(row *tables.ListedSaleRow) error {
+	if row.Sale.State != int64(operation.Recorded) { // changed by hand
+		return nil
+	}
 	id := operation.ID(row.Sale.OperationID)
 	if len(d.all) == 0 || d.all[len(d.all)-1].ID != id {
 		d.all = append(d.all, row.Operation())

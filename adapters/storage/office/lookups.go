@@ -141,8 +141,9 @@ func (l lookups) identities(tx *gorm.DB, id operation.ID) ([]push.Identity, erro
 	return nil, nil
 }
 
-// DueDays reads only the index of waiting sales and, for those of a subscription, the operations
-// that wait.
+// DueDays reads only the index of waiting sales. For those of a subscription it reads the operations
+// that wait, and their sales by key: without statistics Postgres would look for each of them in the
+// whole index of waiting sales. The sales of an operation that waits all wait.
 func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []backoffice.DueDay, err error) {
 	var rows []struct {
 		SelectedDate      batch.Day
@@ -150,12 +151,12 @@ func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []ba
 	}
 	due := l.db.Reads.Table(l.db.Sales.Name).Select("selected_date, operation_id").Where(tables.IsRecorded).
 		Order("selected_date, imkb_code, holder_corporation_name, operation_id")
+	if of.Subscription != "" {
+		due = l.db.Reads.Table(l.db.ListedSales.Source).Select("o.due_on AS selected_date, t.operation_id").
+			Where("o."+tables.IsRecorded+" AND o.subscription = ?", of.Subscription).Order("o.due_on, t.operation_id")
+	}
 	if !of.Until.IsNone() {
 		due = due.Where("selected_date <= ?", of.Until.String())
-	}
-	if of.Subscription != "" {
-		operations := l.db.Reads.Table(l.db.Operations.Name).Select("operation_id").Where(tables.IsRecorded+" AND subscription = ?", of.Subscription)
-		due = due.Where("operation_id IN (?)", operations)
 	}
 	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		return tx.Table("(?) due", due.Limit(cmp.Or(of.Limit, -1))).
