@@ -54,6 +54,3 @@ func (c *callers) Find(ctx context.Context, presented string) (*subscription.Sub
 	}
 	return c.find(ctx, key)
 }
-
-// Name returns no name: everyone who requests a key gets a key.
-func (*callers) Name(string) string { return "" }

@@ -17,11 +17,11 @@ import (
 // Endpoints returns the endpoints of the sandbox, for httpapi.Options.Routes.
 func (b *Sandbox) Endpoints() map[string]func(*http.Request) (any, error) {
 	return map[string]func(*http.Request) (any, error){
-		"GET /_sandbox/clock": func(*http.Request) (any, error) { return map[string]string{"now": b.now()}, nil },
+		"GET /_sandbox/clock": func(*http.Request) (any, error) { return map[string]string{"now": b.clock.text()}, nil },
 		"PUT /_sandbox/clock": b.serveMove,
 		"POST /_sandbox/reset": func(r *http.Request) (any, error) {
 			err := b.Reset(r.Context())
-			return map[string]string{"now": b.now()}, err
+			return map[string]string{"now": b.clock.text()}, err
 		},
 		"POST /_sandbox/seed": func(r *http.Request) (any, error) {
 			defer b.o.CalendarChanged()
@@ -29,7 +29,7 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) (any, error) {
 		},
 		"GET /_sandbox/requests": func(r *http.Request) (any, error) {
 			after, err := number(r, "after")
-			return map[string]any{"requests": b.requests.page(after)}, err
+			return map[string]any{"requests": b.log.page(after)}, err
 		},
 		"GET /_sandbox/book": b.serveBook,
 		"GET /_sandbox/receipt-key": func(*http.Request) (any, error) {
@@ -66,7 +66,7 @@ func (b *Sandbox) serveMove(r *http.Request) (any, error) {
 		}
 		moved, err = b.AdvanceClock(r.Context(), by)
 	}
-	return map[string]any{"now": b.now(), "settled": map[string]int{"completed": moved.Completed, "failed": moved.Failed}}, err
+	return map[string]any{"now": b.clock.text(), "settled": map[string]int{"completed": moved.Completed, "failed": moved.Failed}}, err
 }
 
 func (b *Sandbox) serveFaults(r *http.Request) (any, error) {
@@ -74,7 +74,7 @@ func (b *Sandbox) serveFaults(r *http.Request) (any, error) {
 	if err := decode(r.Body, &list); err != nil {
 		return nil, err
 	}
-	err := b.arm(list)
+	err := b.faults.arm(list)
 	return b.faults.list(), err
 }
 

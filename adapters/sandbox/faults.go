@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"bankingapi/application/commit"
-	"bankingapi/application/operator"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
@@ -93,7 +92,7 @@ func shuttingDown() error {
 func Faults() []Fault { return slices.Clone(allFaults) }
 
 // Faults implements operator.Sandbox.
-func (*faults) Faults() iter.Seq2[string, string] {
+func (*Sandbox) Faults() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, f := range allFaults {
 			if !yield(f.Header, f.Effect) {
@@ -190,14 +189,6 @@ func (f *faults) reset() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.armed, f.spent = nil, nil
-}
-
-// ArmedFaults implements operator.Sandbox.
-func (f *faults) ArmedFaults() (list []operator.ArmedFault) {
-	for _, a := range f.list() {
-		list = append(list, operator.ArmedFault(a))
-	}
-	return list
 }
 
 func (f *faults) list() []armed {
@@ -337,32 +328,49 @@ func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
 	if !meetsFaults(r.URL.Path) {
 		return false, nil
 	}
-	var peeked bytes.Buffer
-	var failed error
-	// A caller that waits for "100 Continue" sends no body if the service refuses its header.
-	if r.Header["Expect"] == nil || r.ContentLength <= maxPeeked && r.Header["Content-Encoding"] == nil && r.Header.Get("Content-Type") == "application/json" {
-		_, failed = peeked.ReadFrom(io.LimitReader(r.Body, maxPeeked))
-	}
-	rest := io.Reader(r.Body)
-	if failed != nil {
-		rest = failing{failed}
-	}
-	r.Body = body{io.MultiReader(bytes.NewReader(peeked.Bytes()), rest), r.Body}
-	found, err := b.faults.find(r, peeked.Bytes())
-	metIn(r.Context()).met = found
+	found, err := b.faults.find(r, peek(r))
+	answer := metIn(r.Context())
+	answer.met = found
 	switch found.Name() {
 	case slow:
-		// The delay does not end when the caller disconnects, and the body is kept until then.
-		defer b.slow.Add(-1)
-		if b.slow.Add(1) > maxSlow {
-			metIn(r.Context()).met = Fault{}
+		if !b.wait(found.delay) {
+			answer.met = Fault{}
 			return true, nil
 		}
-		time.Sleep(found.delay)
 	case cutBefore:
 		panic(http.ErrAbortHandler)
+	case rateLimited:
+		return true, err
 	}
-	return found.Name() == rateLimited, err
+	return false, err
+}
+
+// wait waits for the fault slow. It reports false if too many requests wait. The delay does not
+// end when the caller disconnects, and the body is kept until then.
+func (b *Sandbox) wait(delay time.Duration) bool {
+	defer b.slow.Add(-1)
+	if b.slow.Add(1) > maxSlow {
+		return false
+	}
+	time.Sleep(delay)
+	return true
+}
+
+// peek returns the beginning of the body of a request, which can still be read whole.
+func peek(r *http.Request) []byte {
+	// A caller that waits for "100 Continue" sends no body if the service refuses its header.
+	isWelcome := r.ContentLength <= maxPeeked && r.Header["Content-Encoding"] == nil && r.Header.Get("Content-Type") == "application/json"
+	if r.Header["Expect"] != nil && !isWelcome {
+		return nil
+	}
+	var peeked bytes.Buffer
+	_, err := peeked.ReadFrom(io.LimitReader(r.Body, maxPeeked))
+	rest := io.Reader(r.Body)
+	if err != nil {
+		rest = failing{err}
+	}
+	r.Body = body{io.MultiReader(bytes.NewReader(peeked.Bytes()), rest), r.Body}
+	return peeked.Bytes()
 }
 
 // body is the body of a request that is read through another reader.
@@ -376,7 +384,7 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // Do implements operator.SandboxPart.
-func (*faults) Do(ctx context.Context, do func(context.Context) (operation.Outcome, error)) (operation.Outcome, error) {
+func (*Sandbox) Do(ctx context.Context, do func(context.Context) (operation.Outcome, error)) (operation.Outcome, error) {
 	answer := metIn(ctx)
 	if answer.met.instead != nil {
 		return operation.Outcome{}, answer.met.instead

@@ -35,7 +35,7 @@ func (b *Sandbox) Handler(api http.Handler) http.Handler { return b.worlds.handl
 // to operations and quotes, and applies their faults.
 func (b *Sandbox) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &recording{ResponseWriter: w, now: b.now}
+		answer := &recording{ResponseWriter: w, now: b.clock.text}
 		if !meetsFaults(r.URL.Path) {
 			next.ServeHTTP(answer, r)
 			return
@@ -55,7 +55,7 @@ func (b *Sandbox) middleware(next http.Handler) http.Handler {
 		case badGateway:
 			clear(w.Header())
 			w.Header()["Content-Type"] = []string{"text/html"}
-			w.Header()[ClockHeader] = []string{b.now()}
+			w.Header()[ClockHeader] = []string{b.clock.text()}
 			w.WriteHeader(http.StatusBadGateway)
 			_, _ = io.WriteString(w, gatewayPage)
 		}
@@ -71,7 +71,7 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 	}
 	begun := b.o.Machine()
 	record := &request{
-		ReceivedAt: begun, Clock: b.now(),
+		ReceivedAt: begun, Clock: b.clock.text(),
 		Method: r.Method, Path: mask(r.URL.Path, keys), Header: maskHeader(r.Header, keys),
 	}
 	var sent kept
@@ -87,6 +87,6 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 		record.Body = mask(strings.ToValidUTF8(sent.String(), "\uFFFD"), keys)
 		record.Answer.Status, record.Answer.Lost = w.status, w.loses()
 		record.Answer.Header, record.Answer.Body = maskHeader(w.header, keys), mask(strings.ToValidUTF8(w.body.String(), "\uFFFD"), keys)
-		b.requests.add(record)
+		b.log.add(record)
 	}
 }

@@ -10,11 +10,11 @@ import (
 
 // settle settles the due sales. A sale for a later day is settled only at the price of that
 // very day, and no bank publishes prices for a sandbox, so settle makes the missing ones first.
-func (b *Sandbox) settle(ctx context.Context) (buyfund.Settlement, error) {
-	if err := b.priceDue(ctx); err != nil {
+func (c *clock) settle(ctx context.Context) (buyfund.Settlement, error) {
+	if err := c.priceDue(ctx); err != nil {
 		return buyfund.Settlement{}, err
 	}
-	return b.o.Settle(ctx)
+	return c.o.Settle(ctx)
 }
 
 // firstPriceID is the smallest PriceID that the sandbox gives, so that it takes none that a
@@ -23,15 +23,15 @@ const firstPriceID = 1_000_000
 
 // priceDue gives each fund with due sales a price of their day. The price has the value of the
 // newest price before the day. A fund without such a price gets none: its sales wait.
-func (b *Sandbox) priceDue(ctx context.Context) error {
-	due, err := b.o.DueFunds(ctx, b.o.Rules().Today(b.o.Bank()), false)
+func (c *clock) priceDue(ctx context.Context) error {
+	due, err := c.o.DueFunds(ctx, c.o.Rules().Today(c.o.Bank()), false)
 	if err != nil {
 		return err
 	}
 	var missing []fund.Price
 	newest := make(map[fund.PriceDay]fund.Price)
 	last := int64(firstPriceID)
-	for price, err := range b.o.Office.Reader.Prices(ctx, backoffice.Query{}) {
+	for price, err := range c.o.Office.Reader.Prices(ctx, backoffice.Query{}) {
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (b *Sandbox) priceDue(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	_, err = b.o.Office.Imports.Prices(ctx, func(yield func(int64, fund.Price) error) error {
+	_, err = c.o.Office.Imports.Prices(ctx, func(yield func(int64, fund.Price) error) error {
 		for i, price := range missing {
 			if err := yield(int64(i+1), price); err != nil {
 				return err

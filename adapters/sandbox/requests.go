@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"bankingapi/application/operator"
 	"bankingapi/application/owner"
 )
 
@@ -146,14 +145,6 @@ func (q *requests) reset() {
 	defer q.mutex.Unlock()
 	q.count, q.last, q.bytes = 0, nil, 0
 	q.rewrite()
-}
-
-// Requests implements operator.Sandbox.
-func (q *requests) Requests(after int64) (found []operator.SandboxRequest) {
-	for _, r := range q.after(after) {
-		found = append(found, operator.SandboxRequest(*r.request))
-	}
-	return found
 }
 
 func (q *requests) after(number int64) []entry {

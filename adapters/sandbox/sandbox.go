@@ -10,48 +10,40 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
-	"bankingapi/application/store"
-	"bankingapi/domain/audit"
-	"bankingapi/domain/fault"
-	"bankingapi/domain/fund"
-	"bankingapi/domain/operation"
+	"bankingapi/domain/subscription"
 )
 
 // Sandbox is the sandbox around one service. It is safe for concurrent use.
 type Sandbox struct {
-	requests
-	faults
-	*worlds
-	keys keys
-	slow atomic.Int64 // the number of requests that wait for the fault slow
-	o    operator.SandboxOptions
-	// moving is held while the clock moves and while sales are settled, so that a move counts
-	// all settled sales.
-	moving sync.Mutex
+	log    requests
+	faults faults
+	worlds *worlds
+	keys   keys
+	clock  clock
+	slow   atomic.Int64 // the number of requests that wait for the fault slow
+	o      operator.SandboxOptions
 }
 
 // Open returns the sandbox of a service.
 func Open(o operator.SandboxOptions) operator.SandboxPart {
 	all := &worlds{callers: callers{o.Find, rand.Text()}, open: o.OpenWorld, delete: o.DeleteWorld, byName: make(map[string]*world)}
 	return &Sandbox{
-		requests: requests{name: o.RequestsFile},
-		worlds:   all,
-		keys:     newKeys(o, all),
-		o:        o,
+		log:    requests{name: o.RequestsFile},
+		worlds: all,
+		keys:   newKeys(o, all),
+		clock:  clock{o: o},
+		o:      o,
 	}
 }
 
 // Prepare implements operator.SandboxPart.
 func (b *Sandbox) Prepare(ctx context.Context) error {
-	b.requests.restore()
+	b.log.restore()
 	note, err := b.o.Marker.Note(ctx)
 	switch {
 	case err != nil:
@@ -65,95 +57,29 @@ func (b *Sandbox) Prepare(ctx context.Context) error {
 }
 
 // Now implements operator.Sandbox.
-func (b *Sandbox) Now() time.Time { return b.o.Bank().In(b.o.Rules().In()) }
-
-// maxMove limits how far the clock may be ahead of the real time.
-const maxMove = 10 * 366 * 24 * time.Hour
+func (b *Sandbox) Now() time.Time { return b.clock.now() }
 
 // MoveClock implements operator.Sandbox.
 func (b *Sandbox) MoveClock(ctx context.Context, to time.Time) (buyfund.Settlement, error) {
-	return b.move(ctx, func(time.Time) time.Time { return to })
+	return b.clock.move(ctx, func(time.Time) time.Time { return to })
 }
 
 // AdvanceClock implements operator.Sandbox.
 func (b *Sandbox) AdvanceClock(ctx context.Context, by time.Duration) (buyfund.Settlement, error) {
-	return b.move(ctx, func(now time.Time) time.Time { return now.Add(by) })
-}
-
-func (b *Sandbox) move(ctx context.Context, where func(now time.Time) time.Time) (all buyfund.Settlement, err error) {
-	b.moving.Lock()
-	defer b.moving.Unlock()
-	now := b.o.Bank()
-	to := where(now)
-	switch {
-	case to.Before(now):
-		return all, refuse(fault.Fault{Code: fault.OutOfRange, Detail: "The clock moves forward only. Reset the sandbox to set it back."})
-	case to.Sub(b.o.Machine()) > maxMove:
-		return all, refuse(fault.Fault{Code: fault.OutOfRange, Detail: "The clock may be at most ten years ahead of the real time."})
-	}
-	if all.Failed, err = b.cancelSales(ctx); err != nil {
-		return all, err
-	}
-	due, err := b.o.DueFunds(ctx, b.o.Rules().Today(to), false)
-	if err != nil {
-		return all, err
-	}
-	var stops []time.Time
-	for _, of := range due {
-		if begins := b.o.Rules().Begins(of.Day); !begins.After(to) {
-			stops = append(stops, begins)
-		}
-	}
-	for _, stop := range append(slices.Compact(stops), to) {
-		if stop.After(b.o.Bank()) {
-			ahead := stop.Sub(b.o.Machine())
-			if err := b.o.Marker.SetNote(ctx, ahead.String()); err != nil {
-				return all, err
-			}
-			b.o.SetAhead(ahead)
-		}
-		settled, err := b.settle(ctx)
-		all.Completed += settled.Completed
-		all.Failed += settled.Failed
-		if err != nil {
-			return all, err
-		}
-	}
-	return all, nil
-}
-
-// cancelSales cancels the recorded sales of the customer whose sales the bank cancels.
-func (b *Sandbox) cancelSales(ctx context.Context) (n int, err error) {
-	today := b.o.Rules().Today(b.o.Bank())
-	waiting := map[operation.ID]bool{}
-	for sale, err := range b.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueUntil: today.Plus(fund.MaxDaysAhead)}) {
-		if err != nil {
-			return 0, err
-		}
-		if sale.Terms.Holding.CustomerNo == cancelled && sale.Terms.SelectedDay.After(today) {
-			waiting[sale.ID] = true
-		}
-	}
-	for id := range waiting {
-		if err := b.o.Office.Corrector().Cancel(audit.By(ctx, audit.Who{Actor: store.SandboxMark, Origin: store.SandboxMark}), id); err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
+	return b.clock.move(ctx, func(now time.Time) time.Time { return now.Add(by) })
 }
 
 // SettleDue implements operator.SandboxPart.
 func (b *Sandbox) SettleDue(ctx context.Context) (buyfund.Settlement, error) {
-	b.moving.Lock()
-	defer b.moving.Unlock()
-	return b.settle(ctx)
+	b.clock.moving.Lock()
+	defer b.clock.moving.Unlock()
+	return b.clock.settle(ctx)
 }
 
 // Reset implements operator.Sandbox.
 func (b *Sandbox) Reset(ctx context.Context) error {
-	b.moving.Lock()
-	defer b.moving.Unlock()
+	b.clock.moving.Lock()
+	defer b.clock.moving.Unlock()
 	if err := b.o.Marker.Empty(ctx, ""); err != nil {
 		return err
 	}
@@ -168,7 +94,7 @@ func (b *Sandbox) Reset(ctx context.Context) error {
 		return err
 	}
 	b.o.CalendarChanged()
-	b.requests.reset()
+	b.log.reset()
 	b.faults.reset()
 	return nil
 }
@@ -183,5 +109,29 @@ func (b *Sandbox) ArmFaults(list ...operator.ArmedFault) error {
 	return b.faults.arm(arm)
 }
 
-// now returns the time of the bank in the format of answers.
-func (b *Sandbox) now() string { return b.Now().Format(time.RFC3339) }
+// Close implements operator.SandboxPart.
+func (b *Sandbox) Close(ctx context.Context) error { return b.worlds.Close(ctx) }
+
+// Find implements operator.SandboxPart.
+func (b *Sandbox) Find(ctx context.Context, key string) (*subscription.Subscription, error) {
+	return b.worlds.callers.Find(ctx, key)
+}
+
+// Name implements operator.SandboxPart. It names nobody: everyone who requests a key gets a key.
+func (*Sandbox) Name(string) string { return "" }
+
+// Requests implements operator.Sandbox.
+func (b *Sandbox) Requests(after int64) (found []operator.SandboxRequest) {
+	for _, r := range b.log.after(after) {
+		found = append(found, operator.SandboxRequest(*r.request))
+	}
+	return found
+}
+
+// ArmedFaults implements operator.Sandbox.
+func (b *Sandbox) ArmedFaults() (list []operator.ArmedFault) {
+	for _, a := range b.faults.list() {
+		list = append(list, operator.ArmedFault(a))
+	}
+	return list
+}
