@@ -155,7 +155,7 @@ const stolenText = "Another browser has sent the cookie of your session, so the 
 func (c *Console) recordStolen(r *http.Request, s *session) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	q := &request{o: &c.o, viewer: c.viewer(s), console: c}
+	q := c.request(s)
 	if err := q.record(ctx, "console.stolen", "console"); err != nil {
 		c.o.Failed("Sign in", err)
 	}
@@ -191,7 +191,7 @@ func (c *Console) begin(r *http.Request, user string) *session {
 	s := c.sessions.begin(r, user)
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	q := &request{o: &c.o, viewer: c.viewer(s), console: c}
+	q := c.request(s)
 	if err := q.record(ctx, "console.signin", "console"); err != nil {
 		c.o.Failed("Sign in", err)
 	}

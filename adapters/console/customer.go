@@ -39,12 +39,12 @@ func customerAt(q *request) (customerNo int64, d day.Day, until time.Time, err e
 	}
 	q.customer = customerNo
 	d, err = parseDay(q.query("day"))
-	switch today := q.Today(); {
+	switch today := q.Clock.Today(); {
 	case err != nil || d.IsNone() || d == today:
 	case d.After(today):
 		err = &problem{http.StatusBadRequest, calendar(d) + " has not come: choose " + calendar(today) + ", which is today at the bank, or an earlier day."}
 	default:
-		until = d.Plus(1).Start(q.o.Zone())
+		until = d.Plus(1).Start(q.Options.Zone())
 	}
 	return customerNo, d, until, err
 }
@@ -59,11 +59,11 @@ func showCustomer(q *request) (any, error) {
 		saleTable: saleTable{CustomerNo: n}, Path: q.r.URL.Path, Day: d, Past: !until.IsZero(),
 		AllSales: sales.address(q, "", of), AllRefused: refusals.address(q, "", of),
 	}
-	if p.Customer, err = q.o.Office.Customer(q.ctx, n, until); err != nil {
+	if p.Customer, err = q.Options.Office.Customer(q.ctx, n, until); err != nil {
 		return nil, err
 	}
 	for _, list := range []*[]fund.SaleEntry{&p.Sales, &p.Refused} {
-		for s, err := range q.o.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: n, Refused: list == &p.Refused, Until: until, Order: backoffice.Newest, Limit: maxStory}) {
+		for s, err := range q.Options.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: n, Refused: list == &p.Refused, Until: until, Order: backoffice.Newest, Limit: maxStory}) {
 			if err != nil {
 				return nil, err
 			}
@@ -93,7 +93,7 @@ func newestPostings(q *request, customerNo int64, until time.Time, has *backoffi
 		after[key{Account: a.Key}] = a.Balance.Minor()
 	}
 	newest := backoffice.Query{CustomerNo: customerNo, Until: until, Order: backoffice.Newest, Limit: maxPostingsRead + 1}
-	for posting, err := range q.o.Office.Reader.Postings(q.ctx, newest) {
+	for posting, err := range q.Options.Office.Reader.Postings(q.ctx, newest) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -117,5 +117,5 @@ func exportStatement(q *request) (any, error) {
 		return nil, err
 	}
 	q.about = " " + d.String()
-	return download(q, "statement", bookfile.Statement, q.o.Office.Statement(q.r.Context(), n, until))
+	return download(q, "statement", bookfile.Statement, q.Options.Office.Statement(q.r.Context(), n, until))
 }

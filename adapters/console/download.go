@@ -35,7 +35,7 @@ var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 // download before the first row is sent, and the number of rows afterwards.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows iter.Seq2[T, error]) (any, error) {
 	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", limits: downloadLimits}
-	style, how := bookfile.Style{Format: bookfile.Spreadsheet, Zone: q.o.Zone(), Mask: q.Mask, Rows: new(int64)}, "csv"
+	style, how := bookfile.Style{Format: bookfile.Spreadsheet, Zone: q.Options.Zone(), Mask: q.Mask, Rows: new(int64)}, "csv"
 	switch q.query("format") {
 	case string(bookfile.NDJSON):
 		f.name, f.kind = name+".ndjson", "application/x-ndjson"
@@ -51,7 +51,7 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 		shown := ", masked,"
 		if q.Revealed() {
 			shown = ", in full,"
-			q.o.Looked(q.Name, q.Page.Title)
+			q.Options.Looked(q.Name, q.Page.Title)
 		}
 		q.about = strings.TrimRight(how+shown+q.about, ", ")
 		if err := q.keep("console.export", q.Page.Title); err != nil {
@@ -67,7 +67,7 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), patience) // the client may have gone
 		defer cancel()
 		if wrong := q.record(ctx, "console.exported", q.Page.Title); wrong != nil {
-			q.o.Failed(q.Page.Title, wrong)
+			q.Options.Failed(q.Page.Title, wrong)
 		}
 		return err
 	}

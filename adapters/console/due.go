@@ -99,7 +99,7 @@ func showDue(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := duePage{dueFilter: filter, Until: cmp.Or(filter.Day, q.o.DueUntil()), Page: 1}
+	p := duePage{dueFilter: filter, Until: cmp.Or(filter.Day, q.Options.DueUntil()), Page: 1}
 	if n, err := strconv.Atoi(q.query("page")); err == nil && n > 1 {
 		p.Page = n
 	}
@@ -140,7 +140,7 @@ func forecastDue(q *request, filter dueFilter, until day.Day, page int) (all for
 	ctx, cancel := context.WithTimeout(q.ctx, forecastTime)
 	defer cancel()
 	hasRead := false // a database that does not answer is another matter
-	for f, err := range q.o.Forecast(ctx, until) {
+	for f, err := range q.Options.Forecast(ctx, until) {
 		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && hasRead {
 			all.Cut = true
 			break
@@ -206,7 +206,7 @@ func (p duePage) Path(page int) string {
 // closedDays returns why the bank is closed on days for which sales wait.
 func closedDays(q *request, days []backoffice.DueDay) (map[day.Day]string, error) {
 	closed := make(map[day.Day]string)
-	all, err := q.o.Office.ClosedWaiting(q.ctx, days)
+	all, err := q.Options.Office.ClosedWaiting(q.ctx, days)
 	for _, of := range all {
 		closed[of.Day] = of.Reason
 	}
@@ -215,7 +215,7 @@ func closedDays(q *request, days []backoffice.DueDay) (map[day.Day]string, error
 
 // recorded yields the sales that wait for a day, or for all days if no day is chosen.
 func recorded(ctx context.Context, q *request, f dueFilter, limit int) iter.Seq2[fund.SaleEntry, error] {
-	return q.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: f.Day, DueUntil: f.Day, IMKBCode: f.Fund, Limit: limit, Order: backoffice.ByDay})
+	return q.Options.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: f.Day, DueUntil: f.Day, IMKBCode: f.Fund, Limit: limit, Order: backoffice.ByDay})
 }
 
 func exportDue(q *request) (any, error) {
@@ -230,9 +230,9 @@ func exportDue(q *request) (any, error) {
 // failedOnTheirDay returns the sales that failed on their day, last settled first, without
 // cancelled sales. more is true if other sales may exist.
 func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
-	since, read := q.bank.AddDate(0, 0, -failedDays), 0
-	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.machine.AddDate(0, 0, -fund.MaxDaysAhead-failedDays), Until: q.bank.Add(time.Hour)}
-	for s, err := range q.o.Office.Reader.Sales(q.ctx, f) {
+	since, read := q.Clock.bank.AddDate(0, 0, -failedDays), 0
+	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.Clock.Machine.AddDate(0, 0, -fund.MaxDaysAhead-failedDays), Until: q.Clock.bank.Add(time.Hour)}
+	for s, err := range q.Options.Office.Reader.Sales(q.ctx, f) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -248,8 +248,8 @@ func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
 type dueDays struct{ Days, Late []backoffice.DueDay }
 
 func dueOf(q *request) (found dueDays, err error) {
-	found.Days, err = q.o.Office.Lookups.DueDays(q.ctx, backoffice.DueQuery{Limit: maxWaiting + 1})
-	found.Late = found.Days[:sort.Search(len(found.Days), func(i int) bool { return found.Days[i].Day.After(q.o.DueUntil()) })]
+	found.Days, err = q.Options.Office.Lookups.DueDays(q.ctx, backoffice.DueQuery{Limit: maxWaiting + 1})
+	found.Late = found.Days[:sort.Search(len(found.Days), func(i int) bool { return found.Days[i].Day.After(q.Options.DueUntil()) })]
 	return found, err
 }
 

@@ -2,34 +2,36 @@ package console
 
 import (
 	"net/http"
+	"slices"
 
 	"bankingapi/application/fleet"
 )
 
-// Service returns what is wrong with all replicas and the book, from memory. A page asks once.
-func (q *request) Service() fleet.Status {
-	if q.service == nil {
-		now := q.o.Fleet.Status()
-		q.service = &now
+// bar is what is wrong with all replicas and the book, from memory. A page asks once.
+type bar struct {
+	fleet *fleet.Watch
+	read  *fleet.Status
+}
+
+// Service returns the replicas and their troubles.
+func (b *bar) Service() fleet.Status {
+	if b.read == nil {
+		now := b.fleet.Status()
+		b.read = &now
 	}
-	return *q.service
+	return *b.read
 }
 
 // Troubles returns the lines of the bar: what cannot wait.
-func (q *request) Troubles() (lines []fleet.Trouble) {
-	for _, t := range q.Service().Troubles {
-		if !t.Quiet {
-			lines = append(lines, t)
-		}
-	}
-	return lines
-}
+func (b *bar) Troubles() []fleet.Trouble { return b.lines(false) }
 
 // Waiting returns the troubles that can wait for days: keys and certificates that end. They are
 // on the pages that they concern.
-func (q *request) Waiting() (lines []fleet.Trouble) {
-	for _, t := range q.Service().Troubles {
-		if t.Quiet {
+func (b *bar) Waiting() []fleet.Trouble { return b.lines(true) }
+
+func (b *bar) lines(quiet bool) (lines []fleet.Trouble) {
+	for _, t := range b.Service().Troubles {
+		if t.Quiet == quiet {
 			lines = append(lines, t)
 		}
 	}
@@ -37,8 +39,8 @@ func (q *request) Waiting() (lines []fleet.Trouble) {
 }
 
 // Alarm counts the red lines of the bar, for the title and the icon of the page.
-func (q *request) Alarm() (bad int) {
-	for _, t := range q.Troubles() {
+func (b *bar) Alarm() (bad int) {
+	for _, t := range b.Troubles() {
 		if t.Bad {
 			bad++
 		}
@@ -47,14 +49,7 @@ func (q *request) Alarm() (bad int) {
 }
 
 // isUnready reports whether this replica is not ready.
-func (q *request) isUnready() bool {
-	for _, t := range q.Troubles() {
-		if t.IsUnready() {
-			return true
-		}
-	}
-	return false
-}
+func (b *bar) isUnready() bool { return slices.ContainsFunc(b.Troubles(), fleet.Trouble.IsUnready) }
 
 // showHealth sends the bar to the script of the pages.
 func showHealth(q *request) (any, error) {

@@ -196,14 +196,14 @@ func TestAPanicBesideThePages(t *testing.T) {
 	o.strike.Store(new(fake.Strike(func(context.Context, fake.Moment) error { panic("customer 1001") })))
 	r := httptest.NewRequest(http.MethodPost, "/console/proof", nil)
 	session := o.console.sessions.begin(r, "operator")
-	_, err := startProof(&request{o: &o.console.o, viewer: o.console.viewer(session), console: o.console, r: r})
+	_, err := startProof(&request{Options: &o.console.o, viewer: o.console.viewer(session), console: o.console, r: r})
 	require.NoError(t, err)
 	<-o.console.proof.done
 	require.ErrorContains(t, <-failed, "panic of type string")
 	require.True(t, o.console.proof.now().Failed)
 
 	o.strike.Store(nil)
-	_, err = startProof(&request{o: &o.console.o, viewer: o.console.viewer(session), console: o.console, r: r})
+	_, err = startProof(&request{Options: &o.console.o, viewer: o.console.viewer(session), console: o.console, r: r})
 	require.NoError(t, err)
 	<-o.console.proof.done
 	_, body := o.get("proof")

@@ -119,7 +119,7 @@ var (
 )
 
 // set sets a field of a filter. An error says how a value is written.
-func (q *request) set(f *backoffice.Query, name, value string) (err error) {
+func set(q *request, f *backoffice.Query, name, value string) (err error) {
 	text := map[string]*string{
 		"partner": &f.Subscription, "fund": &f.IMKBCode, "code": &f.Code, "user": &f.UserID, "application": &f.Application,
 		"request": &f.RequestID, "caller": &f.CallerID, "actor": &f.Actor, "action": &f.Action, "object": &f.Object,
@@ -130,12 +130,12 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 	}
 	switch name {
 	case "day", "until":
-		return q.setDay(f, name, value)
+		return setDay(q, f, name, value)
 	case "amount":
 		f.Amount, err = parseAmount(value)
 		return err
 	case "customer", "looked":
-		return q.setCustomer(f, name, value)
+		return setCustomer(q, f, name, value)
 	case "sent":
 		f.Status = map[string]backoffice.SendStatus{"1": backoffice.Sent, "0": backoffice.NotSent}[value]
 		return nil
@@ -158,16 +158,16 @@ func (q *request) set(f *backoffice.Query, name, value string) (err error) {
 }
 
 // setDay selects one day, or with until a period.
-func (q *request) setDay(f *backoffice.Query, name, value string) error {
+func setDay(q *request, f *backoffice.Query, name, value string) error {
 	d, err := parseDay(value)
 	if name == "day" {
-		f.Since = d.Start(q.o.Zone())
+		f.Since = d.Start(q.Options.Zone())
 	}
-	f.Until = d.Plus(1).Start(q.o.Zone())
+	f.Until = d.Plus(1).Start(q.Options.Zone())
 	return err
 }
 
-func (q *request) setCustomer(f *backoffice.Query, name, value string) error {
+func setCustomer(q *request, f *backoffice.Query, name, value string) error {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 1 {
 		return errCustomer
@@ -235,13 +235,13 @@ func (l list[T]) readPage(q *request, path string, f backoffice.Query, list *row
 	next := func(c backoffice.Cursor) { list.Next = with(path, "before", q.refer(c)) }
 	f.Limit, f.ScanLimit = pageSize+1, pageDepth
 	if f.Until.IsZero() {
-		f.Until = q.bank.Add(time.Minute) // lets the storage look at the last minutes first
+		f.Until = q.Clock.bank.Add(time.Minute) // lets the storage look at the last minutes first
 	}
 	f.Truncated = func(c backoffice.Cursor) {
 		next(c)
 		list.Searched = pageDepth
 	}
-	for row, err := range l.read(q.o.Office.Reader, q.ctx, f) {
+	for row, err := range l.read(q.Options.Office.Reader, q.ctx, f) {
 		if err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func (l list[T]) export(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return download(q, l.path, l.columns, l.read(q.o.Office.Reader, q.r.Context(), f))
+	return download(q, l.path, l.columns, l.read(q.Options.Office.Reader, q.r.Context(), f))
 }
 
 // narrow processes the form of a filter. It keeps the sealed person unless the form names one.
@@ -302,7 +302,7 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 		if field.mask != nil && q.follow(value, &value) != nil {
 			return nil, f, errReference
 		}
-		wrong := q.set(&f, field.Name, value)
+		wrong := set(q, &f, field.Name, value)
 		if wrong != nil {
 			err = &problem{http.StatusBadRequest, field.Label + ": " + wrong.Error()}
 		}

@@ -72,7 +72,7 @@ func countMany(q *request) (*manyPage, error) {
 	}
 	f.After, f.ScanLimit = backoffice.Cursor{}, 0
 	hash := sha256.New()
-	for s, err := range q.o.Corrector.Reader.Sales(q.ctx, f) {
+	for s, err := range q.Options.Corrector.Reader.Sales(q.ctx, f) {
 		if err != nil {
 			return nil, err
 		}
@@ -132,12 +132,12 @@ func correctMany(q *request) (any, error) {
 	defer cancel()
 	var report backoffice.Corrected
 	if p.Action == "cancel" {
-		report = q.o.Corrector.CancelEach(ctx, p.IDs)
+		report = q.Options.Corrector.CancelEach(ctx, p.IDs)
 	} else {
-		report = q.o.Corrector.ReverseEach(ctx, p.IDs)
+		report = q.Options.Corrector.ReverseEach(ctx, p.IDs)
 	}
 	if report.Err != nil {
-		q.o.Failed(q.Page.Title, report.Err)
+		q.Options.Failed(q.Page.Title, report.Err)
 	}
 	p.Report = &report
 	for _, refused := range report.Refused {

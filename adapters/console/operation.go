@@ -32,7 +32,7 @@ func operationOf(q *request) (*backoffice.Operation, error) {
 		return nil, errNothing
 	}
 	q.about = id.String()
-	found, err := q.o.Office.Operation(q.ctx, id)
+	found, err := q.Options.Office.Operation(q.ctx, id)
 	if len(found.Sales) > 0 {
 		q.customer = found.Sales[0].Terms.Holding.CustomerNo
 	}
@@ -63,7 +63,7 @@ func showOperation(q *request) (any, error) {
 	default:
 		return nil, errNothing
 	}
-	p.Act, err = q.o.Office.Correction(q.ctx, found)
+	p.Act, err = q.Options.Office.Correction(q.ctx, found)
 	return p, err
 }
 
@@ -101,7 +101,7 @@ func showReversed(q *request, notFound error) (any, error) {
 func reversedBy(q *request, id operation.ID) (sale operation.ID, err error) {
 	at := id.Time()
 	around := backoffice.Query{Action: "sales.reverse", Since: at.Add(-time.Second), Until: at.Add(time.Second), Order: backoffice.Newest}
-	for act, err := range q.o.Office.Reader.Acts(q.ctx, around) {
+	for act, err := range q.Options.Office.Reader.Acts(q.ctx, around) {
 		if err != nil {
 			return sale, err
 		}
@@ -127,7 +127,7 @@ func (p *operationPage) lookAround(q *request) error {
 		return nil
 	}
 	var before []fund.SaleEntry // of the customer, which take its units first
-	for s, err := range q.o.Office.Reader.Sales(q.ctx, backoffice.Query{
+	for s, err := range q.Options.Office.Reader.Sales(q.ctx, backoffice.Query{
 		CustomerNo: chosen.Terms.Holding.CustomerNo, State: operation.Recorded, DueUntil: chosen.Terms.SelectedDay, Order: backoffice.ByDay, Limit: maxBefore,
 	}) {
 		if err != nil {
@@ -138,7 +138,7 @@ func (p *operationPage) lookAround(q *request) error {
 		}
 		before = append(before, s)
 	}
-	all, err := q.o.ForecastOf(q.ctx, append(before, p.Sales...))
+	all, err := q.Options.ForecastOf(q.ctx, append(before, p.Sales...))
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func twinsOf(q *request, of *fund.SaleEntry) (twins []fund.SaleEntry, err error)
 		CustomerNo: of.Terms.Holding.CustomerNo, Since: of.ReceivedAt.Add(-twinWithin), Until: of.ReceivedAt.Add(twinWithin + 1),
 		Order: backoffice.Newest, Limit: maxBefore,
 	}
-	for s, err := range q.o.Office.Reader.Sales(q.ctx, around) {
+	for s, err := range q.Options.Office.Reader.Sales(q.ctx, around) {
 		if err != nil {
 			return nil, err
 		}
@@ -186,9 +186,9 @@ func correctOperation(q *request) (any, error) {
 	ctx, page := q.by(q.ctx, reason), salePath(found.ID, 0)
 	switch q.field("action") {
 	case "cancel":
-		return q.done(q.o.Corrector.Cancel(ctx, found.ID), page, "The operation is cancelled. A repeat is answered 8 Failed.")
+		return q.done(q.Options.Corrector.Cancel(ctx, found.ID), page, "The operation is cancelled. A repeat is answered 8 Failed.")
 	case "reverse":
-		_, err = q.o.Corrector.Reverse(ctx, found.ID)
+		_, err = q.Options.Corrector.Reverse(ctx, found.ID)
 		return q.done(err, page, "The operation is reversed: the units are back and the money is taken.")
 	}
 	return nil, errNothing
@@ -197,7 +197,7 @@ func correctOperation(q *request) (any, error) {
 // downloadProof sends the file that proves an operation. The file has unmasked numbers.
 func downloadProof(q *request) (any, error) {
 	switch {
-	case q.o.Trail == nil:
+	case q.Options.Trail == nil:
 		return nil, errNoPage
 	case !q.Operator:
 		return nil, errRole
@@ -208,7 +208,7 @@ func downloadProof(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	proof, err := q.o.Trail.Prove(q.ctx, found.ID)
+	proof, err := q.Options.Trail.Prove(q.ctx, found.ID)
 	f := &file{name: "proof-" + found.ID.String() + ".json", kind: "application/json", limits: downloadLimits, write: func(w *bufio.Writer) error {
 		_, _ = w.Write(proof) // Flush returns its error
 		return w.Flush()

@@ -21,13 +21,13 @@ type pricesPage struct {
 }
 
 func showPrices(q *request) (any, error) {
-	due, err := q.o.Due(q.ctx)
+	due, err := q.Options.Due(q.ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := pricesPage{Missing: slices.Clone(due.ForPrice), Today: q.Today()}
+	p := pricesPage{Missing: slices.Clone(due.ForPrice), Today: q.Clock.Today()}
 	slices.SortStableFunc(p.Missing, func(a, b buyfund.DueFund) int { return cmp.Compare(b.Sales, a.Sales) })
-	p.Funds, err = q.o.Office.PricesOn(q.ctx, q.Today())
+	p.Funds, err = q.Options.Office.PricesOn(q.ctx, q.Clock.Today())
 	return p, err
 }
 
@@ -65,7 +65,7 @@ var fundPriceColumns = []bookfile.Column[backoffice.FundPrice]{
 }
 
 func exportPrices(q *request) (any, error) {
-	funds, err := q.o.Office.PricesOn(q.ctx, q.Today())
+	funds, err := q.Options.Office.PricesOn(q.ctx, q.Clock.Today())
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func showProof(q *request) (any, error) {
 		}
 	}
 	var err error
-	p.Last, err = q.o.Office.LastVerified(q.ctx)
+	p.Last, err = q.Options.Office.LastVerified(q.ctx)
 	return p, err
 }
 

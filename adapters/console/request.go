@@ -14,11 +14,8 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
-	"bankingapi/application/fleet"
-	"bankingapi/application/operator"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
-	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/subscription"
@@ -27,7 +24,8 @@ import (
 // request is one request of a session. Handlers and templates use it.
 type request struct {
 	*viewer          // what templates format values with
-	o       *Options // what the console was given
+	Options *Options // what the console was given
+	Bar     *bar
 	Page    *page
 	Wrong   string // why a form changed nothing
 	Missed  string // what a search did not find; it never appears in a URL or a log
@@ -38,7 +36,6 @@ type request struct {
 	// customer and about describe what the page shows, for look. about names no person.
 	customer int64
 	about    string
-	service  *fleet.Status // read once
 	// status and template of the answer. By default they are 200 and the template of the page.
 	status   int
 	template string
@@ -50,7 +47,10 @@ type view struct {
 	Content any
 }
 
-func (v view) On(content any) view { return view{v.request, content} }
+// request returns a request of a session. serve adds the page and what the client sent.
+func (c *Console) request(s *session) *request {
+	return &request{Options: &c.o, Bar: &bar{fleet: c.o.Fleet}, viewer: c.viewer(s), console: c}
+}
 
 // response is the answer of a handler that shows no page.
 type response func(http.ResponseWriter) error
@@ -105,19 +105,31 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		s.foreign = isForeign(r)
-		q := &request{o: &c.o, viewer: c.viewer(s), Page: p, console: c, r: r, ctx: ctx}
-		err := q.admit()
-		if err == nil {
-			err = q.inTurn(func() error { return q.handle(w, handle) })
-		}
-		if err != nil {
-			q.fail(w, err)
-		}
+		q := c.request(s)
+		q.Page, q.r, q.ctx = p, r, ctx
+		exchange{q, w}.serve(handle)
 	})
 }
 
+// exchange is a request to a page, and its answer.
+type exchange struct {
+	q *request
+	w http.ResponseWriter
+}
+
+func (x exchange) serve(handle handler) {
+	err := x.admit()
+	if err == nil {
+		err = x.inTurn(func() error { return x.handle(handle) })
+	}
+	if err != nil {
+		x.fail(err)
+	}
+}
+
 // admit reads the form of a request, and refuses a request that another site has caused.
-func (q *request) admit() (err error) {
+func (x exchange) admit() (err error) {
+	q := x.q
 	if q.foreign && strings.HasSuffix(q.Page.path, "/export") {
 		return errForeign
 	}
@@ -132,42 +144,60 @@ func (q *request) admit() (err error) {
 }
 
 // inTurn calls work when the page may read. A page of memory need not wait.
-func (q *request) inTurn(work func() error) error {
-	if q.Page.memory {
+func (x exchange) inTurn(work func() error) error {
+	if x.q.Page.memory {
 		return caught(work)
 	}
-	return q.console.inTurn(q.ctx, work)
+	return x.q.console.inTurn(x.q.ctx, work)
 }
 
 // handle answers the request, and records what it shows of a person before it is sent.
-func (q *request) handle(w http.ResponseWriter, handle handler) error {
-	answer, err := handle(q)
+func (x exchange) handle(handle handler) error {
+	answer, err := handle(x.q)
 	if err != nil {
 		return err
 	}
 	_, isOther := answer.(response)
-	showsNothing := isOther && q.r.Method == http.MethodPost // a form that redirects
-	if q.Page.personal && !showsNothing {
-		if err := q.look(); err != nil {
+	showsNothing := isOther && x.q.r.Method == http.MethodPost // a form that redirects
+	if x.q.Page.personal && !showsNothing {
+		if err := x.q.look(); err != nil {
 			return err
 		}
 	}
-	return q.answer(w, answer)
+	return x.answer(answer)
 }
 
 // fail shows an error, unless the client has disconnected.
-func (q *request) fail(w http.ResponseWriter, err error) {
+func (x exchange) fail(err error) {
+	q := x.q
 	if errors.Is(err, context.Canceled) && q.ctx.Err() != context.DeadlineExceeded {
 		return
 	}
 	known := q.explain(err)
 	if known == errInternal || known == errStorage || known == errUnknown {
-		q.o.Failed(q.Page.Title, err)
+		q.Options.Failed(q.Page.Title, err)
 	}
 	q.status, q.template = known.Status, "error"
-	if q.answer(w, known) != nil {
-		http.Error(w, known.Text, known.Status) // the template is broken
+	if x.answer(known) != nil {
+		http.Error(x.w, known.Text, known.Status) // the template is broken
 	}
+}
+
+func (x exchange) answer(answer any) error {
+	q := x.q
+	if send, is := answer.(response); is {
+		q.console.sessions.save(x.w, q.r, q.session)
+		return send(x.w)
+	}
+	var body bytes.Buffer
+	if err := q.console.templates[cmp.Or(q.template, q.Page.template)].ExecuteTemplate(&body, "layout.html", view{q, answer}); err != nil {
+		return err
+	}
+	q.console.sessions.save(x.w, q.r, q.session)
+	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	x.w.WriteHeader(cmp.Or(q.status, http.StatusOK))
+	_, _ = x.w.Write(visible(body.Bytes())) // it fails only if the client disconnected
+	return nil
 }
 
 // caught calls work. It returns a panic as an error without its value, which may be anything.
@@ -182,22 +212,6 @@ func caught(work func() error) (err error) {
 		}
 	}()
 	return work()
-}
-
-func (q *request) answer(w http.ResponseWriter, answer any) error {
-	if send, is := answer.(response); is {
-		q.console.sessions.save(w, q.r, q.session)
-		return send(w)
-	}
-	var body bytes.Buffer
-	if err := q.console.templates[cmp.Or(q.template, q.Page.template)].ExecuteTemplate(&body, "layout.html", view{q, answer}); err != nil {
-		return err
-	}
-	q.console.sessions.save(w, q.r, q.session)
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(cmp.Or(q.status, http.StatusOK))
-	_, _ = w.Write(visible(body.Bytes())) // it fails only if the client disconnected
-	return nil
 }
 
 // nothingText begins the text of a form that changed nothing.
@@ -244,7 +258,7 @@ func (q *request) explain(err error) *problem {
 	case fault.KindOf(err) == fault.Indeterminate && q.r.Method == http.MethodPost:
 		return errUnknown
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
-		if q.Page.narrow == "" || q.isUnready() { // a smaller page would not be faster
+		if q.Page.narrow == "" || q.Bar.isUnready() { // a smaller page would not be faster
 			return errSlow
 		}
 		return &problem{errSlow.Status, errSlow.Text + " " + q.Page.narrow}
@@ -269,19 +283,13 @@ func (q *request) Path() string     { return q.r.URL.RequestURI() }
 func (q *request) Form() url.Values { return q.r.PostForm }
 func (q *request) Menu() []*page    { return q.console.menu }
 func (q *request) Partners() ([]*subscription.Subscription, error) {
-	return q.o.Subscriptions.List(q.ctx)
+	return q.Options.Subscriptions.List(q.ctx)
 }
-
-// Trail, Operations, DueUntil and Machine are of the options, for templates.
-func (q *request) Trail() operator.Trail { return q.o.Trail }
-func (q *request) Operations() []string  { return q.o.Subscriptions.Operations() }
-func (q *request) DueUntil() day.Day     { return q.o.DueUntil() }
-func (q *request) Machine() time.Time    { return q.machine }
 
 // Hour describes the period of the counts of the last hour.
 func (q *request) Hour() string {
-	if began := q.o.Activity.Began(); q.machine.Sub(began) < time.Hour {
-		return "since the start at " + q.local(began, "15:04")
+	if began := q.Options.Activity.Began(); q.Clock.Machine.Sub(began) < time.Hour {
+		return "since the start at " + q.Clock.Moment(began).Format("15:04")
 	}
 	return "last hour"
 }
@@ -295,7 +303,9 @@ func (q *request) Said() (text string) {
 }
 
 // FormToken returns the value of the hidden field of one form. Each form has its own value.
-func (q *request) FormToken() string { return seal(q.box, q.ID, formToken{rand.Text(), q.machine}) }
+func (q *request) FormToken() string {
+	return seal(q.box, q.ID, formToken{rand.Text(), q.Clock.Machine})
+}
 
 // once processes a form of an operator, unless it was sent before. A form that changed nothing
 // because of its values or the database can be sent again: the page gives the reason.
@@ -338,7 +348,7 @@ func (q *request) look() error {
 	if !q.Revealed() {
 		return nil
 	}
-	q.o.Looked(q.Name, q.Page.Title)
+	q.Options.Looked(q.Name, q.Page.Title)
 	return q.keep("console.view", q.Page.Title)
 }
 
@@ -349,14 +359,14 @@ func (q *request) record(ctx context.Context, action, object string) error {
 		object, details = q.console.sessions.customer(q.customer), strings.TrimSpace(object+" "+details)
 	}
 	ctx = q.by(ctx, "")
-	return q.o.Office.Audit.Keep(ctx, q.o.Office.Acts.New(ctx, action, object, details))
+	return q.Options.Office.Audit.Keep(ctx, q.Options.Office.Acts.New(ctx, action, object, details))
 }
 
 // keep records an act. If this fails, as on a full disk, only unmasked data is withheld.
 func (q *request) keep(action, object string) error {
 	err := q.record(q.r.Context(), action, object)
 	if err != nil && !q.Revealed() {
-		q.o.Failed(object, err)
+		q.Options.Failed(object, err)
 		return nil
 	}
 	return err

@@ -107,7 +107,7 @@ func findOperation(q *request, text string) ([]hit, error) {
 		return nil, nil //nolint:nilerr // the text is something else
 	}
 	id := operation.ID(digits)
-	found, err := q.o.Office.Operation(q.ctx, id)
+	found, err := q.Options.Office.Operation(q.ctx, id)
 	if errors.Is(err, backoffice.ErrNotFound) {
 		sale, err := reversedBy(q, id)
 		if err != nil || sale == (operation.ID{}) {
@@ -171,7 +171,7 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 	if !is {
 		return nil, nil
 	}
-	has, err := q.o.Office.Customer(q.ctx, p.customerNo, time.Time{})
+	has, err := q.Options.Office.Customer(q.ctx, p.customerNo, time.Time{})
 	found := len(has.Holdings)+len(has.Accounts) > 0
 	if err == nil && !found && !p.isAccount {
 		found, err = wasRefused(q, p.customerNo)
@@ -197,7 +197,7 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 
 // wasRefused reports whether a sale of the customer was refused at once.
 func wasRefused(q *request, customerNo int64) (bool, error) {
-	for _, err := range q.o.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: customerNo, Refused: true, Limit: 1}) {
+	for _, err := range q.Options.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: customerNo, Refused: true, Limit: 1}) {
 		return err == nil, err
 	}
 	return false, nil
@@ -205,12 +205,12 @@ func wasRefused(q *request, customerNo int64) (bool, error) {
 
 // findCallerID finds the operations of a CallerId.
 func findCallerID(q *request, text string) (hits []hit, err error) {
-	partners, err := q.o.Subscriptions.List(q.ctx)
+	partners, err := q.Options.Subscriptions.List(q.ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, partner := range partners {
-		found, err := q.o.Office.OperationsOf(q.ctx, partner.Name, text)
+		found, err := q.Options.Office.OperationsOf(q.ctx, partner.Name, text)
 		if err != nil && !errors.Is(err, backoffice.ErrNotFound) {
 			return nil, err
 		}
@@ -222,7 +222,7 @@ func findCallerID(q *request, text string) (hits []hit, err error) {
 }
 
 func findUser(q *request, text string) ([]hit, error) {
-	found := q.o.Office.Reader.Notifications(q.ctx, backoffice.Query{Order: backoffice.Newest, UserID: text, Limit: 1})
+	found := q.Options.Office.Reader.Notifications(q.ctx, backoffice.Query{Order: backoffice.Newest, UserID: text, Limit: 1})
 	return hitsOf(found, func(*push.Entry) hit {
 		return hit{Kind: ofUser, Text: q.User(text), Path: notifications.address(q, "", url.Values{"user": {text}})}
 	})
@@ -230,7 +230,7 @@ func findUser(q *request, text string) ([]hit, error) {
 
 func findRequest(q *request, text string) ([]hit, error) {
 	text = strings.TrimPrefix(text, instance)
-	return hitsOf(q.o.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), func(d *operation.Decision) hit {
+	return hitsOf(q.Options.Office.Reader.Decisions(q.ctx, backoffice.Query{RequestID: text}), func(d *operation.Decision) hit {
 		return hit{Kind: "X-Request-Id", Text: text, Note: d.State.String() + ", from " + d.Subscription, Path: salePath(d.ID, 0)}
 	})
 }
@@ -242,7 +242,7 @@ func findAnswer(q *request, text string) ([]hit, error) {
 	}
 	for _, of := range []backoffice.Query{{RequestID: strings.TrimPrefix(text, instance)}, {CallerID: text}} {
 		of.Order, of.Limit = backoffice.Newest, 1
-		found, err := hitsOf(q.o.Office.Reader.Requests(q.ctx, of), func(a *summary.Answered) hit {
+		found, err := hitsOf(q.Options.Office.Reader.Requests(q.ctx, of), func(a *summary.Answered) hit {
 			list := requests.address(q, "", url.Values{"request": {of.RequestID}, "caller": {of.CallerID}})
 			return hit{Kind: "Requests", Text: text, Note: "answered " + strconv.Itoa(a.Status), Path: list}
 		})
@@ -254,7 +254,7 @@ func findAnswer(q *request, text string) ([]hit, error) {
 }
 
 func findPush(q *request, text string) ([]hit, error) {
-	return hitsOf(q.o.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), func(n *push.Entry) hit {
+	return hitsOf(q.Options.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), func(n *push.Entry) hit {
 		return hit{Kind: "Push", Text: text, Note: "to user " + q.User(n.Values.UserID) + ", from " + n.Subscription, Path: salePath(n.ID, 0)}
 	})
 }

@@ -37,13 +37,13 @@ type subscriber struct {
 func subscriptionPath(name string) string { return with("/console/subscription", "name", name) }
 
 func subscribers(q *request, name string) (all []subscriber, err error) {
-	found, err := q.o.Subscriptions.List(q.ctx)
-	refused := q.o.Activity.LastHour(q.machine).Refused
+	found, err := q.Options.Subscriptions.List(q.ctx)
+	refused := q.Options.Activity.LastHour(q.Clock.Machine).Refused
 	for _, s := range found {
 		if name != "" && s.Name != name {
 			continue
 		}
-		used := q.o.Activity.BusiestMinute(s.Name, q.machine)
+		used := q.Options.Activity.BusiestMinute(s.Name, q.Clock.Machine)
 		row := subscriber{Subscription: s, Used: short(used) + "/s"}
 		if s.RequestsPerSecond > 0 {
 			row.Used += ", " + strconv.Itoa(int(100*used)/s.RequestsPerSecond) + " %"
@@ -124,7 +124,7 @@ func changeSubscription(q *request) (any, error) {
 	}
 	ctx := q.by(q.ctx, q.field("reason"))
 	become := func(state subscription.State, done string) (any, error) {
-		return q.done(q.o.Subscriptions.SetState(ctx, name, state), subscriptionPath(name), name+done)
+		return q.done(q.Options.Subscriptions.SetState(ctx, name, state), subscriptionPath(name), name+done)
 	}
 	switch action {
 	case "create":
@@ -133,7 +133,7 @@ func changeSubscription(q *request) (any, error) {
 			return nil, err
 		}
 		fields.Name = name
-		primary, secondary, err := q.o.Subscriptions.Create(ctx, fields)
+		primary, secondary, err := q.Options.Subscriptions.Create(ctx, fields)
 		return newSubscriptionPage(q, err, name, name+" can call the API within 5 seconds.", keys{subscription.Primary: primary, subscription.Secondary: secondary})
 	case "change":
 		return revise(ctx, q, name)
@@ -145,32 +145,32 @@ func changeSubscription(q *request) (any, error) {
 		return become(subscription.Cancelled, " is cancelled, for good.")
 	case "regenerate-primary", "regenerate-secondary":
 		slot := subscription.Slot(strings.TrimPrefix(action, "regenerate-"))
-		key, err := q.o.Subscriptions.Regenerate(ctx, name, slot)
+		key, err := q.Options.Subscriptions.Regenerate(ctx, name, slot)
 		return newSubscriptionPage(q, err, name, "The old key stops working within 5 seconds.", keys{slot: key})
 	}
 	return nil, errNothing
 }
 
-// Terms returns a text that differs if the fields of a subscription differ.
-func (q *request) Terms(s *subscription.Subscription) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(subscriptions.Differences(nil, s, q.o.Zone()), "\n"))))
+// terms returns a text that differs if the fields of a subscription differ.
+func terms(o *Options, s *subscription.Subscription) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(subscriptions.Differences(nil, s, o.Zone()), "\n"))))
 }
 
 // revise applies the fields of a form to a subscription, unless it was changed meanwhile.
 func revise(ctx context.Context, q *request, name string) (any, error) {
 	var changes []string
-	err := q.o.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
-		if q.field("shown") != q.Terms(s) {
+	err := q.Options.Subscriptions.Change(ctx, name, func(s *subscription.Subscription) error {
+		if q.field("shown") != terms(q.Options, s) {
 			return &problem{http.StatusBadRequest, "Nothing was changed: somebody changed " + name + " after this page was opened. The form has its values of now. Change it again."}
 		}
 		fields, err := fieldsOf(q, s)
 		if err != nil {
 			return err
 		}
-		if changes = subscriptions.Differences(s, &fields, q.o.Zone()); len(changes) == 0 {
+		if changes = subscriptions.Differences(s, &fields, q.Options.Zone()); len(changes) == 0 {
 			return &problem{http.StatusBadRequest, "Nothing was changed: the form has the values that the subscription has."}
 		}
-		if expires := fields.PrimaryKey.Expires; q.LastDay(expires) != q.LastDay(s.PrimaryKey.Expires) {
+		if expires := fields.PrimaryKey.Expires; q.Clock.LastDay(expires) != q.Clock.LastDay(s.PrimaryKey.Expires) {
 			s.PrimaryKey.Expires, s.SecondaryKey.Expires = expires, expires
 		}
 		return s.Revise(fields)
@@ -182,16 +182,16 @@ func revise(ctx context.Context, q *request, name string) (any, error) {
 func fieldsOf(q *request, before *subscription.Subscription) (fields subscription.Subscription, err error) {
 	fields = subscription.Subscription{AppKey: q.field("appkey"), Channel: q.field("channel"), TellerName: q.field("teller"), RequireCallerID: q.field("callerid") == "required",
 		ClientCertificate: strings.ToLower(strings.ReplaceAll(q.field("certificate"), ":", ""))} // as it is stored
-	names, today := q.r.PostForm["operation"], q.Day(q.machine)
+	names, today := q.r.PostForm["operation"], q.Clock.Day(q.Clock.Machine)
 	fields.Operations = subscription.InOrder(names)
 	last, wrongDay := parseDay(q.field("expires"))
 	if !last.IsNone() {
-		expires := last.Plus(1).Start(q.o.Zone()).UTC()
+		expires := last.Plus(1).Start(q.Options.Zone()).UTC()
 		fields.PrimaryKey.Expires, fields.SecondaryKey.Expires = expires, expires
 	}
 	rate, wrongRate := strconv.Atoi(cmp.Or(strings.TrimSpace(q.field("rate")), "0"))
 	fields.RequestsPerSecond = rate
-	err = q.o.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCall)...)
+	err = q.Options.Subscriptions.CheckOperations(slices.DeleteFunc(slices.Clone(names), before.MayCall)...)
 	switch {
 	case err != nil:
 	case len(names) == 0:
@@ -200,7 +200,7 @@ func fieldsOf(q *request, before *subscription.Subscription) (fields subscriptio
 		err = fault.New(fault.Invalid, "The rate limit must be a whole number.")
 	case wrongDay != nil:
 		err = fault.New(fault.Invalid, "The last day of the keys must be a day, such as 2027-12-31.")
-	case !last.IsNone() && last.Before(today) && last != q.LastDay(before.PrimaryKey.Expires):
+	case !last.IsNone() && last.Before(today) && last != q.Clock.LastDay(before.PrimaryKey.Expires):
 		err = fault.New(fault.Invalid, "Last day of both keys: choose "+today.String()+" or a later day. An earlier day would end both keys at once. To do that, suspend the subscription.")
 	}
 	return fields, err

@@ -91,12 +91,12 @@ func showToday(q *request) (any, error) {
 		return nil, err
 	}
 	if chosen.IsNone() {
-		chosen = q.Today()
+		chosen = q.Clock.Today()
 	}
-	if chosen.After(q.Today()) {
+	if chosen.After(q.Clock.Today()) {
 		return nil, &problem{http.StatusBadRequest, calendar(chosen) + " has not come."}
 	}
-	p := todayPage{LastHour: q.o.Activity.LastHour(q.machine), Check: q.console.proof.now(), Close: chosen}
+	p := todayPage{LastHour: q.Options.Activity.LastHour(q.Clock.Machine), Check: q.console.proof.now(), Close: chosen}
 	err = q.console.inTurn(q.ctx, func() error { return q.console.glance.read(q, &p) })
 	if err != nil {
 		known := q.explain(err)
@@ -136,12 +136,12 @@ func (g *glance) read(q *request, p *todayPage) error {
 		return err
 	}
 	p.glanced = now
-	if p.Close == q.Today() {
+	if p.Close == q.Clock.Today() {
 		p.Closing, p.Open = now.Received, !now.Counted.IsZero()
 		return nil
 	}
 	_, err = g.close.countFor(q, p.Close)
-	p.Closing, p.Open = g.close.sum, g.close.until.Before(p.Close.Plus(1).Start(q.o.Zone()))
+	p.Closing, p.Open = g.close.sum, g.close.until.Before(p.Close.Plus(1).Start(q.Options.Zone()))
 	return err
 }
 
@@ -149,8 +149,8 @@ func (g *glance) read(q *request, p *todayPage) error {
 // another one or a command.
 func (g *glance) forgetCorrected(q *request) error {
 	for i, action := range [...]string{"sales.cancel", "sales.reverse"} {
-		newest := backoffice.Query{Action: action, Since: q.machine.Add(-2 * tallyAge), Limit: 1, Order: backoffice.Newest}
-		for act, err := range q.o.Office.Reader.Acts(q.ctx, newest) {
+		newest := backoffice.Query{Action: action, Since: q.Clock.Machine.Add(-2 * tallyAge), Limit: 1, Order: backoffice.Newest}
+		for act, err := range q.Options.Office.Reader.Acts(q.ctx, newest) {
 			if err != nil {
 				return err
 			}
@@ -164,18 +164,18 @@ func (g *glance) forgetCorrected(q *request) error {
 
 // readNow reads today and what waits. While very much arrives, it returns what was read before.
 func (g *glance) readNow(q *request) (now glanced, err error) {
-	if q.machine.Sub(g.busyAt).Abs() < busyAge && g.today.day == q.Today() && q.o.Sandbox == nil {
+	if q.Clock.Machine.Sub(g.busyAt).Abs() < busyAge && g.today.day == q.Clock.Today() && q.Options.Sandbox == nil {
 		return g.busy, nil
 	}
 	now.Due, err = dueOf(q)
 	if err != nil {
 		return now, err
 	}
-	now.Checked, err = q.o.Office.LastVerified(q.ctx)
+	now.Checked, err = q.Options.Office.LastVerified(q.ctx)
 	if err != nil {
 		return now, err
 	}
-	isOpen, err := g.today.countFor(q, q.Today())
+	isOpen, err := g.today.countFor(q, q.Clock.Today())
 	if err != nil {
 		return now, err
 	}
@@ -184,14 +184,14 @@ func (g *glance) readNow(q *request) (now glanced, err error) {
 		now.Counted = g.today.until
 		return now, nil
 	}
-	latest, err := q.o.Office.Lookups.CountReceived(q.ctx, g.today.until, q.Today().Plus(1).Start(q.o.Zone()))
+	latest, err := q.Options.Office.Lookups.CountReceived(q.ctx, g.today.until, q.Clock.Today().Plus(1).Start(q.Options.Zone()))
 	if err != nil {
 		return now, err
 	}
 	now.Received.Add(latest)
 	if sold(latest)+latest.Refusals()+latest.Messages > busyFrom {
-		g.busy, g.busyAt = now, q.machine
-		g.busy.Counted = q.bank
+		g.busy, g.busyAt = now, q.Clock.Machine
+		g.busy.Counted = q.Clock.bank
 	}
 	return now, nil
 }
@@ -239,20 +239,20 @@ func (t *tally) countFor(q *request, of day.Day) (isOpen bool, err error) {
 
 // end is until when a tally can count. It omits the last minutes: more may be stored.
 func (t *tally) end(q *request) time.Time {
-	return earliest(t.day.Plus(1).Start(q.o.Zone()), q.bank.Add(-tallyOpen))
+	return earliest(t.day.Plus(1).Start(q.Options.Zone()), q.Clock.bank.Add(-tallyOpen))
 }
 
 // count continues to count until ctx ends.
 func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 	// A sandbox can be reset. Its book is small.
-	isOld := q.machine.Sub(t.started).Abs() > tallyAge || t.until.After(q.bank) // or the clock was set back
-	if t.day != of || q.o.Sandbox != nil || isOld {
-		*t = tally{started: q.machine, day: of, until: of.Start(q.o.Zone())}
+	isOld := q.Clock.Machine.Sub(t.started).Abs() > tallyAge || t.until.After(q.Clock.bank) // or the clock was set back
+	if t.day != of || q.Options.Sandbox != nil || isOld {
+		*t = tally{started: q.Clock.Machine, day: of, until: of.Start(q.Options.Zone())}
 	}
 	closed := t.end(q)
 	for t.until.Before(closed) {
-		end := earliest(t.until.Add(time.Hour-t.until.Sub(of.Start(q.o.Zone()))%time.Hour), closed)
-		part, err := q.o.Office.Lookups.CountReceived(ctx, t.until, end)
+		end := earliest(t.until.Add(time.Hour-t.until.Sub(of.Start(q.Options.Zone()))%time.Hour), closed)
+		part, err := q.Options.Office.Lookups.CountReceived(ctx, t.until, end)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func (c *Console) asked(t *testing.T, s *session, form url.Values) *request {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/console/", nil)
 	r.PostForm = form
-	return &request{o: &c.o, viewer: c.viewer(s), Page: &page{Title: "File"}, console: c, r: r, ctx: t.Context()}
+	return &request{Options: &c.o, viewer: c.viewer(s), Page: &page{Title: "File"}, console: c, r: r, ctx: t.Context()}
 }
 
 // What takes long runs alone, and leaves a place for the pages.

@@ -11,15 +11,14 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// viewer formats values as a session may see them, at the time of the machine and the bank.
+// viewer formats values as a session may see them.
 type viewer struct {
 	*session
-	zone          *time.Location
-	machine, bank time.Time
+	Clock clock
 }
 
 func (c *Console) viewer(s *session) *viewer {
-	return &viewer{s, c.o.Zone(), c.o.Machine(), c.o.Bank()}
+	return &viewer{s, clock{c.o.Zone(), c.o.Machine(), c.o.Bank()}}
 }
 
 const hidden = "******"
@@ -54,23 +53,29 @@ func (v *viewer) Account(a fund.AccountKey) string {
 // Customer returns the path of a customer's page. The number in it is encrypted.
 func (v *viewer) Customer(n int64) string { return "/console/customer/" + v.refer(n) }
 
-// Moment returns an instant in the bank's time zone, and Now the time of the bank.
-func (v *viewer) Moment(t time.Time) time.Time             { return t.In(v.zone) }
-func (v *viewer) Now() time.Time                           { return v.Moment(v.bank) }
-func (v *viewer) local(at time.Time, layout string) string { return v.Moment(at).Format(layout) }
+// clock is the time of a page, in the time zone of the bank. The machine has the real time. That of
+// the bank differs from it in a sandbox only.
+type clock struct {
+	zone          *time.Location
+	Machine, bank time.Time
+}
 
-func (v *viewer) City() string { return strings.ReplaceAll(path.Base(v.zone.String()), "_", " ") }
+// Moment returns an instant in the bank's time zone, and Now the time of the bank.
+func (c clock) Moment(t time.Time) time.Time { return t.In(c.zone) }
+func (c clock) Now() time.Time               { return c.Moment(c.bank) }
+
+func (c clock) City() string { return strings.ReplaceAll(path.Base(c.zone.String()), "_", " ") }
 
 // Day returns the bank's day of an instant, and Today the current day of the bank.
-func (v *viewer) Day(at time.Time) day.Day { return day.Of(at, v.zone) }
-func (v *viewer) Today() day.Day           { return v.Day(v.bank) }
+func (c clock) Day(at time.Time) day.Day { return day.Of(at, c.zone) }
+func (c clock) Today() day.Day           { return c.Day(c.bank) }
 
-func (v *viewer) DaysSince(at time.Time) int { return max(0, int(v.machine.Sub(at).Hours()/24)) }
+func (c clock) DaysSince(at time.Time) int { return max(0, int(c.Machine.Sub(at).Hours()/24)) }
 
 // LastDay returns the last whole day before a time, or no day for the zero time.
-func (v *viewer) LastDay(at time.Time) (last day.Day) {
+func (c clock) LastDay(at time.Time) (last day.Day) {
 	if at.IsZero() {
 		return last
 	}
-	return v.Day(at.Add(-time.Nanosecond))
+	return c.Day(at.Add(-time.Nanosecond))
 }
