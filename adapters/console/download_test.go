@@ -79,7 +79,7 @@ func TestTheAuditSaysThatADownloadWasBrokenOff(t *testing.T) {
 			defer func() { _ = recover() }() // the connection is broken
 			require.NoError(t, answer.(response)(w))
 		}()
-		for act, err := range q.o.Office.Reader.Acts(t.Context(), backoffice.Query{Action: "console.exported", Order: backoffice.Newest, Limit: 1}) {
+		for act, err := range q.Options.Office.Reader.Acts(t.Context(), backoffice.Query{Action: "console.exported", Order: backoffice.Newest, Limit: 1}) {
 			require.NoError(t, err)
 			require.Equal(t, name, act.Details)
 		}
