@@ -117,7 +117,7 @@ func (r *Readiness) serve(name string) http.HandlerFunc {
 // Results runs the checks, as /readyz does, and returns them in their order.
 func (r *Readiness) Results() (all []summary.Check) {
 	for i, found := range r.look() {
-		all = append(all, summary.Check{Name: r.checks[i].Name, Problem: detail(found.err), Warnings: found.warnings})
+		all = append(all, summary.Check{Name: r.checks[i].Name, Problem: detail(found.err), OfStorage: isOfStorage(found.err), Warnings: found.warnings})
 	}
 	if r.draining.Load() {
 		all = append(all, summary.Check{Name: shutdown, Problem: detail(errStopping)})
@@ -166,6 +166,13 @@ func detail(err error) string {
 		return shown.Detail
 	}
 	return "See the log."
+}
+
+// isOfStorage reports whether a check has no result: the storage did not answer, or with an error.
+// What a check finds itself has no cause.
+func isOfStorage(err error) bool {
+	known, ok := errors.AsType[*fault.Error](err)
+	return ok && known.Kind == fault.Unavailable && (known == errNoAnswer || known.Cause != nil)
 }
 
 // look returns the results of the checks, at most freshness old. Concurrent

@@ -284,3 +284,14 @@ func TestRequireAsksNow(t *testing.T) {
 	r.Drain()
 	require.ErrorContains(t, r.Require(t.Context()), "The service is stopping.")
 }
+
+// A check that the storage did not answer has no result of its own.
+func TestACheckSaysThatTheStorageDidNotAnswer(t *testing.T) {
+	t.Parallel()
+	lost := fault.Wrap(fault.Unavailable, errors.New("connection refused"), "The storage cannot be reached.")
+	own := fault.New(fault.Unavailable, "The clock of this machine is 90s behind.")
+	for want, err := range map[bool]error{true: lost, false: own} {
+		r := opsapi.NewReadiness(time.Now, func(string, []string, error) {}, opsapi.Check{"clock", func(context.Context) ([]summary.Warning, error) { return nil, err }})
+		require.Equal(t, want, r.Results()[0].OfStorage, err)
+	}
+}

@@ -194,6 +194,27 @@ func TestASlowStorageIsNoMissingReplica(t *testing.T) {
 	}
 }
 
+// When the storage answers again, the replica that writes first does not call the other one missing.
+func TestAStorageThatAnswersAgainIsNoMissingReplica(t *testing.T) {
+	t.Parallel()
+	store, passed := fake.NewStore(), new(atomic.Int64)
+	reader, _ := slow(t, store, passed, 1)
+	other, _ := slow(t, store, passed, 2)
+	passed.Add(int64(8 * time.Second))
+	require.Empty(t, reader.bar(), "nobody could write")
+	require.NoError(t, reader.Keep(t.Context()))
+	passed.Add(int64(pulse))
+	require.Empty(t, reader.bar())
+	require.NoError(t, reader.Keep(t.Context()))
+	require.NoError(t, other.Keep(t.Context()))
+	for range 12 {
+		passed.Add(int64(pulse))
+		require.NoError(t, reader.Keep(t.Context()))
+		reader.bar()
+	}
+	require.Equal(t, []string{"1 replica stopped reporting: bank-2:8443."}, reader.bar(), "it has ended")
+}
+
 // A replica that is slow alone says itself how long to wait for it.
 func TestASlowReplicaIsNotMissing(t *testing.T) {
 	t.Parallel()
@@ -282,6 +303,20 @@ func TestOneLineForEachKind(t *testing.T) {
 	r.checks = []summary.Check{{Name: "clock", Warnings: summary.Warnings([]string{"It is 1,000 s late."})}}
 	r.look()
 	require.Equal(t, since, r.Status().Troubles[0].Since, "a number that changes is no other trouble")
+}
+
+// While the storage does not answer, nothing is known of the clock, so that nobody should set it.
+func TestACheckWithoutAStorageIsOfTheStorage(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	for _, name := range []string{"clock", "durability", "trail"} {
+		r.checks = []summary.Check{{Name: name, Problem: "No answer within 2s.", OfStorage: true}}
+		r.look()
+		trouble := r.Status().Troubles[0]
+		require.Contains(t, trouble.Next, "database server", name)
+		require.Contains(t, trouble.Effect, "answered 503", name)
+		require.Contains(t, trouble.Partners, "same CallerId", name)
+	}
 }
 
 // A warning that follows from a failed check is no trouble of its own: what to do would be wrong.

@@ -62,8 +62,11 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 		if check.Problem == "" {
 			continue
 		}
-		effect := unavailable
-		if check.Name == durability {
+		effect, next := unavailable, nextOfCheck[check.Name]
+		switch {
+		case check.OfStorage: // what to do about the clock or the trail would be wrong
+			next = nextOfCheck["database"]
+		case check.Name == durability:
 			effect = unbalanced
 		}
 		same := slices.IndexFunc(all, func(t Trouble) bool { return t.Text == check.Problem })
@@ -71,7 +74,7 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 			all[same].Kind += ", " + check.Name
 			continue
 		}
-		t := Trouble{Kind: check.Name, Text: check.Problem, Effect: effect, Next: nextOfCheck[check.Name], Bad: true}
+		t := Trouble{Kind: check.Name, Text: check.Problem, Effect: effect, Next: next, Bad: true}
 		if effect == unavailable {
 			t.Partners = partnersRepeat
 		}

@@ -49,6 +49,9 @@ type Watch struct {
 	checks   kept[[]summary.Check]
 	book     kept[State]
 	replicas kept[[]Replica]
+	// late is by how much the row of this replica was late at lateAt.
+	late   time.Duration
+	lateAt time.Time
 	// since is when each trouble of this replica was first seen. While the replica is not ready, a
 	// trouble that is not seen may continue: its check may have no result.
 	since, sinceOfBook map[string]time.Time
@@ -72,6 +75,8 @@ const (
 	// A replica counts as missing if it has not kept its row for Every and grace. With what a page
 	// needs to read it, an operator sees within three seconds that a replica was killed.
 	grace = 1500 * time.Millisecond
+	// recovery is how long replicas may take to write again after the storage was slow.
+	recovery = 5 * time.Second
 	// patience is the maximum time of a read or a write.
 	patience = 2 * time.Second
 )
@@ -191,11 +196,24 @@ func (w *Watch) patient(rows []Replica) []Replica {
 		return rows
 	}
 	own := rows[at]
-	late := max(0, own.Age-w.o.Every)
+	late := w.lateness(own.Age - w.o.Every)
 	for i := range rows {
 		rows[i].Silence = max(rows[i].Silence, own.Silence) + late
 	}
 	return rows
+}
+
+// lateness returns by how much the row of this replica is late, or was until a moment ago: when the
+// storage answers again, one replica is a little faster than the other.
+func (w *Watch) lateness(now time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	machine := w.o.Machine()
+	isOver := machine.Sub(w.lateAt).Abs() > recovery
+	if now >= w.late || isOver {
+		w.late, w.lateAt = max(0, now), machine
+	}
+	return w.late
 }
 
 // waitFor waits at most checkWait for reads. A nil channel is no read.

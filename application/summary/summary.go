@@ -12,9 +12,11 @@ import (
 
 // Check is a condition for the service to be ready, and its result.
 type Check struct {
-	Name     string
-	Problem  string    // empty if the condition is met; contains no secrets
-	Warnings []Warning // risks of a service that is ready
+	Name    string
+	Problem string // empty if the condition is met; contains no secrets
+	// OfStorage means that the storage could not answer, so that nothing is known of the condition.
+	OfStorage bool
+	Warnings  []Warning // risks of a service that is ready
 }
 
 // Warning is a risk of a service that is ready.
