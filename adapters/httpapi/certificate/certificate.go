@@ -49,7 +49,7 @@ type Current struct {
 	// authorities are those of the files in use.
 	authorities []*x509.Certificate
 
-	reading sync.Mutex // guards the fields below; a handshake that finds it locked uses the current files
+	reading sync.Mutex // guards the fields below; who finds it locked uses the current files
 	checked time.Time
 	used    string // a hash of the files
 	refused string // what was reported: a hash, or why the files cannot be read
@@ -92,6 +92,7 @@ func (c *Current) Reload() error {
 
 // Warnings says that changed files are not used and why, and which certificates in use are over.
 func (c *Current) Warnings() (sentences []string) {
+	c.refresh()
 	if problem, _ := c.problem.Load().(string); problem != "" {
 		sentences = append(sentences, problem)
 	}
@@ -114,28 +115,41 @@ func (c *Current) look() (found string, err error) {
 }
 
 // End returns when the certificate expires.
-func (c *Current) End() time.Time { return c.config.Load().Certificates[0].Leaf.NotAfter }
-
-// checkEvery is how often handshakes read the files. This needs no watcher, and it
-// notices when Kubernetes swaps a link.
-const checkEvery = time.Second
+func (c *Current) End() time.Time {
+	c.refresh()
+	return c.config.Load().Certificates[0].Leaf.NotAfter
+}
 
 // Config is tls.Config.GetConfigForClient. It uses changed files within a second.
 func (c *Current) Config(*tls.ClientHelloInfo) (*tls.Config, error) {
-	if c.reading.TryLock() {
-		defer c.reading.Unlock()
-		now := c.Now()
-		if elapsed := now.Sub(c.checked); elapsed < 0 || elapsed >= checkEvery {
-			c.checked = now
-			if found, err := c.look(); err == nil {
-				c.refused = ""
-			} else if found != c.refused && c.Report != nil {
-				c.refused = found
-				c.Report(fmt.Errorf("the previous files stay in use: %w", err))
-			}
-		}
-	}
+	c.refresh()
 	return c.config.Load(), nil
+}
+
+// checkEvery is how often the files are read, by handshakes and by who asks for the state: no
+// client may come as long as the certificate is over. This needs no watcher, and it notices when
+// Kubernetes swaps a link.
+const checkEvery = time.Second
+
+// refresh reads the files again if the last time was a while ago.
+func (c *Current) refresh() {
+	if !c.reading.TryLock() {
+		return
+	}
+	defer c.reading.Unlock()
+	now := c.Now()
+	if elapsed := now.Sub(c.checked); elapsed >= 0 && elapsed < checkEvery {
+		return
+	}
+	c.checked = now
+	found, err := c.look()
+	switch {
+	case err == nil:
+		c.refused = ""
+	case found != c.refused && c.Report != nil:
+		c.refused = found
+		c.Report(fmt.Errorf("the previous files stay in use: %w", err))
+	}
 }
 
 // read starts to use changed files, and returns what it found. If a certificate and

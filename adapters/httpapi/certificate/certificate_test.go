@@ -120,6 +120,21 @@ func TestChangedFilesAreUsedWithinASecond(t *testing.T) {
 
 // TestReloadReadsTheFilesNow also checks that the authorities of clients change
 // with the certificate, or not at all.
+// While a certificate is over, clients stay away: no handshake tells that it was replaced.
+func TestAReplacedCertificateIsNoticedWithoutAHandshake(t *testing.T) {
+	t.Parallel()
+	f, now := files(t)
+	require.NoError(t, f.EnsureSelfSigned())
+	current, err := f.Load(new(tls.Config))
+	require.NoError(t, err)
+	*now = current.End()
+	require.Len(t, current.Warnings(), 1)
+	require.NoError(t, f.EnsureSelfSigned())
+	*now = now.Add(time.Second)
+	require.Empty(t, current.Warnings())
+	require.True(t, current.End().After(*now))
+}
+
 func TestReloadReadsTheFilesNow(t *testing.T) {
 	t.Parallel()
 	f, _ := files(t)
