@@ -122,6 +122,8 @@ func New(s Subscription) (*Subscription, error) {
 		faults.Add("/Name", fault.Required, "A name of 1 to 100 characters.")
 	case n > maxName:
 		faults.Add("/Name", fault.TooLong, "A name of 1 to 100 characters.")
+	case strings.TrimSpace(s.Name) != s.Name:
+		faults.Add("/Name", fault.InvalidCharacter, "No spaces at the beginning or the end.")
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
 		faults.Add("/Name", fault.InvalidCharacter, "Only printable characters.")
 	}

@@ -161,7 +161,7 @@ type adjustFlags struct {
 
 func (o *adjustFlags) bind(f *flags) {
 	f.neededReason()
-	f.Int64Var(&o.customer, "customer", 0, "customer `number`")
+	f.integer(&o.customer, "customer", "customer `number`")
 	f.StringVar(&o.by, "by", "", "difference, like 12.5 or -12.5")
 	f.need("by", "customer")
 }
@@ -199,8 +199,8 @@ type adjustAccountCommand struct {
 
 func (o *adjustAccountCommand) flags(f *flags) {
 	o.bind(f)
-	f.Int64Var(&o.branch, "branch", 0, "`BranchCode`")
-	f.Int64Var(&o.suffix, "suffix", 0, "`AccountSuffix`")
+	f.integer(&o.branch, "branch", "`BranchCode`")
+	f.integer(&o.suffix, "suffix", "`AccountSuffix`")
 	f.StringVar(&o.currency, "currency", "", "`CurrencyCode`")
 	f.need("branch", "suffix", "currency")
 }

@@ -231,7 +231,7 @@ func (o *exportCommand) flags(f *flags) {
 	f.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
 	f.BoolVar(&q.Follow, follow.name, false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
 	f.Var(number(&o.customer), byCustomer.name, "only rows of this customer `number`, or acts that showed this customer")
-	f.Int64Var(&q.PriceID, byPrice.name, 0, "only sales that were settled at the price with this `PriceID`")
+	f.integer(&q.PriceID, byPrice.name, "only sales that were settled at the price with this `PriceID`")
 	f.StringVar(&o.since, sinceTime.name, "", "only rows from this `day` or time on")
 	f.StringVar(&o.until, untilTime.name, "", "only rows up to this `day`, or before this time")
 	f.StringVar(&o.state, byState.name, "", "only sales or operations in this `state`: recorded, completed or failed")
@@ -265,6 +265,8 @@ func (o *exportCommand) check(c *call) (err error) {
 		return wrongUsef("--spreadsheet is for --format csv")
 	case o.customer.isGiven && o.customer.value <= 0:
 		return wrongUsef("--customer must be greater than 0")
+	case c.Flags().Changed(byPrice.name) && q.PriceID <= 0:
+		return wrongUsef("--price-id must be greater than 0")
 	case kind == "audit" && q.CustomerNo != 0 && q.Object != "":
 		return wrongUsef("use --customer or --object, not both")
 	case !isKnown:
@@ -278,14 +280,27 @@ func (o *exportCommand) check(c *call) (err error) {
 
 func (o *exportCommand) dates(c *call) error {
 	q := &o.query
-	var errs [6]error
+	var errs [9]error
 	q.Since, _, errs[0] = c.moment(sinceTime.name, o.since)
 	_, q.Until, errs[1] = c.moment(untilTime.name, o.until)
 	q.SettledSince, _, errs[2] = c.moment(settledSince.name, o.settledSince)
 	_, q.SettledUntil, errs[3] = c.moment(settledUntil.name, o.settledUntil)
 	q.DueSince, errs[4] = parseDay(dueSince.name, o.dueSince, "2026-11-20")
 	q.DueUntil, errs[5] = parseDay(dueUntil.name, o.due, "2026-11-20")
+	errs[6] = inOrder(sinceTime.name, q.Since, untilTime.name, q.Until)
+	errs[7] = inOrder(settledSince.name, q.SettledSince, settledUntil.name, q.SettledUntil)
+	if !q.DueUntil.IsNone() && q.DueUntil.Before(q.DueSince) {
+		errs[8] = wrongUsef("--%s is after --%s", dueSince.name, dueUntil.name)
+	}
 	return cmp.Or(errs[:]...)
+}
+
+// inOrder returns an error if a period ends before it begins.
+func inOrder(from string, since time.Time, to string, until time.Time) error {
+	if !until.IsZero() && !until.After(since) {
+		return wrongUsef("--%s is after --%s", from, to)
+	}
+	return nil
 }
 
 // checkFilters returns an error if a flag is given that does not filter the kind.

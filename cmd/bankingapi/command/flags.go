@@ -65,6 +65,55 @@ func (f *flags) complete(name string, values ...string) { completeFlag(f.call.Co
 // need makes a flag required.
 func (f *flags) need(names ...string) { f.call.needed = append(f.call.needed, names...) }
 
+// integer declares a flag with a whole number. 010 is ten: the flags of pflag would read it as eight.
+func (f *flags) integer(field *int64, name, usage string) { f.Var(&wholeNumber{field}, name, usage) }
+
+type wholeNumber struct{ field *int64 }
+
+func (v *wholeNumber) String() string { return strconv.FormatInt(*v.field, 10) }
+func (v *wholeNumber) Type() string   { return "int64" }
+
+func (v *wholeNumber) Set(text string) (err error) {
+	*v.field, err = parseNumber(text)
+	return err
+}
+
+func parseNumber(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
+
+// once is the value of a flag that may be given once. A script with an empty variable would
+// otherwise act on everything: an empty text counts only where it has a meaning.
+type once struct {
+	pflag.Value
+	isGiven, mayBeEmpty bool
+}
+
+var (
+	errTwice = errors.New("is given twice")
+	errEmpty = errors.New("has no value")
+)
+
+func (v *once) Set(text string) error {
+	switch {
+	case v.isGiven:
+		return errTwice
+	case text == "" && !v.mayBeEmpty:
+		return errEmpty
+	}
+	v.isGiven = true
+	return v.Value.Set(text)
+}
+
+// onlyOnce makes every flag one that may be given once, unless it has several values.
+func (c *call) onlyOnce() {
+	c.Flags().VisitAll(func(flag *pflag.Flag) {
+		if _, isRepeatable := flag.Value.(pflag.SliceValue); isRepeatable {
+			return
+		}
+		_, isTerm := flag.Value.(optionalValue[string])
+		flag.Value = &once{Value: flag.Value, mayBeEmpty: isTerm || isSetting(flag) || slices.Contains(c.needed, flag.Name)}
+	})
+}
+
 // checkNeeded returns an error if a required flag is missing.
 func (c *call) checkNeeded() error {
 	for _, name := range c.needed {
@@ -140,7 +189,7 @@ func text(of *optional[string]) pflag.Value {
 }
 
 func number(of *optional[int64]) pflag.Value {
-	return optionalValue[int64]{of, "int64", func(text string) (int64, error) { return strconv.ParseInt(text, 0, 64) }}
+	return optionalValue[int64]{of, "int64", parseNumber}
 }
 
 func onOff(of *optional[bool]) pflag.Value {

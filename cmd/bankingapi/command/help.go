@@ -68,6 +68,9 @@ func told(cmd *cobra.Command, name string) string {
 }
 
 func checkArguments(cmd *cobra.Command, wanted, args []string) error {
+	if len(args) > len(wanted) && cmd.HasSubCommands() {
+		return chooseCommand(cmd, args)
+	}
 	if len(args) > len(wanted) {
 		return wrongUsef("unexpected argument %q", args[len(wanted)])
 	}

@@ -185,6 +185,7 @@ func (p program) complete(cmd *cobra.Command, r row) {
 	if cmd.Annotations["name"] == "known" {
 		cmd.ValidArgsFunction = p.completeName(cmd.ValidArgsFunction)
 	}
+	c.onlyOnce()
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if err := c.checkNeeded(); err != nil {
 			return err
@@ -287,6 +288,9 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedName()
+		if len(name) == 1 && '0' <= name[0] && name[0] <= '9' {
+			return wrongUsef("-%s is read as a flag: no number here is negative", unknown.GetSpecifiedShortnames())
+		}
 		if near, ok := nearFlag(cmd, name); ok {
 			return wrongUsef("unknown flag --%s (did you mean --%s?)", name, near)
 		}
@@ -296,7 +300,14 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag := invalid.GetFlag()
-		if value, ok := flag.Value.(*choice); ok && value.values[0] != "text" {
+		if cause := invalid.Unwrap(); errors.Is(cause, errTwice) || errors.Is(cause, errEmpty) {
+			return wrongUsef("--%s %w", flag.Name, cause)
+		}
+		given, _ := flag.Value.(*once)
+		if given == nil {
+			return wrongUse{err}
+		}
+		if value, ok := given.Value.(*choice); ok && value.values[0] != "text" {
 			return wrongUsef("--%s must be %s", flag.Name, settings.Choice(value.values))
 		}
 		return wrongUsef("--%s: the value must be of type %s", flag.Name, strings.TrimSuffix(flag.Value.Type(), "64"))

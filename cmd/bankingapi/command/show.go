@@ -288,7 +288,7 @@ func (o *showCustomerCommand) flags(f *flags) {
 	f.json()
 	f.StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
 	f.StringVar(&o.since, "since", "", "only postings and sales from this `day` or time on")
-	f.Int64Var(&o.limit, "limit", 0, "only the newest postings and sales, at most this `number` of each list")
+	f.integer(&o.limit, "limit", "only the newest postings and sales, at most this `number` of each list")
 }
 
 func (o *showCustomerCommand) check(c *call) (err error) {
@@ -310,7 +310,10 @@ func (o *showCustomerCommand) dates(c *call) (err error) {
 		return err
 	}
 	o.query.Since, _, err = c.moment("since", o.since)
-	return err
+	if err != nil {
+		return err
+	}
+	return inOrder("since", o.query.Since, "at", o.query.Until)
 }
 
 // shownCustomer is what show customer prints.
