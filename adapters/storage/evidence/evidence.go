@@ -26,7 +26,7 @@ import (
 
 // Fill sets the ports of the trail, and the evidence port of verify.
 func Fill(s *store.Store, d *tables.Database, j journal.Journal) {
-	s.Trail = &trail.Ports{Writer: j, Log: j, Finder: finder{d, j}, Origin: origin{d, j}}
+	s.Trail = &trail.Ports{Writer: j, Log: j.Log(), Finder: finder{d, j}, Origin: origin{d, j}}
 	s.Backoffice.Evidence = evidence{d, j}
 }
 

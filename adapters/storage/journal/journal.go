@@ -26,10 +26,7 @@ type Journal struct {
 	*state
 }
 
-var (
-	_ trail.Writer = Journal{}
-	_ trail.Log    = Journal{}
-)
+var _ trail.Writer = Journal{}
 
 // state is what a journal shares with those in transactions of hosts.
 type state struct {

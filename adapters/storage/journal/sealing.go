@@ -30,21 +30,32 @@ func (j Journal) Clear(tx *gorm.DB) error {
 	return j.db.ClearLogState(tx)
 }
 
+// Log implements trail.Log: it seals batches, and reads what is sealed.
+type Log struct {
+	db      *tables.Database
+	journal Journal
+}
+
+var _ trail.Log = Log{}
+
+// Log returns the log of the journal.
+func (j Journal) Log() Log { return Log{j.db, j} }
+
 // askTimeout bounds a short question, which is asked each second: a connection may hang.
 const askTimeout = 2 * time.Second
 
 // State implements trail.Log.
-func (j Journal) State(ctx context.Context) (trail.State, error) {
+func (l Log) State(ctx context.Context) (trail.State, error) {
 	ctx, stop := context.WithTimeout(ctx, askTimeout)
 	defer stop()
-	row, err := j.db.LogState(j.db.Reads.WithContext(ctx))
-	return trail.State{Size: row.Size, Checkpoint: row.Checkpoint}, j.db.Translate(err)
+	row, err := l.db.LogState(l.db.Reads.WithContext(ctx))
+	return trail.State{Size: row.Size, Checkpoint: row.Checkpoint}, l.db.Translate(err)
 }
 
 // IsOf checks only the oldest batches: it has little time. With another key none is genuine.
-func (j Journal) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err error) {
-	err = j.db.Snapshot(ctx, func(tx *gorm.DB) error {
-		page, err := j.page(tx, nil)
+func (l Log) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err error) {
+	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
+		page, err := l.journal.page(tx, nil)
 		isOf = len(page) == 0 || keys != nil && slices.ContainsFunc(page, func(row tables.TrailBatchRow) bool {
 			b, err := row.Batch()
 			_, isGenuine := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
@@ -56,25 +67,25 @@ func (j Journal) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err err
 }
 
 // Seal locks the state of the log.
-func (j Journal) Seal(ctx context.Context, limit int, mark bool, seal trail.Seal) (round trail.Round, err error) {
+func (l Log) Seal(ctx context.Context, limit int, mark bool, seal trail.Seal) (round trail.Round, err error) {
 	var open int64
 	asking, stop := context.WithTimeout(ctx, askTimeout)
-	err = j.db.Reads.WithContext(asking).Raw("SELECT 1 FROM " + j.db.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
+	err = l.db.Reads.WithContext(asking).Raw("SELECT 1 FROM " + l.db.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
 	stop()
 	if err != nil || open == 0 && !mark {
-		return round, j.db.Translate(err)
+		return round, l.db.Translate(err)
 	}
 	work := func(tx *gorm.DB) error {
-		head, err := j.db.LogState(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
+		head, err := l.db.LogState(tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}))
 		if err != nil {
 			return err
 		}
-		rows, records, left, err := j.openBatches(tx, limit)
+		rows, records, left, err := l.openBatches(tx, limit)
 		if err != nil {
 			return err
 		}
 		if mark {
-			rows, records, err = j.withMark(ctx, tx, head.Size, rows, records)
+			rows, records, err = l.withMark(ctx, tx, head.Size, rows, records)
 			if err != nil {
 				return err
 			}
@@ -84,26 +95,26 @@ func (j Journal) Seal(ctx context.Context, limit int, mark bool, seal trail.Seal
 		if len(rows) == 0 {
 			return nil
 		}
-		added, err := seal(trail.State{Size: head.Size, Checkpoint: head.Checkpoint}, records, j.hashesIn(tx))
+		added, err := seal(trail.State{Size: head.Size, Checkpoint: head.Checkpoint}, records, l.journal.hashesIn(tx))
 		if err != nil {
 			return err
 		}
-		return j.store(ctx, tx, &head, rows, &added)
+		return l.store(ctx, tx, &head, rows, &added)
 	}
-	if err = j.db.Change(ctx, work); errors.Is(err, errNoHash) && j.mayMend() {
-		err = j.mend(ctx)
+	if err = l.db.Change(ctx, work); errors.Is(err, errNoHash) && l.mayMend() {
+		err = l.mend(ctx)
 		if err != nil {
 			return round, err
 		}
-		err = j.db.Change(ctx, work)
+		err = l.db.Change(ctx, work)
 	}
 	return round, err
 }
 
 // mayMend reports whether to mend now. It allows one attempt per hour: mend reads the whole
 // log, and it does not help while something removes what mend writes.
-func (j Journal) mayMend() bool {
-	maker, now := j.maker.Load(), j.db.Now()
+func (l Log) mayMend() bool {
+	maker, now := l.journal.maker.Load(), l.db.Now()
 	if last := maker.mended.Load(); last != nil && now.Sub(*last).Abs() < time.Hour {
 		return false
 	}
@@ -113,12 +124,12 @@ func (j Journal) mayMend() bool {
 
 // mend writes the hashes that are missing or wrong. It computes them from the batches. The
 // service compares them with the newest checkpoint before it signs the next one.
-func (j Journal) mend(ctx context.Context) error {
+func (l Log) mend(ctx context.Context) error {
 	var lost []tables.TrailHashRow
 	var tree proof.Tree
-	err := j.db.Snapshot(ctx, func(tx *gorm.DB) error {
-		r := j.Read(tx, Witness{
-			Keys:  j.Keys(),
+	err := l.db.Snapshot(ctx, func(tx *gorm.DB) error {
+		r := l.journal.Read(tx, Witness{
+			Keys:  l.journal.Keys(),
 			Found: func(backoffice.Flaw, string) {}, // verify reports flaws
 			Batch: func(b *backoffice.BatchRow) error {
 				next := proof.StoredHashes(tree.Size())
@@ -136,7 +147,7 @@ func (j Journal) mend(ctx context.Context) error {
 		return err
 	}
 	for part := range slices.Chunk(lost, tables.Chunk) {
-		err = j.db.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, j.db.TrailHashes.Upsert("hash").Request(part)) })
+		err = l.db.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, l.db.TrailHashes.Upsert("hash").Request(part)) })
 		if err != nil {
 			return err
 		}
@@ -145,16 +156,16 @@ func (j Journal) mend(ctx context.Context) error {
 }
 
 // withMark puts a batch without leaves before the rows. Its base is the log before it.
-func (j Journal) withMark(ctx context.Context, tx *gorm.DB, size int64, rows []tables.TrailBatchRow, records [][]byte) ([]tables.TrailBatchRow, [][]byte, error) {
-	tree, err := proof.LoadTree(size, j.hashesIn(tx))
+func (l Log) withMark(ctx context.Context, tx *gorm.DB, size int64, rows []tables.TrailBatchRow, records [][]byte) ([]tables.TrailBatchRow, [][]byte, error) {
+	tree, err := proof.LoadTree(size, l.journal.hashesIn(tx))
 	if err != nil {
 		return nil, nil, err
 	}
-	maker := j.maker.Load()
+	maker := l.journal.maker.Load()
 	b := proof.Batch{ID: maker.newID()}
 	mac := maker.keys.MAC(b.Record(), nil, proof.Provenance{Base: proof.Base{Size: size, Root: tree.Root()}})
 	mark := []tables.TrailBatchRow{{BatchID: batch.UUID(b.ID), Entries: []byte{}, MAC: mac}}
-	err = j.db.Send(ctx, tx, j.addBatch.Request(mark))
+	err = l.db.Send(ctx, tx, l.journal.addBatch.Request(mark))
 	return append(mark, rows...), append([][]byte{b.Record()}, records...), err
 }
 
@@ -162,16 +173,16 @@ func (j Journal) withMark(ctx context.Context, tx *gorm.DB, size int64, rows []t
 const mostLeftOut = 5
 
 // openBatches reads the next batches to be sealed, and their records.
-func (j Journal) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchRow, records [][]byte, round trail.Round, err error) {
-	maker, roots := j.maker.Load(), j.KnownRoots()
+func (l Log) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchRow, records [][]byte, round trail.Round, err error) {
+	maker, roots := l.journal.maker.Load(), l.journal.KnownRoots()
 	if maker == nil {
 		return nil, nil, round, errors.New("no trail is kept")
 	}
-	for row, err := range j.Batches(tx.Where("t.position IS NULL"), nil) {
+	for row, err := range l.journal.Batches(tx.Where("t.position IS NULL"), nil) {
 		if err != nil {
 			return nil, nil, round, err
 		}
-		b, isGenuine, err := j.Genuine(tx, maker.keys, row, roots)
+		b, isGenuine, err := l.journal.Genuine(tx, maker.keys, row, roots)
 		switch {
 		case err != nil:
 			return nil, nil, round, err
@@ -189,7 +200,7 @@ func (j Journal) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchRo
 	return rows, records, round, nil
 }
 
-func (j Journal) store(ctx context.Context, tx *gorm.DB, head *tables.LogState, rows []tables.TrailBatchRow, added *trail.Sealed) error {
+func (l Log) store(ctx context.Context, tx *gorm.DB, head *tables.LogState, rows []tables.TrailBatchRow, added *trail.Sealed) error {
 	hashes := make([]tables.TrailHashRow, len(added.Hashes))
 	for i := range hashes {
 		hashes[i] = tables.TrailHashRow{HashIndex: added.First + int64(i), Hash: added.Hashes[i][:]}
@@ -198,15 +209,15 @@ func (j Journal) store(ctx context.Context, tx *gorm.DB, head *tables.LogState, 
 		rows[i].Position = sql.NullInt64{Int64: head.Size + int64(i), Valid: true}
 	}
 	head.Size, head.Checkpoint = head.Size+int64(len(rows)), added.Checkpoint
-	return j.db.Send(ctx, tx, batch.NonEmpty(
-		j.hash.Request(hashes), j.place.Request(rows),
-		j.db.Properties.Put.Request([]tables.PropertyRow{
+	return l.db.Send(ctx, tx, batch.NonEmpty(
+		l.journal.hash.Request(hashes), l.journal.place.Request(rows),
+		l.db.Properties.Put.Request([]tables.PropertyRow{
 			tables.NumberProperty(tables.LogSizeProperty, head.Size), {Name: tables.LogCheckpointProperty, Value: head.Checkpoint},
 		}))...)
 }
 
 // Hashes implements trail.Log.
-func (j Journal) Hashes(ctx context.Context, indexes []int64) ([]proof.Hash, error) {
-	hashes, err := j.hashesIn(j.db.Reads.WithContext(ctx))(indexes)
-	return hashes, j.db.Translate(err)
+func (l Log) Hashes(ctx context.Context, indexes []int64) ([]proof.Hash, error) {
+	hashes, err := l.journal.hashesIn(l.db.Reads.WithContext(ctx))(indexes)
+	return hashes, l.db.Translate(err)
 }

@@ -17,7 +17,7 @@ type AccountRow struct {
 	Balance       int64  `gorm:"not null"` // in minor units
 }
 
-func (d *Database) openAccounts() {
+func openAccounts(d *Database) {
 	t := &d.Accounts
 	open(d, t, Relied{Table: "accounts", Rights: addAndChange, Checks: []string{"balance >= 0"}})
 	t.Add = t.Insert().Racing()

@@ -25,7 +25,7 @@ type AdjustmentRow struct {
 	CurrencyCode          string        `gorm:"not null;default:''"`
 }
 
-func (d *Database) openAdjustments() {
+func openAdjustments(d *Database) {
 	open(d, &d.Adjustments, Relied{Table: "adjustments", Rights: addOnly})
 	d.AllPostings = newTable[PostingRow](d, "postings")
 	d.AllPostings.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", d.Prefix)

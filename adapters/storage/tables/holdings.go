@@ -13,7 +13,7 @@ type HoldingRow struct {
 	Units                 int64  `gorm:"not null"`
 }
 
-func (d *Database) openHoldings() {
+func openHoldings(d *Database) {
 	t := &d.Holdings
 	open(d, t, Relied{Table: "holdings", Rights: addAndChange, Checks: []string{"units >= 0"}})
 	t.Add = t.Insert().Racing()

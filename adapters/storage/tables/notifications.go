@@ -37,7 +37,7 @@ type NotificationRow struct {
 	TranData                string     `gorm:"not null;default:''"` // JSON, as it came on the wire
 }
 
-func (d *Database) openNotifications() {
+func openNotifications(d *Database) {
 	t := &d.Notifications
 	open(d, t, Relied{Table: "notifications", Rights: addAndChange})
 	t.Add = t.Upsert()

@@ -31,7 +31,7 @@ type OperationRow struct {
 	SessionHash []byte `gorm:"not null;default:''"` // replaces an erased ChannelSessionId (proof.SessionHash)
 }
 
-func (d *Database) openOperations() {
+func openOperations(d *Database) {
 	t := &d.Operations
 	open(d, t, Relied{Table: "operations", Rights: addAndChange, Unique: "identity", Where: "caller_id <> ''"})
 	t.Add = t.Insert().Racing()

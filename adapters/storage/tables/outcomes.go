@@ -14,7 +14,7 @@ type OutcomeRow struct {
 	Subscription string     `gorm:"not null"`
 }
 
-func (d *Database) openOutcomes() {
+func openOutcomes(d *Database) {
 	t := &d.Outcomes
 	open(d, t, Relied{Table: "outcomes", Rights: addOnly})
 	t.Find = t.Table.Find(batch.NoLock, "", "number")

@@ -21,7 +21,7 @@ type PriceRow struct {
 	ActID batch.UUID
 }
 
-func (d *Database) openPrices() {
+func openPrices(d *Database) {
 	t := &d.Prices
 	open(d, t, Relied{Table: "prices", Rights: addAndChange, Checks: []string{"price > 0"}})
 	columns := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}

@@ -21,7 +21,7 @@ type PropertyRow struct {
 	Value string `gorm:"not null"`
 }
 
-func (d *Database) openProperties() {
+func openProperties(d *Database) {
 	t := &d.Properties
 	t.Table = openBeside[PropertyRow](d, Relied{Table: "properties", Rights: addAndChange})
 	t.Find = t.Table.Find(batch.ForUpdate, "", "value")

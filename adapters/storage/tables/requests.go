@@ -29,7 +29,7 @@ type RequestRow struct {
 	Omitted      int64         `gorm:"not null;default:0"`
 }
 
-func (d *Database) openRequests() {
+func openRequests(d *Database) {
 	open(d, &d.Requests, Relied{Table: "requests", Rights: addAndDelete})
 	d.Requests.Add = d.Requests.Upsert()
 }

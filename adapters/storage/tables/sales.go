@@ -35,7 +35,7 @@ type SaleRow struct {
 	Refusal               string     `gorm:"not null;default:''"`
 }
 
-func (d *Database) openSales() {
+func openSales(d *Database) {
 	t := &d.Sales
 	open(d, t, Relied{Table: "sales", Rights: addAndChange, Checks: []string{"units > 0"}})
 	t.Put = t.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal")

@@ -35,7 +35,7 @@ type SubscriptionRow struct {
 // neverLogged has the columns that change without an act. They are in no leaf.
 var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_caller_id_at"}
 
-func (d *Database) openSubscriptions() {
+func openSubscriptions(d *Database) {
 	t := &d.Subscriptions
 	open(d, t, Relied{Table: "subscriptions", Rights: addAndChange})
 	t.Add = t.Insert().Racing()

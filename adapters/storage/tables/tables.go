@@ -19,20 +19,20 @@ import (
 func NewDatabase(db *batch.DB, prefix string) *Database {
 	d := &Database{DB: db, Prefix: prefix, secret: new(atomic.Pointer[[]byte])}
 	d.secret.Store(new([]byte))
-	d.openSubscriptions()
-	d.openPrices()
-	d.openHoldings()
-	d.openAccounts()
-	d.openOperations()
-	d.openSales()
-	d.openAdjustments()
-	d.openNotifications()
+	openSubscriptions(d)
+	openPrices(d)
+	openHoldings(d)
+	openAccounts(d)
+	openOperations(d)
+	openSales(d)
+	openAdjustments(d)
+	openNotifications(d)
 	open(d, &d.Audits, Relied{Table: "audits", Rights: addOnly})
-	d.openOutcomes()
-	d.openProperties()
-	d.openRequests()
+	openOutcomes(d)
+	openProperties(d)
+	openRequests(d)
 	d.Replicas = openBeside[ReplicaRow](d, Relied{Table: "replicas", Rights: allRights})
-	d.openTrail()
+	openTrail(d)
 	return d
 }
 

@@ -19,7 +19,7 @@ type TrailBatchRow struct {
 	Position sql.NullInt64
 }
 
-func (d *Database) openTrail() {
+func openTrail(d *Database) {
 	d.TrailBatches = openBeside[TrailBatchRow](d, Relied{Table: "trail_batches", Rights: addAndChange})
 	d.TrailHashes = openBeside[TrailHashRow](d, Relied{Table: "trail_hashes", Rights: addOnly})
 }
