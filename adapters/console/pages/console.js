@@ -48,9 +48,9 @@
     } catch {
       silent('The service has not answered');
     }
-    setTimeout(watch, 1000);
+    setTimeout(watch, 500);
   };
-  if (bar) setTimeout(watch, 1000);
+  if (bar) setTimeout(watch, 500);
 
   // Keys, and rows of lists that open what they lead to. A selected text is not a click.
   document.addEventListener('keydown', event => {
