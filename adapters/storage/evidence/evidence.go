@@ -160,7 +160,7 @@ func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, of *positionsOf,
 		posted(of.columns, "quantity", fmt.Sprintf("%s WHERE leg = %d", e.db.Adjustments.Name, of.leg)) +
 		posted(of.sold, of.by, sales+completed) +
 		posted(of.sold, of.back, reversals) +
-		"\n) p GROUP BY " + of.columns).Rows() //nolint:rowserrcheck // Each does it
+		"\n) p GROUP BY " + of.columns).Rows() // Each checks its error
 	if err != nil {
 		return err
 	}
