@@ -76,12 +76,18 @@ func NewRules(current Rules, f RulesFields) (Rules, []fault.Fault) {
 		if !ok {
 			c.Add(weekdaysPointer, fault.InvalidFormat, "Must be days of the week separated by commas, like Saturday,Sunday, or none.")
 		}
+		if weekdays == everyDay {
+			c.Add(weekdaysPointer, fault.OutOfRange, "Must leave one day of the week open: otherwise every sale is refused.")
+		}
 		rules.Weekdays = weekdays
 	}
 	if f.CutOff != "" {
 		at, err := day.ParseClock(f.CutOff)
 		if err != nil && f.CutOff != NoRule {
 			c.Add(cutOffPointer, fault.InvalidFormat, "Must be a local time of the bank, like 17:30, or none.")
+		}
+		if at.String() == "00:00" {
+			c.Add(cutOffPointer, fault.OutOfRange, "Must be later than 00:00: otherwise every sale for today is refused.")
 		}
 		rules.CutOff = at
 	}
@@ -94,6 +100,9 @@ func NewRules(current Rules, f RulesFields) (Rules, []fault.Fault) {
 	}
 	return fault.Either(rules, c.List)
 }
+
+// everyDay has all days of the week.
+var everyDay = [7]bool{true, true, true, true, true, true, true}
 
 // loadZone rejects Local, which is a different zone on each machine.
 func loadZone(name string) (*time.Location, error) {

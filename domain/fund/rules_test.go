@@ -62,6 +62,18 @@ func TestEachWrongRuleIsNamed(t *testing.T) {
 		_, faults := fund.NewRules(fund.Rules{}, fund.RulesFields{TimeZone: zone})
 		require.Len(t, faults, 1, zone)
 	}
+	for _, never := range []fund.RulesFields{ // with these the bank would never sell, or never for today
+		{ClosedWeekdays: "Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday"},
+		{ClosedWeekdays: "sunday, Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday"},
+		{CutOff: "00:00"},
+	} {
+		_, faults := fund.NewRules(fund.Rules{}, never)
+		require.Len(t, faults, 1, never)
+		require.Equal(t, fault.OutOfRange, faults[0].Code)
+		_, err := fund.DefaultRules().Change(never, true)
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+	}
+	rulesOf(t, fund.RulesFields{CutOff: "00:01", ClosedWeekdays: "Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday", SettleFrom: "23:59"})
 	_, err := fund.DefaultRules().Change(fund.RulesFields{CutOff: "5pm"}, true)
 	require.Equal(t, fault.Invalid, fault.KindOf(err))
 }
