@@ -158,6 +158,62 @@ func attacks() map[int][]attack {
 				m.insert(m.tables["outcomes"], row)
 				m.exec("UPDATE properties SET value = CAST(CAST(value AS bigint) + 1 AS text) WHERE name = 'outcomes'")
 			}, "outcome-of-end outcome"},
+			{"another import wrote a price", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE prices SET act_id = ? WHERE price_id = 102", m.tables["prices"].rows[0]["act_id"])
+				m.ok = m.ok && !equalValues(m.tables["prices"].rows[0]["act_id"], first(m, "prices", "price_id", equal(102))["act_id"])
+			}, "trail-unchanged price 102"},
+			{"no import wrote a price", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE prices SET act_id = NULL WHERE price_id = 102")
+			}, "trail-unchanged price 102"},
+			{"a price was taken away", func(_ *testing.T, m *tamperer) {
+				m.exec("DELETE FROM prices WHERE price_id = 202")
+			}, "trail-not-removed price 202"},
+			{"a day is open again", func(_ *testing.T, m *tamperer) {
+				m.calendar(func(text string) string { return text[strings.Index(text, "\n")+1:] })
+			}, "trail-unchanged the calendar of closed days"},
+			{"another day is closed", func(_ *testing.T, m *tamperer) {
+				m.calendar(func(text string) string { return text + "2027-01-02 \n" })
+			}, "trail-unchanged the calendar of closed days"},
+			{"a day is closed for another reason", func(_ *testing.T, m *tamperer) {
+				m.calendar(func(text string) string { return strings.Replace(text, "Feast", "Strike", 1) })
+			}, "trail-unchanged the calendar of closed days"},
+			{"the calendar is empty", func(_ *testing.T, m *tamperer) {
+				m.calendar(func(string) string { return "" })
+			}, "trail-not-removed the calendar of closed days"},
+			{"the calendar is gone", func(_ *testing.T, m *tamperer) {
+				m.exec("DELETE FROM properties WHERE name = 'calendar'")
+			}, "trail-not-removed the calendar of closed days"},
+			{"the calendar is no calendar", func(_ *testing.T, m *tamperer) {
+				m.calendar(func(string) string { return "never\n" })
+			}, "trail-unchanged the calendar of closed days"},
+			{"an account that nobody imported", func(_ *testing.T, m *tamperer) {
+				m.exec("INSERT INTO accounts (customer_no, branch_code, account_suffix, currency_code, balance) VALUES (70, 1, 1, 'TRY', 0)")
+			}, "account-was-imported account 1-70-1 TRY"},
+			{"a holding that nobody imported", func(_ *testing.T, m *tamperer) {
+				m.exec("INSERT INTO holdings (customer_no, imkb_code, holder_corporation_name, units) VALUES (70, 'AFA', 'H', 0)")
+			}, `holding-was-imported holding 70 AFA "H"`},
+			{"an empty account was taken away", func(_ *testing.T, m *tamperer) {
+				m.exec("DELETE FROM accounts WHERE customer_no = 62 AND balance = 0")
+			}, "account-exists account"},
+			{"an empty holding was taken away", func(_ *testing.T, m *tamperer) {
+				m.exec("DELETE FROM holdings WHERE customer_no = 62 AND units = 0")
+			}, "holding-exists holding 62"},
+			{"an empty account was taken away, and its posting", func(_ *testing.T, m *tamperer) {
+				m.exec("DELETE FROM accounts WHERE customer_no = 62 AND balance = 0")
+				m.exec("DELETE FROM adjustments WHERE customer_no = 62 AND leg = 2")
+			}, "trail-not-removed act"},
+			{"two sales ended in the other order", func(_ *testing.T, m *tamperer) {
+				m.exchangeOutcomes(1, 2)
+			}, "trail-unchanged operation"},
+			{"a reversal came before the end of another sale", func(_ *testing.T, m *tamperer) {
+				reversal := first(m, "outcomes", "reversed", equal(1))["number"].(int64)
+				other := first(m, "outcomes", "reversed", equal(0))["number"].(int64)
+				m.exchangeOutcomes(other, reversal)
+			}, "trail-unchanged operation"},
+			{"all outcomes moved by one place", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE outcomes SET number = -number")
+				m.exec("UPDATE outcomes SET number = 1 - number")
+			}, "trail-unchanged operation"},
 			{"the outcome of a reversal was taken away", func(_ *testing.T, m *tamperer) {
 				row := first(m, "outcomes", "reversed", equal(1))
 				m.exec("DELETE FROM outcomes WHERE number = ?", row["number"])
@@ -303,6 +359,21 @@ func TestAttacksOnHistory(t *testing.T) {
 			require.True(t, m.ok, "%s: %q", a.name, m.statements)
 		}
 	})
+}
+
+// calendar changes the closed days.
+func (m *tamperer) calendar(change func(string) string) {
+	var text string
+	require.NoError(m.t, m.tx.QueryRowContext(m.t.Context(), "SELECT value FROM properties WHERE name = 'calendar'").Scan(&text))
+	require.NotEqual(m.t, text, change(text))
+	m.exec("UPDATE properties SET value = ? WHERE name = 'calendar'", change(text))
+}
+
+// exchangeOutcomes gives two outcomes each other's number.
+func (m *tamperer) exchangeOutcomes(one, two int64) {
+	m.exec("UPDATE outcomes SET number = -1 WHERE number = ?", one)
+	m.exec("UPDATE outcomes SET number = ? WHERE number = ?", one, two)
+	m.exec("UPDATE outcomes SET number = ? WHERE number = -1", two)
 }
 
 // decrement takes one from a property that is a number.

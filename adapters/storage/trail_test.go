@@ -186,10 +186,15 @@ func aDayInTheTrail(t *testing.T, s *store.Store, tree *proof.Tree) {
 		price := fund.Price{ID: int64(100 + first), Fund: afa, PerUnit: 1, Currency: lira, ValidFrom: today.Plus(-9)}
 		later := price
 		later.ID, later.ValidFrom = int64(200+first), today.Plus(20)
-		require.NoError(t, importPrices(t.Context(), s, lines(price, later), quiet))
+		ctx = audit.With(t.Context(), audit.Act{ID: v7(), At: now, Who: audit.Who{Actor: "ann"}, Action: "import.prices"})
+		require.NoError(t, importPrices(ctx, s, lines(price, later), quiet))
 		ctx = audit.With(t.Context(), audit.Act{ID: v7(), At: now, Who: audit.Who{Actor: "ann"}, Action: "prices.withdraw"})
 		require.NoError(t, s.Backoffice.Withdrawing.WithdrawPrice(ctx, later.ID, today))
-		require.NoError(t, importHoldings(t.Context(), s, v7(), lines(fund.Holding{Key: holdingOf(50 + first), Units: 7}), quiet))
+		require.NoError(t, importHoldings(t.Context(), s, v7(), lines(fund.Holding{Key: holdingOf(50 + first), Units: 7}, fund.Holding{Key: holdingOf(60 + first)}), quiet))
+		require.NoError(t, importAccounts(t.Context(), s, v7(), lines(fund.Account{Key: accountOf(60 + first)}), quiet))
+		_, err = s.Backoffice.Imports.ClosedDays(t.Context(), lines(
+			fund.ClosedDay{Day: today.Plus(30 + first), Reason: "Feast"}, fund.ClosedDay{Day: today.Plus(40)}), backoffice.ImportOptions{})
+		require.NoError(t, err)
 	}
 	half("before", 1)
 	s.Trail.Writer.Use(trailKeys, v7)
@@ -214,7 +219,7 @@ func TestTheTrailHolds(t *testing.T) {
 		require.Empty(t, found)
 		require.Equal(t, tree.Size(), result.Batches)
 		require.Zero(t, result.Unsealed)
-		require.Equal(t, backoffice.Compared{Messages: 6, Refusals: 4, Prices: 5, Subscriptions: 2, Acts: 14}, result.Trail.Compared)
+		require.Equal(t, backoffice.Compared{Messages: 6, Refusals: 4, Prices: 5, Subscriptions: 2, Acts: 19}, result.Trail.Compared)
 
 		earlier, err := s.Trail.Log.State(t.Context())
 		require.NoError(t, err)

@@ -21,7 +21,7 @@ func TestTheDemoBookHoldsAndCanBeLoadedAgain(t *testing.T) {
 		proof, err := backoffice.Verify(t.Context(), office.Evidence, nil, backoffice.Watch{})
 		require.NoError(t, err)
 		require.Equal(t, backoffice.Proof{
-			Holdings: 3, Accounts: 3, Postings: 3,
+			Holdings: 3, Accounts: 3, Postings: 6,
 			Units: []backoffice.Total{
 				{Of: "AFA Demo Portfoy", Customers: "1500.000000", Bank: "-1500.000000"},
 				{Of: "GAF.F1 Demo Portfoy", Customers: "250.000000", Bank: "-250.000000"},

@@ -26,18 +26,20 @@ func Rules() []Rule {
 	return append(append(all, postingShape, outcomeOfEnd, rulesOfAct, readable, zeroSum), trailRules...)
 }
 
-// The rules of a position: it exists, it is not negative, and it is the sum of its postings.
-// Each rule skips the positions that the rules before it report.
+// The rules of a position: it exists, it is not negative, it is the sum of its postings, and it has
+// one. Each rule skips the positions that the rules before it report.
 var (
 	holdingRules = [...]Rule{
 		{"holding-exists", "Every posting of units belongs to a holding."},
 		{"holding-not-negative", "No holding is below zero."},
 		{"holding-is-its-postings", "Every holding is the sum of its postings: what imports and corrections added, less the units of completed sales that were not reversed."},
+		{"holding-was-imported", "Every holding, also one of zero units, has the posting of its import."},
 	}
 	accountRules = [...]Rule{
 		{"account-exists", "Every posting of money belongs to an account."},
 		{"account-not-negative", "No balance is below zero."},
 		{"account-is-its-postings", "Every balance is the sum of its postings: what imports and corrections added, and the proceeds of completed sales that were not reversed."},
+		{"account-was-imported", "Every account, also one with a balance of zero, has the posting of its import."},
 	}
 )
 

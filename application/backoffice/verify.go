@@ -199,6 +199,8 @@ func (v *verification) position(p *Position) error {
 		v.found(rules[1], fmt.Sprintf("%s: is below zero: %s", p, exact(held, t.decimals)))
 	case held.Cmp(posted) != 0:
 		v.found(rules[2], fmt.Sprintf("%s: is %s, but its postings sum to %s", p, exact(held, t.decimals), exact(posted, t.decimals)))
+	case p.Postings == 0:
+		v.found(rules[3], fmt.Sprintf("%s: exists, but no import has written it", p))
 	}
 	v.count(1 + p.Postings)
 	return nil

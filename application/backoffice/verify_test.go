@@ -271,8 +271,8 @@ func TestEveryColumnIsProved(t *testing.T) {
 	// Positions, totals and the trail have tests of their own.
 	for _, name := range []string{
 		"trail-key", "trail-unchanged", "trail-not-removed", "trail-not-added", "trail-texts", "trail-batch", "trail-hashes", "trail-place", "trail-log", "trail-extends",
-		"holding-exists", "holding-not-negative", "holding-is-its-postings",
-		"account-exists", "account-not-negative", "account-is-its-postings", "zero-sum",
+		"holding-exists", "holding-not-negative", "holding-is-its-postings", "holding-was-imported",
+		"account-exists", "account-not-negative", "account-is-its-postings", "account-was-imported", "zero-sum",
 	} {
 		tested[name] = true
 	}
@@ -290,6 +290,12 @@ func TestPositionsAreProved(t *testing.T) {
 		account func(*backoffice.Position)
 		want    []finding
 	}{
+		"an empty holding appears": {holding: func(h *backoffice.Position) { h.Quantity, h.Posted, h.Postings = 0, backoffice.Sum{}, 0 }, want: []finding{
+			{Rule: "holding-was-imported", Text: `holding 1 AFA "Demo Portfoy": exists, but no import has written it`},
+		}},
+		"an empty account appears": {account: func(a *backoffice.Position) { a.Quantity, a.Posted, a.Postings = 0, backoffice.Sum{}, 0 }, want: []finding{
+			{Rule: "account-was-imported", Text: "account 7-2-3 TRY: exists, but no import has written it"},
+		}},
 		"units appear": {holding: func(h *backoffice.Position) { h.Quantity++ }, want: []finding{
 			{Rule: "holding-is-its-postings", Text: `holding 1 AFA "Demo Portfoy": is 1500000.000251, but its postings sum to 1500000.000250`},
 			{Rule: "zero-sum", Text: "AFA Demo Portfoy: customers have 1500000.000251 and the bank -1500000.000250, which is not zero together"},

@@ -114,6 +114,9 @@ func (p Place) compare(other Place) int {
 	return cmp.Or(cmp.Compare(p.Position, other.Position), bytes.Compare(p.Batch[:], other.Batch[:]))
 }
 
+// CalendarName names the closed days of the bank in findings.
+const CalendarName = "the calendar of closed days"
+
 func operationName(id operation.ID) string { return "operation " + id.String() }
 
 func messageName(id operation.ID, index int) string {
@@ -205,9 +208,13 @@ func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
 		}
 		w := c.at(k)
 		switch {
-		case e.Kind == proof.Price || e.Kind == proof.Subscription: // the newest leaf counts
-			if len(w.leaves) == 0 || at.compare(w.newest) > 0 {
-				w.leaves, w.newest = []proof.Hash{e.Leaf}, at
+		case newestCounts(e.Kind):
+			if w.newest != (Place{}) && at.compare(w.newest) < 0 {
+				continue
+			}
+			w.leaves, w.newest = []proof.Hash{e.Leaf}, at
+			if e.Kind == proof.Calendar && e.Leaf == noClosedDays { // then a storage has nothing
+				w.leaves = nil
 			}
 		case e.Kind == proof.Push && w.entry != nil, e.Kind != proof.End && len(w.leaves) > 0:
 			c.removed(k)
@@ -222,6 +229,14 @@ func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
 	}
 }
 
+// newestCounts reports whether what is stored must have only the newest of its leaves.
+func newestCounts(k proof.Kind) bool {
+	return k == proof.Price || k == proof.Subscription || k == proof.Calendar
+}
+
+// noClosedDays is the leaf of an empty calendar.
+var noClosedDays = func() proof.Hash { l := proof.OfCalendar(nil); return l.Leaf.Hash() }()
+
 // longestLate is the maximum duration of an import, or of the beginning of the trail. A leaf is
 // written together with what it is about. Only when the trail begins, or when a person takes
 // rows into the log, older rows get leaves.
@@ -230,7 +245,7 @@ const longestLate = 24 * time.Hour
 // isLate reports whether a leaf was written long after its time. A person who resets the state
 // of the log can make the service take over rows that the service did not write.
 func (c *Comparison) isLate(batch operation.ID, e *proof.Entry, p *proof.Provenance) bool {
-	if e.Kind == proof.End || e.Kind == proof.Price || e.Kind == proof.Subscription { // their IDs do not have the time
+	if e.Kind == proof.End || newestCounts(e.Kind) { // their IDs do not have the time
 		return false
 	}
 	written := batch.Time()
@@ -242,7 +257,7 @@ func isTimed(id operation.ID) bool { return id[6]>>4 == 7 }
 
 // match forgets what matches.
 func (c *Comparison) match(k key, w *waiting) {
-	if k.kind == proof.Price || k.kind == proof.Subscription {
+	if newestCounts(k.kind) {
 		return // a newer leaf may follow
 	}
 	if k.kind == proof.Push {
@@ -359,6 +374,8 @@ func (c *Comparison) nameOf(k key) string {
 		return fmt.Sprintf("price %d", proof.ParsePriceID(k.id))
 	case proof.Subscription:
 		return fmt.Sprintf("subscription %q", k.id.String())
+	case proof.Calendar:
+		return CalendarName
 	default:
 		return operationName(k.id)
 	}
@@ -395,6 +412,8 @@ func (c *Comparison) End(nameOf func(operation.ID) string) {
 // flaw says what is wrong at the end. It is 0 if what is stored has the newest leaf.
 func (w *waiting) flaw(kind proof.Kind) Flaw {
 	switch {
+	case kind == proof.Calendar && len(w.stored)+len(w.leaves) == 0: // no day was closed, and none is
+		return 0
 	case w.name == "":
 		return Removed
 	case kind == proof.Push || len(w.leaves) == 0:

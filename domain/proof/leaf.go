@@ -29,9 +29,10 @@ const (
 	Act          Kind = 4 // an act of administration, with what it adjusted and erased
 	Price        Kind = 5 // a price after an import or a change
 	Subscription Kind = 6 // a subscription after a change
+	Calendar     Kind = 7 // all closed days after an import
 )
 
-var kindNames = [...]string{"", "sale", "end", "push", "act", "price", "subscription"}
+var kindNames = [...]string{"", "sale", "end", "push", "act", "price", "subscription", "calendar"}
 
 // String returns the name of the kind in leaves, or "" for an unknown kind.
 func (k Kind) String() string {

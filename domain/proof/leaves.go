@@ -54,7 +54,7 @@ func Of(keys *Keys, o *Stored) []Entry {
 }
 
 // OfBook returns the entries of what a settled book decided. register has the fingerprints of
-// new operations. The sales of an operation are consecutive.
+// new operations. The sales of an operation are consecutive. Ended must have its numbers.
 func OfBook(c *fund.Changes, register *idempotency.Register) []Entry {
 	fingerprintOf := func(of *operation.Envelope) (f idempotency.Fingerprint) {
 		if known := register.FingerprintOf(operation.BuyFundFromCustomer, of); known != nil {
@@ -88,17 +88,29 @@ func OfBook(c *fund.Changes, register *idempotency.Register) []Entry {
 	}
 	for settled := c.Settled; len(settled) > 0; {
 		o := storedSales(&settled)
-		if end := slices.IndexFunc(c.Ended, func(e fund.Ended) bool { return e.OperationID == o.ID && !e.Reversed }); end >= 0 {
-			o.Faults = c.Ended[end].Faults
+		if end := endOf(c, o.ID, false); end != nil {
+			o.Faults, o.EndNumber = end.Faults, end.Number
 		}
 		add(End, o.ID, endLeaf(buffer, &o))
 	}
 	for i := range c.Reversals {
 		r := &c.Reversals[i]
 		o := Stored{Envelope: operation.Envelope{ID: r.OperationID}, State: operation.Completed, Reversal: r}
+		if end := endOf(c, o.ID, true); end != nil {
+			o.ReversalNumber = end.Number
+		}
 		add(End, o.ID, reversalLeaf(buffer, &o))
 	}
 	return entries
+}
+
+// endOf returns how an operation ended, or nil.
+func endOf(c *fund.Changes, id operation.ID, reversed bool) *fund.Ended {
+	at := slices.IndexFunc(c.Ended, func(e fund.Ended) bool { return e.OperationID == id && e.Reversed == reversed })
+	if at < 0 {
+		return nil
+	}
+	return &c.Ended[at]
 }
 
 // storedSales cuts the sales of the first operation off.
@@ -148,8 +160,9 @@ func OfAct(id operation.ID, act *audit.Act, adjusted, erasedMessages *Sum) Named
 	return Named{Act, id, l}
 }
 
-// OfPrice returns the leaf of a price.
-func OfPrice(p *fund.Price) Named {
+// OfPrice returns the leaf of a price, and of the act that imported it. act is zero if there is
+// none.
+func OfPrice(p *fund.Price, act operation.ID) Named {
 	id := PriceID(p.ID)
 	l := newLeaf(nil, Price, id)
 	l.number("PriceID", p.ID)
@@ -158,7 +171,21 @@ func OfPrice(p *fund.Price) Named {
 	l.number("Price", int64(p.PerUnit))
 	l.text("CurrencyCode", p.Currency.Code())
 	l.text("ValidFrom", p.ValidFrom.String())
+	if act != (operation.ID{}) {
+		l.text("Act", act.String())
+	}
 	return Named{Price, id, l}
+}
+
+// OfCalendar returns the leaf of the closed days of the bank, in the order of days.
+func OfCalendar(closed []fund.ClosedDay) Named {
+	l := newLeaf(nil, Calendar, operation.ID{})
+	for i := range closed {
+		l.group("ClosedDay")
+		l.text("Day", closed[i].Day.String())
+		l.text("Reason", closed[i].Reason)
+	}
+	return Named{Calendar, operation.ID{}, l}
 }
 
 // OfSubscription returns the leaf of a subscription. The times of the last use are not in it.
@@ -211,9 +238,10 @@ func saleLeaf(buffer []byte, o *Stored) Leaf {
 	return l
 }
 
-// endLeaf has the result of an operation that was recorded first.
+// endLeaf has the result of an operation that was recorded first, and its place among all ends.
 func endLeaf(buffer []byte, o *Stored) Leaf {
 	l := newLeaf(buffer, End, o.ID)
+	l.optional("Outcome", o.EndNumber)
 	l.result(o.State, o)
 	for i := range o.Sales {
 		s := &o.Sales[i]
@@ -226,6 +254,7 @@ func endLeaf(buffer []byte, o *Stored) Leaf {
 
 func reversalLeaf(buffer []byte, o *Stored) Leaf {
 	l := newLeaf(buffer, End, o.ID)
+	l.optional("Outcome", o.ReversalNumber)
 	l.number("State", int64(operation.Completed))
 	l.time("ReversedAt", o.Reversal.At)
 	l.text("Reversal", o.Reversal.ID.String())

@@ -81,12 +81,13 @@ func recorded() *proof.Stored {
 func settled() *proof.Stored {
 	o := completed()
 	o.DueOn, o.Sales[0].Terms.SelectedDay = onDay("2026-12-01"), onDay("2026-12-01")
+	o.EndNumber = 3
 	return o
 }
 
 func cancelled() *proof.Stored {
 	o := recorded()
-	o.State, o.EndedAt = operation.Failed, at.Add(time.Hour)
+	o.State, o.EndedAt, o.EndNumber = operation.Failed, at.Add(time.Hour), 4
 	o.Faults = operation.UnderParameter(0, []fault.Fault{fund.Refusal(fault.Cancelled)})
 	o.Sales[0].State, o.Sales[0].Refusal, o.Sales[0].SettledAt = operation.Failed, fault.Cancelled, o.EndedAt
 	return o
@@ -104,6 +105,7 @@ func refused() *proof.Stored {
 func reversed() *proof.Stored {
 	o := settled()
 	o.Reversal = &fund.Reversal{OperationID: id, ID: operation.ID{9}, At: at.Add(2 * time.Hour)}
+	o.ReversalNumber = 5
 	return o
 }
 
@@ -155,6 +157,10 @@ func aPrice() *fund.Price {
 	return &fund.Price{ID: 7, Fund: fund.Fund{IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy"}, PerUnit: 125_000_000, Currency: lira(0).Currency(), ValidFrom: onDay("2026-11-21")}
 }
 
+func closedDays() []fund.ClosedDay {
+	return []fund.ClosedDay{{Day: onDay("2026-01-01"), Reason: "New Year"}, {Day: onDay("2026-04-23")}}
+}
+
 func aSubscription() *subscription.Subscription {
 	return &subscription.Subscription{
 		Name: "mobile", State: subscription.Active, Operations: []string{"BuyFundFromCustomer", "Host"}, RequestsPerSecond: 5,
@@ -182,7 +188,8 @@ func TestTheHashOfALeafNeverChanges(t *testing.T) {
 		"push":         {proof.Of(keys, pushed()), golden["push"]},
 		"act":          {named(proof.OfAct(id, act(), sumOf(adjustment(), credit()), nil)), golden["act"]},
 		"erasure":      {named(proof.OfAct(id, act(), nil, sumOfErased(erasedMessage()))), golden["erasure"]},
-		"price":        {named(proof.OfPrice(aPrice())), golden["price"]},
+		"price":        {named(proof.OfPrice(aPrice(), operation.ID{5})), golden["price"]},
+		"calendar":     {named(proof.OfCalendar(closedDays())), golden["calendar"]},
 		"subscription": {named(proof.OfSubscription(aSubscription())), golden["subscription"]},
 	} {
 		var got []string
@@ -197,15 +204,16 @@ func named(n proof.Named) []proof.Entry { return []proof.Entry{n.Entry()} }
 
 var golden = map[string][]string{
 	"act":          {"act 2d94b5238edf2a29da8f4c2ae703d90c339759fdaf98a71a63693c5111f80c0f"},
-	"cancelled":    {"sale 76a049cbd230265429314b9f194bd8a18418864e1653ebae4741d3eaf9a8a1bb", "end f663f1e704468d94a96171e969b1d2662c67a41571507c4a6c2b80ae6ace5885"},
+	"calendar":     {"calendar cb7d1febed019cec4b702289a4c99664983e7dbaa7fa97cbcfd44f751fa9953f"},
+	"cancelled":    {"sale 76a049cbd230265429314b9f194bd8a18418864e1653ebae4741d3eaf9a8a1bb", "end 657334f056cc1e0cbf51e621aade9f3bceaa33c93a00b9565541e8eeb5949f5f"},
 	"erasure":      {"act d53abb9a5c81ba66ac904159009eb208f02951171b5cac556941b4e72ecb2643"},
-	"price":        {"price 1158ee414a9c1600bc259b030e52eacc30a743605ab4e8b13bd0ad2012eece25"},
+	"price":        {"price 413386162cbb75f3d60662f9f55ad77008188e8ed6152acad4ac0b23f7f93a42"},
 	"push":         {"push 1022c7b096e60967582a6ad362e23d7b870c97658b7856f542e98150d38cc25d"},
 	"recorded":     {"sale 76a049cbd230265429314b9f194bd8a18418864e1653ebae4741d3eaf9a8a1bb"},
 	"refused":      {"sale a2fa0d0224ea45e375ddd19453bb6ff0cb026a502cda1a0c98830a99ced6839a"},
-	"reversed":     {"sale 76a049cbd230265429314b9f194bd8a18418864e1653ebae4741d3eaf9a8a1bb", "end 4fb20fe125b3a38a3a30df438b83260a9367118ec87a0b580ae3c3ece28bc7b6", "end 630d179332a46252e69eb3f5e6bb23ed2606fdf9ffaff4954b76e3a591b04863"},
+	"reversed":     {"sale 76a049cbd230265429314b9f194bd8a18418864e1653ebae4741d3eaf9a8a1bb", "end 70bc8c374c7b96cd6b0d0a74eb8ca67fd53a74c3594aca3435f32905a632d26b", "end e2e0ea471e65d55706eb1b699a68d03e8a3ee2b6c369be97f8922eaed7f46daa"},
 	"sale":         {"sale 4b030b66485d389f5e982206cbd78590c7ef2e8ebb041cdab5c2cd7fb48ab5c2"},
-	"settled":      {"sale 76a049cbd230265429314b9f194bd8a18418864e1653ebae4741d3eaf9a8a1bb", "end 4fb20fe125b3a38a3a30df438b83260a9367118ec87a0b580ae3c3ece28bc7b6"},
+	"settled":      {"sale 76a049cbd230265429314b9f194bd8a18418864e1653ebae4741d3eaf9a8a1bb", "end 70bc8c374c7b96cd6b0d0a74eb8ca67fd53a74c3594aca3435f32905a632d26b"},
 	"subscription": {"subscription bb7105eae4420702794e4f8e7024564bc8a1c750308bd21ed0010fb1838e555f"},
 }
 
@@ -249,7 +257,8 @@ func TestEveryMemberOfAStoredOperationIsInALeaf(t *testing.T) {
 				}
 				seen++
 			})
-			if repeated[path] {
+			hasNoSuchEnd := path == "EndNumber" && name == "refused" || path == "ReversalNumber" && name != "reversed"
+			if repeated[path] || hasNoSuchEnd {
 				continue
 			}
 			require.NotEqual(t, before, proof.Of(keys, changed), "%s: %s is in no leaf", name, path)
@@ -352,8 +361,12 @@ func TestEveryMemberOfAnActIsInItsLeaf(t *testing.T) {
 	t.Parallel()
 	of := func(a *audit.Act) proof.Entry { l := proof.OfAct(a.ID, a, nil, nil); return l.Entry() }
 	requireEachCounts(t, act, of)
-	ofPrice := func(p *fund.Price) proof.Entry { l := proof.OfPrice(p); return l.Entry() }
+	ofPrice := func(p *fund.Price) proof.Entry { l := proof.OfPrice(p, operation.ID{5}); return l.Entry() }
 	requireEachCounts(t, aPrice, ofPrice)
+	byOther := proof.OfPrice(aPrice(), operation.ID{6})
+	require.NotEqual(t, ofPrice(aPrice()), byOther.Entry(), "the import")
+	ofDays := func(days *[]fund.ClosedDay) proof.Entry { l := proof.OfCalendar(*days); return l.Entry() }
+	requireEachCounts(t, func() *[]fund.ClosedDay { days := closedDays(); return &days }, ofDays)
 	plain := proof.OfAct(id, act(), sumOf(), nil)
 	with := proof.OfAct(id, act(), sumOf(adjustment()), nil)
 	require.NotEqual(t, plain.Entry(), with.Entry())
@@ -459,9 +472,11 @@ func TestTheEntriesOfABookAreThoseOfWhatIsStored(t *testing.T) {
 	require.Equal(t, proof.Of(keys, no), proof.OfBook(&fund.Changes{Refusals: []operation.Decision{decision}, RefusedSales: refusedAt}, &register))
 	ended := cancelled()
 	require.Equal(t, proof.Of(keys, ended)[1:], proof.OfBook(&fund.Changes{
-		Settled: ended.Sales, Ended: []fund.Ended{{OperationID: id, State: operation.Failed, Faults: ended.Faults}},
+		Settled: ended.Sales, Ended: []fund.Ended{{Number: 4, OperationID: id, State: operation.Failed, Faults: ended.Faults}},
 	}, &register))
-	require.Equal(t, proof.Of(keys, back)[2:], proof.OfBook(&fund.Changes{Reversals: []fund.Reversal{*back.Reversal}}, &register))
+	require.Equal(t, proof.Of(keys, back)[2:], proof.OfBook(&fund.Changes{
+		Reversals: []fund.Reversal{*back.Reversal}, Ended: []fund.Ended{{Number: 5, OperationID: id, Reversed: true}},
+	}, &register))
 
 	o := &push.Operation{Envelope: envelope()}
 	p := pushed()

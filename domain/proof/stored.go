@@ -25,6 +25,9 @@ type Stored struct {
 	DueOn day.Day
 	// EndedAt is when the operation was decided. It is zero while it is Recorded, and for a push.
 	EndedAt time.Time
+	// EndNumber and ReversalNumber are the places of the end and of the reversal in the order of
+	// all ends: fund.Ended, Number. They are 0 if the operation has no such end.
+	EndNumber, ReversalNumber int64
 	// Reversal is nil unless the operation was reversed.
 	Reversal *fund.Reversal
 	// Sales are the sales in the order of the request. A sale of a refused operation is Failed.

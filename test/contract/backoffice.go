@@ -439,6 +439,7 @@ func testImportHoldings(t *testing.T, o office) {
 	equal(t, []fund.Posting{
 		fund.UnitPosting(fund.OpeningPosting, id(1), 2, widest.Key, 5),
 		fund.UnitPosting(fund.OpeningPosting, id(1), 3, full.Key, fund.MaxUnits),
+		fund.UnitPosting(fund.OpeningPosting, id(1), 4, empty.Key, 0),
 		fund.UnitPosting(fund.OpeningPosting, id(1), 5, same.Key, 9),
 		fund.UnitPosting(fund.AdjustmentPosting, id(2), 2, widest.Key, 4),
 		fund.UnitPosting(fund.AdjustmentPosting, id(2), 3, full.Key, -fund.MaxUnits),
@@ -466,6 +467,7 @@ func testImportAccounts(t *testing.T, o office) {
 	equal(t, []fund.Account{widest, other}, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
 	equal(t, []fund.Posting{
 		fund.MoneyPosting(fund.OpeningPosting, id(1), 2, widest.Key, math.MaxInt64),
+		fund.MoneyPosting(fund.OpeningPosting, id(1), 3, other.Key, 0),
 		fund.MoneyPosting(fund.AdjustmentPosting, id(2), 2, widest.Key, -math.MaxInt64),
 		fund.MoneyPosting(fund.AdjustmentPosting, id(2), 3, other.Key, 7),
 	}, o.postings(backoffice.Query{}))
@@ -631,10 +633,10 @@ func testFilters(t *testing.T, o office) {
 	equal(t, ofTwo, o.postings(backoffice.Query{OperationID: id(2)}))
 	require.Empty(t, o.postings(backoffice.Query{OperationID: id(2), CustomerNo: 9}))
 
-	require.Len(t, o.postings(backoffice.Query{}), 3+2*6)
+	require.Len(t, o.postings(backoffice.Query{}), 3+3+2*6)
 	require.Len(t, o.postings(backoffice.Query{Since: at(0), Until: at(0).Add(time.Microsecond)}), 2*5)
 	require.Len(t, o.postings(backoffice.Query{Since: at(24)}), 2)
-	require.Len(t, o.postings(backoffice.Query{CustomerNo: 3}), 2)
+	require.Len(t, o.postings(backoffice.Query{CustomerNo: 3}), 3)
 }
 
 func testNotificationFilters(t *testing.T, o office) {
@@ -839,8 +841,9 @@ func testStatement(t *testing.T, o office) {
 		return o.postings(backoffice.Query{CustomerNo: customer, Until: until, Order: backoffice.ByTime})
 	}
 	opening := fund.UnitPosting(fund.OpeningPosting, id(0x100), 3, holdingOf(2), 1_000_000_000_000)
+	opened := fund.MoneyPosting(fund.OpeningPosting, id(0x101), 3, accountOf(2), 0)
 	today := []fund.Posting{
-		opening,
+		opening, opened,
 		fund.MoneyPosting(fund.SalePosting, id(2), 0, accountOf(2), 250),
 		fund.UnitPosting(fund.SalePosting, id(2), 1, holdingOf(2), -2_000_000),
 	}
@@ -848,9 +851,9 @@ func testStatement(t *testing.T, o office) {
 	equal(t, append(slices.Clone(today), tomorrow), statement(2, time.Time{}))
 	equal(t, today, statement(2, at(24)))
 	equal(t, append(slices.Clone(today), tomorrow), statement(2, at(24).Add(time.Microsecond)))
-	equal(t, []fund.Posting{opening}, statement(2, at(0)))
+	equal(t, []fund.Posting{opening, opened}, statement(2, at(0)))
 	require.Empty(t, statement(9, time.Time{}))
-	equal(t, []fund.Posting{tomorrow, today[2]}, o.postings(backoffice.Query{CustomerNo: 2, Order: backoffice.Newest, Limit: 2}))
+	equal(t, []fund.Posting{tomorrow, today[3]}, o.postings(backoffice.Query{CustomerNo: 2, Order: backoffice.Newest, Limit: 2}))
 	credited := all(t, o.Reader.Sales(t.Context(), backoffice.Query{Amount: 250, Order: backoffice.Newest, ScanLimit: 100}))
 	require.NotEmpty(t, credited)
 	for _, s := range credited {
@@ -938,7 +941,7 @@ func testEvidence(t *testing.T, o office) {
 	}
 	require.Equal(t, counted, received)
 	require.Equal(t, backoffice.Proof{
-		Holdings: 3, Accounts: 3, Sales: 9, Postings: 3 + 2*6,
+		Holdings: 3, Accounts: 3, Sales: 9, Postings: 18,
 		Units: []backoffice.Total{{Of: "AFA Demo Portfoy", Customers: "2999974.000000", Bank: "-2999974.000000"}},
 		Money: []backoffice.Total{{Of: "TRY", Customers: "65.00", Bank: "-65.00"}},
 	}, o.holds())
@@ -972,7 +975,7 @@ func testEvidence(t *testing.T, o office) {
 	require.EqualValues(t, 2, holdings[2].Postings)
 	require.EqualValues(t, 999_998_000_000, holdings[2].Posted.Value().Int64())
 	require.EqualValues(t, 1750, accounts[2].Posted.Value().Int64())
-	require.EqualValues(t, 2, accounts[2].Postings)
+	require.EqualValues(t, 3, accounts[2].Postings)
 
 	// What verify judges is what a lookup finds.
 	sales := 0

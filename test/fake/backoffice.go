@@ -17,6 +17,7 @@ import (
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/proof"
 )
 
 // Backoffice returns the ports of package backoffice. strike may be nil. now is
@@ -223,7 +224,7 @@ func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holdi
 		before, exists := s.holdings[h.Key]
 		kind := count(&imported, exists, before == h.Units)
 		s.holdings[h.Key] = h.Units
-		if by := h.Units - before; by != 0 {
+		if by := h.Units - before; by != 0 || !exists {
 			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.UnitPosting(kind, o.ID, int(l.line), h.Key, by), PostedAt: at})
 		}
 	})
@@ -243,7 +244,7 @@ func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Accou
 		before, exists := s.accounts[a.Key]
 		kind := count(&imported, exists, before.Minor() == a.Balance.Minor())
 		s.accounts[a.Key] = a.Balance
-		if by := a.Balance.Minor() - before.Minor(); by != 0 {
+		if by := a.Balance.Minor() - before.Minor(); by != 0 || !exists {
 			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.MoneyPosting(kind, o.ID, int(l.line), a.Key, by), PostedAt: at})
 		}
 	})
@@ -275,6 +276,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 			}
 			if !o.DryRun {
 				s.closed = all
+				s.prove(func(*proof.Keys) []proof.Entry { return entriesOf(proof.OfCalendar(all)) })
 				s.audit(ctx, imported.String())
 			}
 			return nil

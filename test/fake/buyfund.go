@@ -247,8 +247,9 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	for _, r := range changes.RefusedSales {
 		s.refusedSales[r.ID] = append(s.refusedSales[r.ID], r)
 	}
-	for _, e := range changes.Ended {
-		e.Number = int64(len(s.ended)) + 1
+	for i := range changes.Ended {
+		changes.Ended[i].Number = int64(len(s.ended)) + 1
+		e := changes.Ended[i]
 		s.ended = append(s.ended, e)
 		if d := s.answered[e.OperationID]; !e.Reversed {
 			d.State, d.Faults = e.State, slices.Clone(e.Faults)

@@ -57,7 +57,8 @@ func (s *Store) prove(entries func(*proof.Keys) []proof.Entry) {
 func entriesOf(l proof.Named) []proof.Entry { return []proof.Entry{l.Entry()} }
 
 func (s *Store) provePrice(p fund.Price) {
-	s.prove(func(*proof.Keys) []proof.Entry { return entriesOf(proof.OfPrice(&p)) })
+	act := s.priceActs[p.ID].ID
+	s.prove(func(*proof.Keys) []proof.Entry { return entriesOf(proof.OfPrice(&p, act)) })
 }
 
 func (s *Store) proveSubscription(name string) {
@@ -316,8 +317,12 @@ func (s *Store) stored(id operation.ID) *proof.Stored {
 		stored.DueOn = o.Sales[0].Terms.SelectedDay
 	}
 	for _, e := range s.ended {
-		if e.OperationID == id && !e.Reversed {
-			stored.DueOn, stored.Faults = o.Sales[0].Terms.SelectedDay, e.Faults
+		switch {
+		case e.OperationID != id:
+		case e.Reversed:
+			stored.ReversalNumber = e.Number
+		default:
+			stored.DueOn, stored.Faults, stored.EndNumber = o.Sales[0].Terms.SelectedDay, e.Faults, e.Number
 		}
 	}
 	return stored

@@ -100,12 +100,12 @@ func (b *Books) lockRules(book *fund.Book, isNew *bool) batch.Request {
 
 func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
 	c := book.Changes()
-	writes := w.Changes(book, &c)
 	outcomes, err := writeOutcomes(ctx, w.db, s, c.Ended)
 	if err != nil {
 		return err
 	}
-	writes = append(writes, outcomes...)
+	// After writeOutcomes, so that the leaves have the numbers of the outcomes.
+	writes := append(w.Changes(book, &c), outcomes...)
 	if len(writes) > 0 { // an act that changed nothing is not recorded
 		writes = append(writes, w.journal.ActWrites(ctx, w.adjusted(&c))...)
 	}
@@ -280,7 +280,8 @@ func writeOutcomes(ctx context.Context, d *tables.Database, session batch.Sessio
 	}
 	rows := make([]tables.OutcomeRow, len(ended))
 	for i := range ended {
-		rows[i] = tables.NewOutcomeRow(&ended[i], last+int64(i)+1)
+		ended[i].Number = last + int64(i) + 1
+		rows[i] = tables.NewOutcomeRow(&ended[i])
 	}
 	return []batch.Request{
 		d.Properties.Put.Request([]tables.PropertyRow{tables.NumberProperty(tables.OutcomesProperty, last+int64(len(rows)))}),

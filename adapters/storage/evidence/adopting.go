@@ -102,8 +102,8 @@ func (o origin) eachEntry(tx *gorm.DB, visit func(*proof.Entry)) error {
 }
 
 // outside returns the entries of rows that have no entry. A row whose entry has another leaf was
-// changed: verify reports it. Only an end and a subscription may have several leaves, because they
-// change more than once.
+// changed: verify reports it. Only an end, a subscription and the calendar may have several leaves,
+// because they change more than once.
 func (o origin) outside(tx *gorm.DB, keys *proof.Keys) ([]proof.Entry, error) {
 	type row struct {
 		kind proof.Kind
@@ -116,7 +116,7 @@ func (o origin) outside(tx *gorm.DB, keys *proof.Keys) ([]proof.Entry, error) {
 	}
 	entries, err := o.withoutEntry(tx, keys)
 	entries = slices.DeleteFunc(entries, func(e proof.Entry) bool {
-		return e.Kind != proof.End && e.Kind != proof.Subscription && hasLeaf[row{e.Kind, e.ID}]
+		return e.Kind != proof.End && e.Kind != proof.Subscription && e.Kind != proof.Calendar && hasLeaf[row{e.Kind, e.ID}]
 	})
 	return entries, err
 }

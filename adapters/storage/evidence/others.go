@@ -6,11 +6,13 @@ import (
 	"gorm.io/gorm"
 
 	"bankingapi/adapters/storage/tables"
+	compare "bankingapi/application/proof"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 )
 
-// eachOther reads the leaves of prices, subscriptions and acts.
+// eachOther reads the leaves of prices, subscriptions, the calendar and acts.
 func eachOther(d *tables.Database, tx *gorm.DB, keys *proof.Keys, visit func(proof.Entry, string)) error {
 	err := tables.Each(tx, d.Prices.Table, func(row *tables.PriceRow) error {
 		visit(priceEntry(row), fmt.Sprintf("price %d", row.PriceID))
@@ -26,6 +28,13 @@ func eachOther(d *tables.Database, tx *gorm.DB, keys *proof.Keys, visit func(pro
 	if err != nil {
 		return err
 	}
+	calendar, err := d.PropertyIn(tx, tables.CalendarProperty)
+	if err != nil {
+		return err
+	}
+	if calendar != "" {
+		visit(calendarEntry(calendar), compare.CalendarName)
+	}
 	return eachAct(d, tx, keys, visit)
 }
 
@@ -34,7 +43,7 @@ func priceEntry(row *tables.PriceRow) proof.Entry {
 	if err != nil {
 		return unreadable(proof.Price, proof.PriceID(row.PriceID))
 	}
-	leaf := proof.OfPrice(&price)
+	leaf := proof.OfPrice(&price, operation.ID(row.ActID))
 	return leaf.Entry()
 }
 
@@ -44,6 +53,19 @@ func subscriptionEntry(row *tables.SubscriptionRow) proof.Entry {
 		return unreadable(proof.Subscription, proof.NameID(row.Name))
 	}
 	leaf := proof.OfSubscription(subscription)
+	return leaf.Entry()
+}
+
+func calendarEntry(calendar string) proof.Entry {
+	row := tables.PropertyRow{Name: tables.CalendarProperty, Value: calendar}
+	var all []fund.ClosedDay
+	for closed, err := range row.Days {
+		if err != nil {
+			return unreadable(proof.Calendar, operation.ID{})
+		}
+		all = append(all, closed)
+	}
+	leaf := proof.OfCalendar(all)
 	return leaf.Entry()
 }
 

@@ -12,6 +12,7 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 )
 
@@ -31,7 +32,13 @@ func (a acts) Keep(ctx context.Context, act audit.Act) error {
 func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error {
 	return a.db.Transact(ctx, func(session batch.Session) error {
 		var price *fund.Price
-		err := session.Exchange(ctx, book.FindPrices(a.db, []int64{id}, func(_ int, p fund.Price) { price = &p }))
+		var act batch.UUID
+		err := session.Exchange(ctx,
+			book.FindPrices(a.db, []int64{id}, func(_ int, p fund.Price) { price = &p }),
+			a.db.FindPriceAct.Request([]tables.PriceRow{{PriceID: id}}, func(_ int, row *tables.PriceRow) error {
+				act = row.ActID
+				return nil
+			}))
 		if err != nil {
 			return err
 		}
@@ -45,7 +52,7 @@ func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error 
 		row := tables.NewPriceRow(withdrawn)
 		writes := []batch.Request{a.db.Prices.Put.Request([]tables.PriceRow{row})}
 		details := fmt.Sprintf("%s %q: %s %s from %s", price.Fund.IMKBCode, price.Fund.HolderCorporationName, price.PerUnit, price.Currency.Code(), price.ValidFrom)
-		l := proof.OfPrice(&withdrawn)
+		l := proof.OfPrice(&withdrawn, operation.ID(act))
 		acts := a.journal.ActWrites(ctx, journal.Changes{Entries: []proof.Entry{l.Entry()}}, details)
 		return session.Commit(ctx, append(writes, acts...)...)
 	})

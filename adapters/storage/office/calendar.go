@@ -10,6 +10,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/proof"
 )
 
 func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.ClosedDay], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
@@ -30,6 +31,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 			before[closed.Day] = closed.Reason
 		}
 		var text strings.Builder
+		var all []fund.ClosedDay
 		err = lines(func(_ int64, closed fund.ClosedDay) error {
 			reason, known := before[closed.Day]
 			delete(before, closed.Day)
@@ -41,6 +43,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 			default:
 				imported.Changed++
 			}
+			all = append(all, closed)
 			text.WriteString(closed.Day.String() + " " + closed.Reason + "\n")
 			return ctx.Err()
 		})
@@ -49,7 +52,9 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 		}
 		imported.Removed = int64(len(before))
 		o.TellProgress(imported.Lines())
-		return i.commit(ctx, session, o, imported, nil, i.db.Properties.Put.Request([]tables.PropertyRow{{Name: tables.CalendarProperty, Value: text.String()}}))
+		leaf := proof.OfCalendar(all)
+		put := i.db.Properties.Put.Request([]tables.PropertyRow{{Name: tables.CalendarProperty, Value: text.String()}})
+		return i.commit(ctx, session, o, imported, nil, batch.NonEmpty(put, i.journal.Write(leaf.Entry()))...)
 	})
 	return imported, err
 }

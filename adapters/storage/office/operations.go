@@ -25,6 +25,8 @@ type StoredOperation struct {
 	Sales         []tables.SaleRow
 	prices        map[int64]fund.Price
 	Notifications []tables.NotificationRow
+	// endNumber and reversalNumber are the numbers of its outcomes, or 0.
+	endNumber, reversalNumber int64
 	// These are only read for a single ID: the adjustments of an import or a correction, and the
 	// reasons of erasures by their acts.
 	Adjustments []tables.AdjustmentRow
@@ -191,6 +193,20 @@ func (c *collection) readRange(r Range) error {
 	err = tables.Each(r.narrow(c.d, c.tx), c.d.Operations.Table, func(row *tables.OperationRow) error {
 		stored := *row
 		c.of(row.OperationID).Row = &stored
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = tables.Each(r.narrow(c.d, c.tx).Order("t.number"), c.d.Outcomes.Table, func(row *tables.OutcomeRow) error {
+		o := c.operations[row.OperationID]
+		switch {
+		case o == nil: // verify reports an outcome without an operation
+		case row.Reversed != 0:
+			o.reversalNumber = row.Number
+		default:
+			o.endNumber = row.Number
+		}
 		return nil
 	})
 	if err != nil {

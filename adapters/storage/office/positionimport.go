@@ -157,7 +157,7 @@ func (p *positionImport[T, R]) write(ctx context.Context, part []numbered[T]) er
 		case change != 0:
 			changed = append(changed, rows[i])
 		}
-		if change != 0 {
+		if change != 0 || !exists[i] { // also an opening of zero: verify knows then that somebody imported it
 			postings = append(postings, p.of.posting(kind, p.options.ID, part[i].line, &part[i].value, change))
 		}
 	}

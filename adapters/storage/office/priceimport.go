@@ -10,6 +10,7 @@ import (
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 )
 
@@ -76,7 +77,7 @@ func (p *priceImport) write(ctx context.Context, part []numbered[fund.Price]) er
 			p.imported.NewFunds = append(p.imported.NewFunds, fund.Fund{IMKBCode: funds[i].IMKBCode, HolderCorporationName: funds[i].HolderCorporationName})
 		}
 	}
-	return p.session.Exchange(ctx, batch.NonEmpty(p.imports.journal.Write(p.count(part, exists)...))...)
+	return p.session.Exchange(ctx, batch.NonEmpty(p.imports.journal.Write(p.count(part, rows, exists)...))...)
 }
 
 // compareBefore compares each new price with the price of the day before it.
@@ -94,7 +95,7 @@ func (p *priceImport) compareBefore(part []numbered[fund.Price], rows []tables.P
 }
 
 // count counts the prices of a part, and returns the entries of the new ones in the trail.
-func (p *priceImport) count(part []numbered[fund.Price], exists []bool) (entries []proof.Entry) {
+func (p *priceImport) count(part []numbered[fund.Price], rows []tables.PriceRow, exists []bool) (entries []proof.Entry) {
 	for i := range part {
 		if exists[i] {
 			p.imported.Unchanged++
@@ -102,7 +103,7 @@ func (p *priceImport) count(part []numbered[fund.Price], exists []bool) (entries
 		}
 		p.imported.New++
 		if p.imports.journal.Keys() != nil {
-			leaf := proof.OfPrice(&part[i].value)
+			leaf := proof.OfPrice(&part[i].value, operation.ID(rows[i].ActID))
 			entries = append(entries, leaf.Entry())
 		}
 	}

@@ -25,6 +25,7 @@ func (o *StoredOperation) Stored() (stored proof.Stored, contradicts bool) {
 	stored = proof.Stored{
 		Envelope: decision.Envelope, Operation: decision.Operation, State: decision.State, Faults: decision.Faults,
 		DueOn: due, EndedAt: o.Row.EndedAt.Time, Reversal: o.Row.Reversal(), SessionHash: o.Row.SessionHash,
+		EndNumber: o.endNumber, ReversalNumber: o.reversalNumber,
 	}
 	contradicts = wrongNumber != nil || wrongDay != nil || !tables.IsFaults(o.Row.Faults) || o.fingerprint(&stored) ||
 		(stored.Reversal == nil) != o.Row.ReversedAt.Time.IsZero() || stored.State != operation.Failed && len(stored.Faults) > 0

@@ -70,6 +70,7 @@ type Database struct {
 	// FindCurrentPrice takes the fund, and the day in ValidFrom. FindEarlierPrice also takes
 	// the currency. It finds the price of an earlier day.
 	FindCurrentPrice, FindEarlierPrice *batch.Query[PriceRow]
+	FindPriceAct                       *batch.Query[PriceRow] // the act that imported it
 	// ReadHolding and ReadAccount are Holdings.Find and Accounts.Find without locks.
 	ReadHolding      *batch.Query[HoldingRow]
 	ReadAccount      *batch.Query[AccountRow]

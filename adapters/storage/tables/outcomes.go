@@ -22,8 +22,8 @@ func openOutcomes(d *Database) {
 }
 
 // NewOutcomeRow returns the row of an outcome.
-func NewOutcomeRow(e *fund.Ended, number int64) OutcomeRow {
-	return OutcomeRow{Number: number, Reversed: Flag(e.Reversed), OperationID: batch.UUID(e.OperationID), Subscription: e.Subscription}
+func NewOutcomeRow(e *fund.Ended) OutcomeRow {
+	return OutcomeRow{Number: e.Number, Reversed: Flag(e.Reversed), OperationID: batch.UUID(e.OperationID), Subscription: e.Subscription}
 }
 
 // ListedOutcomeRow is an outcome with the result of its operation.

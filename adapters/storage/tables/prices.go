@@ -17,7 +17,7 @@ type PriceRow struct {
 	Price                 int64     `gorm:"not null"` // in 10^-8 of the currency
 	CurrencyCode          string    `gorm:"not null"`
 	ValidFrom             batch.Day `gorm:"not null"`
-	// ActID is the act of the import. No leaf of the trail has it.
+	// ActID is the act of the import.
 	ActID batch.UUID
 }
 
@@ -28,6 +28,7 @@ func openPrices(d *Database) {
 	t.Find = t.Table.Find(batch.NoLock, "", columns...)
 	t.Add = t.Upsert()
 	t.Put = t.Update("valid_from")
+	d.FindPriceAct = t.Table.Find(batch.NoLock, "", "act_id")
 	found := t.Select(append(columns, "price_id")...)
 	ofFund := []batch.Condition{
 		{Column: t.Select("imkb_code")[0], Operator: "="},

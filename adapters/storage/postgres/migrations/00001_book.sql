@@ -230,6 +230,7 @@ CREATE TABLE {{prefix}}outcomes (
     subscription text COLLATE "C" NOT NULL,
     PRIMARY KEY (number)
 );
+CREATE INDEX {{prefix}}outcomes_operation ON {{prefix}}outcomes (operation_id);
 CREATE INDEX {{prefix}}outcomes_subscription ON {{prefix}}outcomes (subscription, number);
 
 -- Every act of administration.

@@ -221,6 +221,7 @@ CREATE TABLE {{prefix}}outcomes (
     subscription TEXT NOT NULL,
     PRIMARY KEY (number)
 ) STRICT;
+CREATE INDEX {{prefix}}outcomes_operation ON {{prefix}}outcomes (operation_id);
 CREATE INDEX {{prefix}}outcomes_subscription ON {{prefix}}outcomes (subscription, number);
 
 -- Every act of administration.
