@@ -55,7 +55,7 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	}
 	schema := &migrator{state: new(atomic.Int32)}
 	checks := new(checks)
-	hooks := batch.Hooks{Ready: schema.Require, MayWrite: o.MayWrite, Begun: checks.begun, Failed: schema.doubt, Explain: e.Explain}
+	hooks := batch.Hooks{Ready: schema.Require, MayWrite: o.MayWrite, Begun: checks.begun, Failed: schema.doubt, Doubted: checks.doubted, Explain: e.Explain}
 	if o.Trace != nil || o.Slow != nil {
 		hooks.Around = tracing{o.Trace, o.Slow}.around
 	}

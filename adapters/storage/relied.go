@@ -39,6 +39,12 @@ func (c *checks) begun(ctx context.Context, s batch.Session) error {
 	return c.checkFirst(ctx, conn, last)
 }
 
+// doubted implements Doubted of batch.Hooks.
+func (c *checks) doubted(ctx context.Context) error {
+	_, err := c.Run(ctx, c.pool)
+	return err
+}
+
 // Every batch relies on a check of this process that began at most maxUnchecked ago. After half
 // of this time a check runs in the background, so that no batch waits for it. What may swallow or
 // double rows is found by each batch itself: SQLite counts changes of the schema, and on Postgres

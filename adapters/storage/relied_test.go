@@ -68,6 +68,8 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 		"a rule":                       {[]string{"CREATE RULE twice AS ON UPDATE TO accounts DO ALSO NOTHING"}, "The table accounts has the rule twice"},
 		"a column that needs a value":  {[]string{"ALTER TABLE subscriptions ALTER COLUMN created_at SET NOT NULL"}, "The column created_at of the table subscriptions must not need a value"},
 		"no default":                   {[]string{"ALTER TABLE operations ALTER COLUMN faults DROP DEFAULT"}, "The table operations lacks the default of a column"},
+		"another unique index":         {[]string{"CREATE UNIQUE INDEX one_each ON sales (customer_no)"}, "The table sales has the unique index one_each"},
+		"another unique constraint":    {[]string{"ALTER TABLE audits ADD CONSTRAINT one_each UNIQUE (actor, at)"}, "The table audits has the unique index one_each"},
 		"a new column":                 {[]string{"ALTER TABLE operations ADD COLUMN branch text NOT NULL DEFAULT ''", "ALTER TABLE operations ALTER COLUMN branch DROP DEFAULT"}, "The column branch of the table operations needs a value"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +98,102 @@ func openAgain(t *testing.T, dsn string) *store.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// Nobody can say how to mend a column that is gone.
+func TestAMissingColumnOfPostgresIsNamed(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := storekit.OpenPostgres(t, dsn)
+	newBank(t, s, 2)
+	for _, test := range []struct{ sabotage, mend, sentence string }{
+		{"ALTER TABLE audits RENAME COLUMN details TO notes", "ALTER TABLE audits RENAME COLUMN notes TO details", "The table audits lacks the column details"},
+		{"ALTER TABLE requests DROP COLUMN codes", "ALTER TABLE requests ADD COLUMN codes text NOT NULL DEFAULT ''", "The table requests lacks the column codes"},
+		{"ALTER TABLE replicas RENAME COLUMN troubles TO t", "ALTER TABLE replicas RENAME COLUMN t TO troubles", "The table replicas lacks the column troubles"},
+	} {
+		script(t, dsn, test.sabotage)
+		requireNotReady(t, s, test.sentence)
+		script(t, dsn, test.mend)
+		require.NoError(t, s.Ping(t.Context()))
+	}
+}
+
+// A column that a request, a page or a command needs may be gone, or an index may refuse rows.
+func TestAColumnOrAnIndexOfSQLiteIsMissed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ sabotage, mend, sentence string }{
+		"a column of audits":      {"ALTER TABLE audits RENAME COLUMN details TO notes", "ALTER TABLE audits RENAME COLUMN notes TO details", "The table audits lacks the column details"},
+		"a column of requests":    {"ALTER TABLE requests RENAME COLUMN codes TO code", "ALTER TABLE requests RENAME COLUMN code TO codes", "The table requests lacks the column codes"},
+		"a column of replicas":    {"ALTER TABLE replicas RENAME COLUMN troubles TO trouble", "ALTER TABLE replicas RENAME COLUMN trouble TO troubles", "The table replicas lacks the column troubles"},
+		"a column of the trail":   {"ALTER TABLE trail_hashes RENAME COLUMN hash TO sum", "ALTER TABLE trail_hashes RENAME COLUMN sum TO hash", "The table trail_hashes lacks the column hash"},
+		"a dropped column":        {"ALTER TABLE subscriptions DROP COLUMN client_certificate", "ALTER TABLE subscriptions ADD COLUMN client_certificate TEXT NOT NULL DEFAULT ''", "The table subscriptions lacks the column client_certificate"},
+		"another unique index":    {"CREATE UNIQUE INDEX one_each ON sales (customer_no)", "", "The table sales has the unique index one_each"},
+		"a unique index of texts": {"CREATE UNIQUE INDEX one_each ON audits (lower(actor))", "", "The table audits has the unique index one_each"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := testdb.SQLite(t)
+			s := storekit.OpenSQLite(t, file)
+			newBank(t, s, 2)
+			db := connect(t, "sqlite", file)
+			execute(t, db, "CREATE UNIQUE INDEX harmless ON sales (operation_id, position, units)")
+			require.NoError(t, s.Ping(t.Context()))
+			execute(t, db, test.sabotage)
+			mend := requireNotReady(t, s, test.sentence)
+			execute(t, db, cmp.Or(test.mend, mend))
+			require.NoError(t, s.Ping(t.Context()))
+			require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
+		})
+	}
+}
+
+// Somebody changes a table, and at the same moment a sale comes: nobody has asked since whether the
+// tables are right. The sale is refused as unavailable, or done. It is never a defect of the service.
+func TestASaleBesideAChangeOfTheSchema(t *testing.T) {
+	t.Parallel()
+	sellAtOnce := func(t *testing.T, s *store.Store, sabotage func()) {
+		newBank(t, s, 2)
+		require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2))))
+		sabotage()
+		for range 3 {
+			err := settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 2)))
+			if err != nil {
+				require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+			}
+		}
+	}
+	for name, sabotage := range map[string]string{
+		"another NOT NULL":     "UPDATE sales SET control_total = 0; ALTER TABLE sales ALTER COLUMN control_total SET NOT NULL",
+		"a new column":         "ALTER TABLE sales ADD COLUMN branch text NOT NULL DEFAULT ''; ALTER TABLE sales ALTER COLUMN branch DROP DEFAULT",
+		"a renamed column":     "ALTER TABLE sales RENAME COLUMN units TO amount",
+		"a shorter text":       "DROP VIEW postings; ALTER TABLE sales ALTER COLUMN holder_corporation_name TYPE varchar(3) USING 'x'",
+		"a smaller number":     "DROP VIEW postings; ALTER TABLE sales ALTER COLUMN units TYPE smallint USING 1",
+		"another type":         "DROP VIEW postings; ALTER TABLE holdings DROP CONSTRAINT holdings_units_check, ALTER COLUMN units TYPE text",
+		"a plan of another":    "ALTER TABLE prices ALTER COLUMN price TYPE numeric",
+		"another unique index": "CREATE UNIQUE INDEX one_each ON sales (customer_no)",
+		"no key":               "ALTER TABLE accounts DROP CONSTRAINT accounts_pkey",
+		"a trigger": "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;" +
+			"CREATE TRIGGER refuses BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION refuse()",
+	} {
+		t.Run("Postgres/"+name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			sellAtOnce(t, storekit.OpenPostgres(t, dsn), func() { script(t, dsn, sabotage) })
+		})
+	}
+	for name, sabotage := range map[string]string{
+		"a renamed column":     "ALTER TABLE sales RENAME COLUMN units TO amount",
+		"another unique index": "CREATE UNIQUE INDEX one_each ON sales (account_customer_no)",
+		"no table":             "DROP TABLE trail_batches",
+		"a trigger":            "CREATE TRIGGER refuses BEFORE INSERT ON sales BEGIN SELECT RAISE(ABORT, 'no'); END",
+	} {
+		t.Run("SQLite/"+name, func(t *testing.T) {
+			t.Parallel()
+			file := testdb.SQLite(t)
+			db := connect(t, "sqlite", file)
+			sellAtOnce(t, storekit.OpenSQLite(t, file), func() { execute(t, db, sabotage) })
+		})
+	}
 }
 
 // A new connection asks before it writes, though nobody asks whether the service is

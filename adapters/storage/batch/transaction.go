@@ -48,6 +48,10 @@ type Hooks struct {
 	Around func(ctx context.Context, name string, requests []Request) (context.Context, func(error))
 	// Failed is called after a failure that is not a lost race.
 	Failed func()
+	// Doubted is called after a failure that nothing explains. If it fails with a fault, this is
+	// the error: somebody has changed the tables under the transaction. A DB of Inside does not
+	// call it.
+	Doubted func(context.Context) error
 	// Explain returns a sentence that explains an error of the database, or "".
 	Explain func(error) string
 }
@@ -75,7 +79,7 @@ func always(context.Context) error { return nil }
 // caller must retry a transaction that lost a race.
 func (db *DB) Inside(tx Tx) *DB {
 	inside := *db
-	inside.MayWrite, inside.Begun = always, nil
+	inside.MayWrite, inside.Begun, inside.Doubted = always, nil, nil
 	inside.attempts, inside.host = 1, tx
 	return &inside
 }
@@ -129,10 +133,27 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 			reconnected = true // a server that was restarted closes all connections at once
 		case mayRetry && failure == LostRace && wait(ctx, backoff):
 			backoff = min(2*backoff, lastBackoff)
+		case failure == Unknown && db.isOfTables(ctx, &err):
+			return db.withKind(Unreachable, err)
 		default:
 			return db.withKind(failure, err)
 		}
 	}
+}
+
+// isOfTables reports whether the tables explain the failure. Then err is what is wrong with them.
+func (db *DB) isOfTables(ctx context.Context, err *error) bool {
+	if db.Doubted == nil {
+		return false
+	}
+	if _, isKnown := errors.AsType[*fault.Error](*err); isKnown {
+		return false
+	}
+	flaw, isFlaw := errors.AsType[*fault.Error](db.Doubted(ctx))
+	if isFlaw {
+		*err = fault.Wrap(flaw.Kind, *err, flaw.Detail)
+	}
+	return isFlaw
 }
 
 // Attempt runs work in a transaction once. It returns the error unchanged.

@@ -53,6 +53,18 @@ var meanings = map[string]meaning{
 	noMoreIDs: {batch.Unreachable, "The database server refuses writes, because it runs out of transaction IDs (wraparound)." +
 		" Run VACUUM in the database that the server's log names, and end old transactions and replication slots."},
 
+	// The statements are always the same, so the server refuses one only if somebody has changed a
+	// table: a column has another type, or a key is gone.
+	"42":    {batch.Unreachable, changed},
+	"22001": {batch.Unreachable, changed}, // a text is too long for the column
+	"22003": {batch.Unreachable, changed}, // a number is too large for the column
+	"22P03": {batch.Unreachable, changed}, // a value has the form of another type
+	"428C9": {batch.Unreachable, changed}, // the column is generated
+	"55000": {batch.Unreachable, changed}, // the table is a view
+	"P0001": {batch.Unreachable, changed}, // a trigger refuses
+	"44000": {batch.Unreachable, changed}, // a view refuses
+	"0A000": {batch.Broken, changed},      // the plan is of the table before; a retry on another connection may succeed
+
 	"08": {batch.Unreachable, ""}, // connection
 	"28": {batch.Unreachable, refused},
 	"3D": {batch.Unreachable, refused},
@@ -63,6 +75,7 @@ var meanings = map[string]meaning{
 
 const (
 	missing = "A table or a column of the schema is missing. The database's error in the log names it."
+	changed = "Somebody has changed a table of the book, so that the database refuses a statement. Its error in the log names the table. Nothing was stored."
 	refused = "The database refuses the connection: role, password or name of the database."
 )
 

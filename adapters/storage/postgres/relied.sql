@@ -73,6 +73,19 @@ WITH relied AS (
     UNION ALL SELECT 13, r.name, quote_ident(a.attname) || ' SET DEFAULT ' || CASE WHEN a.atttypid = ANY ('{int2,int4,int8}'::regtype[]) THEN '0' ELSE quote_literal('') END
     FROM relied r JOIN pg_attribute a ON a.attrelid = r.oid AND a.attname::text = ANY (r.defaults) WHERE a.attnotnull AND NOT a.atthasdef
 
+    UNION ALL SELECT 14, r.name, c.name
+    FROM relied r, unnest(r.columns) AS c(name) WHERE NOT EXISTS (
+        SELECT FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname::text = c.name
+    )
+
+    UNION ALL SELECT 15, r.name, i.indexrelid::regclass::text || ', which may refuse rows. Run: ' ||
+        CASE WHEN EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid AND c.conrelid = r.oid)
+            THEN 'ALTER TABLE ' || r.name || ' DROP CONSTRAINT ' || i.indexrelid::regclass::text ELSE 'DROP INDEX ' || i.indexrelid::regclass::text END
+    FROM relied r JOIN pg_index i ON i.indrelid = r.oid CROSS JOIN LATERAL (
+        SELECT COALESCE(array_agg(a.attname::text), '{}') AS names FROM pg_attribute a
+        WHERE a.attrelid = r.oid AND a.attnum = ANY ((string_to_array(i.indkey::text, ' ')::int[])[1:i.indnkeyatts])
+    ) columns WHERE i.indisunique AND i.indisready AND NOT i.indisprimary AND NOT r.keys <@ columns.names AND NOT r.own = ANY (columns.names)
+
     UNION ALL SELECT 10, r.name, kind
     FROM relied r, unnest(r.rights) AS p(kind)
     WHERE NOT CASE kind

@@ -21,6 +21,10 @@ WITH relied AS MATERIALIZED (
     UNION ALL SELECT 2, 'The table ' || owner || ' lacks the condition ' || c.value || ', on which a sale relies. Restore a backup.'
     FROM objects, json_each(checks) c WHERE objects.type = 'table' AND instr(definition, 'CHECK(' || replace(c.value, ' ', '') || ')') = 0
 
+    UNION ALL SELECT 2, 'The table ' || r.name || ' lacks the column ' || c.value || ': somebody has renamed or dropped it. Rename it back, or restore a backup.'
+    FROM relied r JOIN sqlite_schema m ON m.name = r.name COLLATE NOCASE AND m.type = 'table', json_each(r.columns) c
+    WHERE NOT EXISTS (SELECT 1 FROM pragma_table_info(m.name) t WHERE t.name = c.value COLLATE NOCASE)
+
     UNION ALL SELECT 3, 'The column ' || name || ' of the table ' || owner || ' needs a value, and the program does not know it. Give it a default, or restore a backup.'
     FROM columns WHERE missing
 
@@ -31,6 +35,12 @@ WITH relied AS MATERIALIZED (
         '), so that rows may be there twice. Restore a backup.'
     FROM columns WHERE pk > 0 GROUP BY owner
     HAVING group_concat(name, ', ' ORDER BY name) <> (SELECT group_concat(value, ', ' ORDER BY key) FROM json_each(keys))
+
+    UNION ALL SELECT 6, 'The table ' || r.name || ' has the unique index ' || l.name || ', which may refuse rows. ' ||
+        CASE l.origin WHEN 'c' THEN 'Run: DROP INDEX ' || l.name ELSE 'Restore a backup.' END
+    FROM relied r JOIN sqlite_schema m ON m.name = r.name COLLATE NOCASE AND m.type = 'table', pragma_index_list(m.name) l
+    WHERE l."unique" = 1 AND l.origin <> 'pk' AND NOT EXISTS (SELECT 1 FROM pragma_index_info(l.name) c WHERE c.name = r.own)
+        AND EXISTS (SELECT 1 FROM json_each(r.keys) k WHERE k.value NOT IN (SELECT c.name FROM pragma_index_info(l.name) c WHERE c.name IS NOT NULL))
 
     UNION ALL SELECT 5, 'The table ' || r.name || ' has no unique index of ' || r.own || ', so that a repeat may sell again. Run: CREATE UNIQUE INDEX ' ||
         r.name || '_' || r.own || ' ON ' || r.name || ' (' || r.own || ') WHERE ' || r.condition

@@ -3,7 +3,9 @@ package tables
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -153,11 +155,18 @@ func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) err
 			isDone = err == nil
 			return err
 		}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-		if isDone && err != nil && (ctx.Err() != nil || d.DB.Classify(err) == batch.Broken) { // the commit may have taken effect
+		if isDone && err != nil && d.mayHaveCommitted(ctx, err) {
 			err = batch.FailureError{Failure: batch.Interrupted, Cause: err}
 		}
 		return err
 	})
+}
+
+// mayHaveCommitted reports whether a commit with this error may have taken effect. Only an error of
+// the database itself says that it has not.
+func (d *Database) mayHaveCommitted(ctx context.Context, err error) bool {
+	_, isNetwork := errors.AsType[net.Error](err) // also a timeout, after which nothing is known
+	return ctx.Err() != nil || isNetwork || d.DB.Classify(err) == batch.Broken
 }
 
 // Snapshot runs read in a transaction that sees the book as of its first statement. read may
