@@ -225,9 +225,9 @@ func TestASlowReplicaIsNotMissing(t *testing.T) {
 		require.NoError(t, reader.Keep(t.Context()))
 		require.Empty(t, reader.bar())
 	}
-	for _, takes := range []time.Duration{0, 900, 1000, 1900, 1900, 1900} {
+	for _, milliseconds := range []int64{0, 900, 1000, 1900, 1900, 1900} {
 		passed.Add(int64(max(0, pulse-storage.takes)))
-		storage.takes = takes * time.Millisecond
+		storage.takes = time.Duration(milliseconds) * time.Millisecond
 		require.NoError(t, other.Keep(t.Context()))
 	}
 	storage.takes, storage.during = 0, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -84,7 +85,7 @@ func areUnchanged(tables []foundTable) string {
 	var objects, own []string
 	conditions := 0
 	for _, t := range tables {
-		objects = append(objects, fmt.Sprint(t.OID))
+		objects = append(objects, strconv.FormatInt(t.OID, 10))
 		conditions += t.Conditions
 		if t.Own > 0 {
 			own = append(own, fmt.Sprintf("i.indrelid = %d AND i.indkey[0] = %d", t.OID, t.Own))

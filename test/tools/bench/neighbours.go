@@ -206,7 +206,7 @@ func (n *neighbourhood) reverse(ctx context.Context) error {
 	defer func() { _ = c.conn.Close() }()
 	for range reversals {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the measurement has ended
+			return nil // the measurement has ended
 		}
 		a, err := c.exchange()
 		if err != nil || string(a.body) != string(completedBody) {
