@@ -36,8 +36,7 @@ type Inboxes interface {
 	//
 	//  1. nil: everything is on disk.
 	//  2. fault.Unavailable: nothing was written. A retry may succeed.
-	//  3. fault.Indeterminate: the connection was lost during the commit, and the effect is not
-	//     known.
+	//  3. fault.Indeterminate: the commit was sent and not confirmed; the effect is not known.
 	//  4. any other error: nothing was written, and a retry will fail too.
 	//
 	// Update may call accept several times, each time with a new inbox: after a lost race (two

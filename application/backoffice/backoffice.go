@@ -6,7 +6,7 @@
 // Reader has one for each kind of list.
 //
 // All ports are safe for concurrent use. Their errors have a kind of package fault: Unavailable
-// if the storage cannot be used, Indeterminate if the connection was lost during a commit,
+// if the storage cannot be used, Indeterminate if a commit was sent and not confirmed,
 // Internal for anything unexpected. Results and findings may name customers and accounts.
 // Errors never do.
 package backoffice

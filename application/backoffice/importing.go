@@ -34,7 +34,7 @@ func LinesOf[T any](values ...T) Lines[T] {
 //
 //  1. nil: all lines are on disk.
 //  2. fault.Unavailable: nothing was written. A later attempt may succeed.
-//  3. fault.Indeterminate: the connection was lost during the commit. The same import may be
+//  3. fault.Indeterminate: the commit was sent and not confirmed. The same import may be
 //     run again. It does not change values that are already correct.
 //  4. any other error: nothing was written. An error of lines is returned as it is.
 //

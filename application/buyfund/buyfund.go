@@ -30,7 +30,7 @@ type Books interface {
 	//
 	//  1. nil: everything is on disk.
 	//  2. fault.Unavailable: nothing was written. A retry may succeed.
-	//  3. fault.Indeterminate: the connection was lost in the commit; the effect is not known.
+	//  3. fault.Indeterminate: the commit was sent and not confirmed; the effect is not known.
 	//  4. any other error: nothing was written, and a retry will fail too.
 	//
 	// Update may call settle several times, each time with a new book: after a

@@ -397,7 +397,7 @@ func TestFailuresThatNeedAnOperator(t *testing.T) {
 	r.ask(2, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 503, Codes: []string{"outcome-unknown"}})
 	require.Equal(t, []string{
 		"defect: 1 request of the last 15 minutes failed for an unexpected reason.",
-		"unknown outcomes: The outcome of 2 requests of the last 15 minutes was not known: the connection to the database was lost in a commit.",
+		"unknown outcomes: The outcome of 2 requests of the last 15 minutes was not known: the database did not confirm a commit.",
 	}, r.lines())
 	r.passed.Add(int64(15 * time.Minute))
 	require.Empty(t, r.lines())

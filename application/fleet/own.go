@@ -192,7 +192,7 @@ func ofFailures(a *Activity, at time.Time) (all []Trouble) {
 	if n := a.answeredWith(fault.OutcomeUnknown, at); n > 0 {
 		all = append(all, Trouble{
 			Kind: Unknown, Partners: partnersSlow,
-			Text: "The outcome of " + plural(n, "request") + " of the last 15 minutes was not known: the connection to the database was lost in a commit.",
+			Text: "The outcome of " + plural(n, "request") + " of the last 15 minutes was not known: the database did not confirm a commit.",
 			Next: "Partners that send a CallerId learn it by a repeat. For others, search the customer here: the page has every sale.",
 		})
 	}

@@ -22,7 +22,7 @@ import (
 // Repository keeps subscriptions by name. A caller may keep and change the values that it
 // passes and receives, because the repository has copies. If the storage cannot be reached or
 // ctx ends before the commit, every method returns fault.Unavailable, and nothing was written.
-// If the connection was lost during the commit, the error is fault.Indeterminate.
+// If the commit was sent and not confirmed, the error is fault.Indeterminate.
 type Repository interface {
 	// All lists every subscription, also cancelled ones, in the byte order of their names. It
 	// leaves out those that cannot be read, and returns the error with the others.

@@ -35,8 +35,8 @@ const (
 	// Unavailable means that the storage cannot be used now: it cannot be reached, or
 	// it refuses. Nothing happened.
 	Unavailable
-	// Indeterminate means that the connection was lost during the commit, so the
-	// effect is not known. The caller repeats with the same CallerId.
+	// Indeterminate means that the commit was sent and not confirmed: the connection was lost,
+	// or the time was over. The effect is not known. The caller repeats with the same CallerId.
 	Indeterminate
 	// None is the kind of no error.
 	None

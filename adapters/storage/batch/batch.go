@@ -173,7 +173,7 @@ const (
 	LostRace
 	// Unreachable: no connection, no disk space or a timeout. Nothing was committed.
 	Unreachable
-	// Interrupted: the connection was lost during the commit.
+	// Interrupted: the commit was sent and not confirmed. Its effect is not known.
 	Interrupted
 	// Broken: the connection was lost, or was already lost before. Nothing was committed. A
 	// retry on another connection may succeed.

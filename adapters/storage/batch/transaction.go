@@ -252,7 +252,7 @@ func (db *DB) withKind(failure Failure, err error) error {
 	case LostRace, Unreachable, Broken:
 		return fault.Wrap(fault.Unavailable, err, cmp.Or(db.Explain(err), "The storage cannot be reached."))
 	case Interrupted:
-		return fault.Wrap(fault.Indeterminate, err, "The connection to the storage was lost during the commit.")
+		return fault.Wrap(fault.Indeterminate, err, "The storage did not confirm the commit.")
 	default:
 		return fault.Wrap(fault.Internal, err, "storage")
 	}
