@@ -78,9 +78,8 @@ WITH relied AS (
         SELECT FROM pg_attribute a WHERE a.attrelid = r.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname::text = c.name
     )
 
-    UNION ALL SELECT 15, r.name, i.indexrelid::regclass::text || ', which may refuse rows. Run: ' ||
-        CASE WHEN EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid AND c.conrelid = r.oid)
-            THEN 'ALTER TABLE ' || r.name || ' DROP CONSTRAINT ' || i.indexrelid::regclass::text ELSE 'DROP INDEX ' || i.indexrelid::regclass::text END
+    UNION ALL SELECT CASE WHEN EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid AND c.conrelid = r.oid) THEN 15 ELSE 16 END,
+        r.name, i.indexrelid::regclass::text
     FROM relied r JOIN pg_index i ON i.indrelid = r.oid CROSS JOIN LATERAL (
         SELECT COALESCE(array_agg(a.attname::text), '{}') AS names FROM pg_attribute a
         WHERE a.attrelid = r.oid AND a.attnum = ANY ((string_to_array(i.indkey::text, ' ')::int[])[1:i.indnkeyatts])
