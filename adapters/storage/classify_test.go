@@ -57,12 +57,12 @@ func TestClassifyPostgres(t *testing.T) {
 		"INSERT INTO holdings VALUES (1, 'A', 'H', -1)":   batch.Unknown, // a CHECK
 		"INSERT INTO holdings VALUES (1, 'A', NULL, 1)":   batch.Unknown,
 		"SELECT 1 / 0":                                    batch.Unknown,
-		code("XX000"):                                     batch.Unknown,     // internal error
-		"this is not SQL":                                 batch.Unreachable, // statements never change: the tables have
-		"SELECT price_id || ARRAY['x'] FROM prices":       batch.Unreachable,
-		code("22001"):                                     batch.Unreachable, // too long for a column
-		code("P0001"):                                     batch.Unreachable, // a trigger
-		code("0A000"):                                     batch.Broken,      // the plan is of another table
+		code("XX000"):                                     batch.Unknown, // internal error
+		"this is not SQL":                                 batch.Altered, // statements never change: the tables have
+		"SELECT price_id || ARRAY['x'] FROM prices":       batch.Altered,
+		code("22001"):                                     batch.Altered, // too long for a column
+		code("P0001"):                                     batch.Altered, // a trigger
+		code("0A000"):                                     batch.Broken,  // the plan is of another table
 		"SELECT pg_terminate_backend(pg_backend_pid(),0)": batch.Broken,
 	} {
 		_, err := db.ExecContext(t.Context(), statement)

@@ -558,7 +558,7 @@ func TestTwoReplicasBeginTheLogOnce(t *testing.T) {
 		}
 		close(begin)
 		running.Wait()
-		require.EqualValues(t, 3, total.Load(), "the price, the openings and the sale")
+		require.EqualValues(t, 4, total.Load(), "the price, the openings of the holding and of the account, and the sale")
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
 	})

@@ -173,6 +173,9 @@ const (
 	LostRace
 	// Unreachable: no connection, no disk space or a timeout. Nothing was committed.
 	Unreachable
+	// Altered: the database refuses a statement, so somebody has changed a table, or the statement
+	// rests on a wrong assumption. Nothing was committed. Another way may succeed.
+	Altered
 	// Interrupted: the commit was sent and not confirmed. Its effect is not known.
 	Interrupted
 	// Broken: the connection was lost, or was already lost before. Nothing was committed. A

@@ -249,7 +249,7 @@ func (db *DB) withKind(failure Failure, err error) error {
 		return known
 	}
 	switch failure {
-	case LostRace, Unreachable, Broken:
+	case LostRace, Unreachable, Broken, Altered:
 		return fault.Wrap(fault.Unavailable, err, cmp.Or(db.Explain(err), "The storage cannot be reached."))
 	case Interrupted:
 		return fault.Wrap(fault.Indeterminate, err, "The storage did not confirm the commit.")

@@ -54,16 +54,17 @@ var meanings = map[string]meaning{
 		" Run VACUUM in the database that the server's log names, and end old transactions and replication slots."},
 
 	// The statements are always the same, so the server refuses one only if somebody has changed a
-	// table: a column has another type, or a key is gone.
-	"42":    {batch.Unreachable, changed},
-	"22001": {batch.Unreachable, changed}, // a text is too long for the column
-	"22003": {batch.Unreachable, changed}, // a number is too large for the column
-	"22P03": {batch.Unreachable, changed}, // a value has the form of another type
-	"428C9": {batch.Unreachable, changed}, // the column is generated
-	"55000": {batch.Unreachable, changed}, // the table is a view
-	"P0001": {batch.Unreachable, changed}, // a trigger refuses
-	"44000": {batch.Unreachable, changed}, // a view refuses
-	"0A000": {batch.Broken, changed},      // the plan is of the table before; a retry on another connection may succeed
+	// table: a column has another type, or a key is gone. Only the optimistic way of a batch may add
+	// up numbers that are too large.
+	"42":    {batch.Altered, changed},
+	"22001": {batch.Altered, changed}, // a text is too long for the column
+	"22003": {batch.Altered, changed}, // a number is too large for the column
+	"22P03": {batch.Altered, changed}, // a value has the form of another type
+	"428C9": {batch.Altered, changed}, // the column is generated
+	"55000": {batch.Altered, changed}, // the table is a view
+	"P0001": {batch.Altered, changed}, // a trigger refuses
+	"44000": {batch.Altered, changed}, // a view refuses
+	"0A000": {batch.Broken, changed},  // the plan is of the table before; a retry on another connection may succeed
 
 	"08": {batch.Unreachable, ""}, // connection
 	"28": {batch.Unreachable, refused},

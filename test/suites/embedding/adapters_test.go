@@ -74,7 +74,7 @@ func TestDriverOfTheHost(t *testing.T) {
 	require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
 	proof, err := office(t, app).Verify(t.Context(), nil, backoffice.Watch{})
 	require.NoError(t, err)
-	require.Equal(t, [5]int64{1, 1, 1, 3, 0}, [5]int64{proof.Holdings, proof.Accounts, proof.Sales, proof.Postings, proof.Findings})
+	require.Equal(t, [5]int64{1, 1, 1, 4, 0}, [5]int64{proof.Holdings, proof.Accounts, proof.Sales, proof.Postings, proof.Findings})
 	status, err := bootstrap.SchemaStatus(t.Context(), settings, options)
 	require.NoError(t, err)
 	require.Zero(t, status)
