@@ -127,6 +127,9 @@ func (f *file) check() error {
 	if err != nil {
 		return err
 	}
+	if f.beside[0] == nil && isEmpty(f.path+suffixes[0]) {
+		return nil // until something is written, SQLite makes a log and removes it again
+	}
 	for i, suffix := range suffixes {
 		if f.beside[i] == nil { // nothing was written yet
 			if f.beside[i], err = hold(f.path + suffix); err != nil {
@@ -141,6 +144,12 @@ func (f *file) check() error {
 	// before, so isUntouched must have seen it: only this error stays.
 	flaw := f.isWhole()
 	return cmp.Or(f.isUntouched(), flaw)
+}
+
+// isEmpty reports whether a file has no content, or does not exist.
+func isEmpty(path string) bool {
+	info, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
 // explain returns the error of check, if any: SQLite only knows that it could not read.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -36,6 +37,22 @@ func TestAFailedStartKeepsTheFileOfOthers(t *testing.T) {
 	require.NoError(t, other.Close())
 	require.Equal(t, 2, mine.users, "the engine that runs, and this test")
 	require.NoError(t, engine.Check())
+}
+
+// Until something is written, the log is empty and may disappear again. A look at that moment
+// does not miss it afterwards.
+func TestAnEmptyLogThatDisappearsIsNotMissed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "book.db")
+	log := path + "-wal"
+	require.NoError(t, os.WriteFile(path, []byte("book"), 0o600))
+	f := &file{path: path}
+	require.NoError(t, f.open())
+	t.Cleanup(f.close)
+	require.NoError(t, os.WriteFile(log, nil, 0o600))
+	require.NoError(t, f.check())
+	require.NoError(t, os.Remove(log))
+	require.NoError(t, f.check())
 }
 
 // Two services of one file ask at once whether the disk has room.
