@@ -86,9 +86,6 @@ func NewRules(current Rules, f RulesFields) (Rules, []fault.Fault) {
 		if err != nil && f.CutOff != NoRule {
 			c.Add(cutOffPointer, fault.InvalidFormat, "Must be a local time of the bank, like 17:30, or none.")
 		}
-		if at.String() == "00:00" {
-			c.Add(cutOffPointer, fault.OutOfRange, "Must be later than 00:00: otherwise every sale for today is refused.")
-		}
 		rules.CutOff = at
 	}
 	if f.SettleFrom != "" {

@@ -62,10 +62,9 @@ func TestEachWrongRuleIsNamed(t *testing.T) {
 		_, faults := fund.NewRules(fund.Rules{}, fund.RulesFields{TimeZone: zone})
 		require.Len(t, faults, 1, zone)
 	}
-	for _, never := range []fund.RulesFields{ // with these the bank would never sell, or never for today
+	for _, never := range []fund.RulesFields{ // with these the bank would never sell
 		{ClosedWeekdays: "Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday"},
 		{ClosedWeekdays: "sunday, Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday"},
-		{CutOff: "00:00"},
 	} {
 		_, faults := fund.NewRules(fund.Rules{}, never)
 		require.Len(t, faults, 1, never)
