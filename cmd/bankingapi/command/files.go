@@ -278,27 +278,26 @@ func (o *exportCommand) check(c *call) (err error) {
 	return err
 }
 
-func (o *exportCommand) dates(c *call) error {
+func (o *exportCommand) dates(c *call) (err error) {
 	q := &o.query
-	var errs [9]error
-	q.Since, _, errs[0] = c.moment(sinceTime.name, o.since)
-	_, q.Until, errs[1] = c.moment(untilTime.name, o.until)
-	q.SettledSince, _, errs[2] = c.moment(settledSince.name, o.settledSince)
-	_, q.SettledUntil, errs[3] = c.moment(settledUntil.name, o.settledUntil)
-	q.DueSince, errs[4] = parseDay(dueSince.name, o.dueSince, "2026-11-20")
-	q.DueUntil, errs[5] = parseDay(dueUntil.name, o.due, "2026-11-20")
-	errs[6] = inOrder(sinceTime.name, q.Since, untilTime.name, q.Until)
-	errs[7] = inOrder(settledSince.name, q.SettledSince, settledUntil.name, q.SettledUntil)
-	if !q.DueUntil.IsNone() && q.DueUntil.Before(q.DueSince) {
-		errs[8] = wrongUsef("--%s is after --%s", dueSince.name, dueUntil.name)
+	q.Since, q.Until, err = c.period(sinceTime.name, o.since, untilTime.name, o.until)
+	if err != nil {
+		return err
 	}
-	return cmp.Or(errs[:]...)
-}
-
-// inOrder returns an error if a period ends before it begins.
-func inOrder(from string, since time.Time, to string, until time.Time) error {
-	if !until.IsZero() && !until.After(since) {
-		return wrongUsef("--%s is after --%s", from, to)
+	q.SettledSince, q.SettledUntil, err = c.period(settledSince.name, o.settledSince, settledUntil.name, o.settledUntil)
+	if err != nil {
+		return err
+	}
+	q.DueSince, err = parseDay(dueSince.name, o.dueSince, "2026-11-20")
+	if err != nil {
+		return err
+	}
+	q.DueUntil, err = parseDay(dueUntil.name, o.due, "2026-11-20")
+	if err != nil {
+		return err
+	}
+	if !q.DueUntil.IsNone() && q.DueUntil.Before(q.DueSince) {
+		return emptyPeriod(dueSince.name, dueUntil.name)
 	}
 	return nil
 }
@@ -427,6 +426,27 @@ func parseDay(flag, text, example string) (d day.Day, err error) {
 		return d, wrongUsef("--%s must be a day like %s", flag, example)
 	}
 	return d, nil
+}
+
+// period parses the texts of the two flags of a period. A day counts whole. A flag without a text
+// does not limit the period.
+func (c *call) period(from, begin, to, end string) (since, until time.Time, err error) {
+	since, _, err = c.moment(from, begin)
+	if err != nil {
+		return since, until, err
+	}
+	_, until, err = c.moment(to, end)
+	if err != nil {
+		return since, until, err
+	}
+	if !until.IsZero() && !until.After(since) {
+		return since, until, emptyPeriod(from, to)
+	}
+	return since, until, nil
+}
+
+func emptyPeriod(from, to string) error {
+	return wrongUsef("the period from --%s to --%s is empty", from, to)
 }
 
 // moment parses the text of a flag: a day in the bank's time zone, with its start and end, or a

@@ -289,7 +289,7 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedName()
 		if len(name) == 1 && '0' <= name[0] && name[0] <= '9' {
-			return wrongUsef("-%s is read as a flag: no number here is negative", unknown.GetSpecifiedShortnames())
+			return wrongUsef("-%s is read as a flag: no argument is a negative number", unknown.GetSpecifiedShortnames())
 		}
 		if near, ok := nearFlag(cmd, name); ok {
 			return wrongUsef("unknown flag --%s (did you mean --%s?)", name, near)

@@ -305,15 +305,8 @@ func (o *showCustomerCommand) check(c *call) (err error) {
 }
 
 func (o *showCustomerCommand) dates(c *call) (err error) {
-	_, o.query.Until, err = c.moment("at", o.at)
-	if err != nil {
-		return err
-	}
-	o.query.Since, _, err = c.moment("since", o.since)
-	if err != nil {
-		return err
-	}
-	return inOrder("since", o.query.Since, "at", o.query.Until)
+	o.query.Since, o.query.Until, err = c.period("since", o.since, "at", o.at)
+	return err
 }
 
 // shownCustomer is what show customer prints.
