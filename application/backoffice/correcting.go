@@ -39,8 +39,8 @@ func (o *Office) Corrector() *Corrector {
 }
 
 // Cancel cancels a recorded operation until it is settled, with all its sales. From then on a
-// repeat of its CallerId gets the outcome Failed. The error is ErrNotFound, an *EndedError if the operation does not wait for its day, or the
-// error of the port.
+// repeat of its CallerId gets the outcome Failed. The error is ErrNotFound, an *EndedError if the
+// operation does not wait for its day, or the error of the port.
 func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
 	found, err := c.lookups.Operation(ctx, id)
 	if err != nil {

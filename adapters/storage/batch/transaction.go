@@ -133,27 +133,23 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 			reconnected = true // a server that was restarted closes all connections at once
 		case mayRetry && failure == LostRace && wait(ctx, backoff):
 			backoff = min(2*backoff, lastBackoff)
-		case failure == Unknown && db.isOfTables(ctx, &err):
-			return db.withKind(Unreachable, err)
 		default:
-			return db.withKind(failure, err)
+			return db.explained(ctx, failure, err)
 		}
 	}
 }
 
-// isOfTables reports whether the tables explain the failure. Then err is what is wrong with them.
-func (db *DB) isOfTables(ctx context.Context, err *error) bool {
-	if db.Doubted == nil {
-		return false
-	}
-	if _, isKnown := errors.AsType[*fault.Error](*err); isKnown {
-		return false
+// explained gives an error its kind. If nothing explains it, the tables may: somebody may have
+// changed them.
+func (db *DB) explained(ctx context.Context, failure Failure, err error) error {
+	if _, isKnown := errors.AsType[*fault.Error](err); isKnown || failure != Unknown || db.Doubted == nil {
+		return db.withKind(failure, err)
 	}
 	flaw, isFlaw := errors.AsType[*fault.Error](db.Doubted(ctx))
-	if isFlaw {
-		*err = fault.Wrap(flaw.Kind, *err, flaw.Detail)
+	if !isFlaw {
+		return db.withKind(failure, err)
 	}
-	return isFlaw
+	return fault.Wrap(flaw.Kind, err, flaw.Detail)
 }
 
 // Attempt runs work in a transaction once. It returns the error unchanged.
