@@ -60,6 +60,8 @@ func TestClassifyPostgres(t *testing.T) {
 		code("XX000"):                                     batch.Unknown, // internal error
 		"this is not SQL":                                 batch.Altered, // statements never change: the tables have
 		"SELECT price_id || ARRAY['x'] FROM prices":       batch.Altered,
+		code("23503"):                                     batch.Altered, // a foreign key
+		code("23P01"):                                     batch.Altered, // an exclusion
 		code("22001"):                                     batch.Altered, // too long for a column
 		code("P0001"):                                     batch.Altered, // a trigger
 		code("0A000"):                                     batch.Broken,  // the plan is of another table

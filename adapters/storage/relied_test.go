@@ -172,6 +172,7 @@ func TestASaleBesideAChangeOfTheSchema(t *testing.T) {
 		"a plan of another":    "ALTER TABLE prices ALTER COLUMN price TYPE numeric",
 		"another unique index": "CREATE UNIQUE INDEX one_each ON sales (customer_no)",
 		"no key":               "ALTER TABLE accounts DROP CONSTRAINT accounts_pkey",
+		"a foreign key":        "CREATE TABLE customers (no bigint PRIMARY KEY); ALTER TABLE sales ADD FOREIGN KEY (customer_no) REFERENCES customers NOT VALID",
 		"a trigger": "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;" +
 			"CREATE TRIGGER refuses BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION refuse()",
 	} {

@@ -59,6 +59,8 @@ var meanings = map[string]meaning{
 	"42":    {batch.Altered, changed},
 	"22001": {batch.Altered, changed}, // a text is too long for the column
 	"22003": {batch.Altered, changed}, // a number is too large for the column
+	"23503": {batch.Altered, changed}, // a foreign key: the tables have none
+	"23P01": {batch.Altered, changed}, // an exclusion: the tables have none
 	"22P03": {batch.Altered, changed}, // a value has the form of another type
 	"428C9": {batch.Altered, changed}, // the column is generated
 	"55000": {batch.Altered, changed}, // the table is a view
