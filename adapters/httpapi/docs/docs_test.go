@@ -190,14 +190,14 @@ func TestHeadingsAndAnchors(t *testing.T) {
 	require.Less(t, first, reference, "operations come first")
 }
 
-// What the pages say comes from the program: its fields, codes and limits.
-// statusRow is read from the recorded answer to the example.
+// statusRow is a row of the table of answers. It is read from the recorded answer to the example.
 var statusRow = regexp.MustCompile(`\| [2-5][0-9]{2} \| [0-9]{4} \| (8|absent): `)
 
+// What the pages say comes from the program: its fields, codes and limits.
 func TestPagesSayWhatTheProgramDoes(t *testing.T) {
 	t.Parallel()
 	if *golden.Update {
-		t.Skip("SKIPPED: this program was built with the examples of before")
+		t.Skip("SKIPPED: -update writes examples that this program does not have yet: run the test again without it")
 	}
 	index := ask(http.MethodGet, "/docs/index.md").Body.String()
 	for _, name := range []string{"FundSale", "PushNotification", "Header", "DestinationAccount", "FundToProcess", "TranDataItem"} {
