@@ -47,7 +47,7 @@ func newFleet(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, activit
 		},
 		Failed: func(err error) { w.log.Warn("the service could not be looked at", zap.Error(err)) },
 	})
-	lc.Append(fx.StopHook(watch.Wait))
+	lc.Append(fx.StopHook(watch.Stop))
 	if !w.storage.MustExist {
 		lc.Append(w.lastly("the row of this replica could not be deleted", func(ctx context.Context) error {
 			return watch.Remove(unguarded(context.WithoutCancel(ctx)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -115,6 +116,29 @@ func TestAReplicaSpeaksForAllOthers(t *testing.T) {
 	status = one.Status()
 	require.Len(t, status.Replicas, 1, "a replica that stops in order leaves no line")
 	require.Empty(t, status.Troubles[0].Where)
+}
+
+// A page may still be made when the service stops, and the storage is closed after that.
+func TestAStoppedWatchReadsNothing(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.look()
+	var pages sync.WaitGroup
+	for range 4 {
+		pages.Go(func() {
+			for range 100 {
+				r.passed.Add(int64(20 * time.Second))
+				r.Status()
+			}
+		})
+	}
+	r.Stop()
+	pages.Wait()
+	r.Stop() // a second call does no harm
+	before := r.Status().Troubles
+	r.checks = []summary.Check{{Name: "clock", Problem: "The clock is 90 s ahead."}}
+	r.passed.Add(int64(20 * time.Second))
+	require.Equal(t, before, r.Status().Troubles)
 }
 
 // slowReplicas is a storage whose writes take a time. A row has the time at which its write began.

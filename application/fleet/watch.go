@@ -44,11 +44,12 @@ type Watch struct {
 	isKept  atomic.Bool
 	keeping atomic.Int64
 
-	mu       sync.Mutex
-	running  sync.WaitGroup
-	checks   kept[[]summary.Check]
-	book     kept[State]
-	replicas kept[[]Replica]
+	mu        sync.Mutex
+	running   sync.WaitGroup
+	isStopped bool
+	checks    kept[[]summary.Check]
+	book      kept[State]
+	replicas  kept[[]Replica]
 	// late is by how much the row of this replica was late at lateAt.
 	late   time.Duration
 	lateAt time.Time
@@ -114,8 +115,17 @@ func (w *Watch) Remove(ctx context.Context) error {
 	return w.o.Replicas.Remove(ctx, w.o.ID)
 }
 
-// Wait waits until nothing is read in the background.
+// Wait waits until nothing is read in the background. Nobody may call Status meanwhile.
 func (w *Watch) Wait() { w.running.Wait() }
+
+// Stop waits until nothing is read in the background. From then on, Status returns what was read
+// last: a page may still be made when the service stops.
+func (w *Watch) Stop() {
+	w.mu.Lock()
+	w.isStopped = true
+	w.mu.Unlock()
+	w.running.Wait()
+}
 
 // own returns this replica and its troubles.
 func (w *Watch) own() Replica {
@@ -250,7 +260,7 @@ func (w *Watch) results() (checks []summary.Check, isSilent bool) {
 // refresh reads an old value again in the background. The caller must hold the lock.
 func refresh[T any](w *Watch, k *kept[T], age time.Duration, read func(context.Context) (T, error)) {
 	now := w.o.Machine
-	if k.done != nil || now().Sub(k.began).Abs() < age {
+	if w.isStopped || k.done != nil || now().Sub(k.began).Abs() < age {
 		return
 	}
 	k.began, k.done = now(), make(chan struct{})
