@@ -151,7 +151,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 			delete(b.claimed, o.ID)
 			b.carryOut(o, now, today)
 			b.Register.Change(key, o.outcome)
-			b.end(&o.Envelope, Ended{State: o.outcome.State, Faults: o.outcome.Faults, At: now})
+			b.changes.end(&o.Envelope, Ended{State: o.outcome.State, Faults: o.outcome.Faults, At: now})
 		}
 		return
 	}

@@ -185,8 +185,8 @@ type Ended struct {
 	At       time.Time
 }
 
-// end adds the end of an operation to the changes.
-func (b *Book) end(of *operation.Envelope, e Ended) {
+// end adds the end of an operation.
+func (c *Changes) end(of *operation.Envelope, e Ended) {
 	e.OperationID, e.Subscription, e.CallerID = of.ID, of.Subscription, of.Header.CallerID
-	b.changes.Ended = append(b.changes.Ended, e)
+	c.Ended = append(c.Ended, e)
 }

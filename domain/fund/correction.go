@@ -97,7 +97,7 @@ func (b *Book) Cancel(o *Operation, now time.Time) error {
 	}
 	key, _ := o.Key()
 	b.Register.Change(key, o.outcome)
-	b.end(&o.Envelope, Ended{State: operation.Failed, Faults: o.outcome.Faults, At: now})
+	b.changes.end(&o.Envelope, Ended{State: operation.Failed, Faults: o.outcome.Faults, At: now})
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 	}
 	first := &sales[0]
 	b.changes.Reversals = append(b.changes.Reversals, Reversal{OperationID: first.ID, ID: id, At: now})
-	b.end(&first.Envelope, Ended{State: operation.Completed, Reversed: true, At: now})
+	b.changes.end(&first.Envelope, Ended{State: operation.Completed, Reversed: true, At: now})
 	b.changes.PostedAt = now
 	return nil
 }
