@@ -88,8 +88,8 @@ func RestoreSale(t Terms) Sale { return Sale{t} }
 const SaleTransaction = 2
 
 const (
-	positiveInteger = "An integer greater than 0."
-	naturalInteger  = "An integer, 0 or greater."
+	positiveInteger = "An integer greater than 0, at most 2^63-1."
+	naturalInteger  = "An integer, 0 or greater, at most 2^63-1."
 	naturalAmount   = "0 or greater, at most 2^63-1 minor units."
 )
 
