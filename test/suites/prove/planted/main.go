@@ -64,9 +64,9 @@ func run() error {
 }
 
 // with plants a bug. plain leaves out the optimistic commit, which locks nothing.
-func with(plant func(batch.Session) batch.Session, plain bool, make func(storage.Options) (storage.Engine, error)) store.Opener {
+func with(plant func(batch.Session) batch.Session, plain bool, newEngine func(storage.Options) (storage.Engine, error)) store.Opener {
 	return func(_ context.Context, o storage.Options) (*store.Store, error) {
-		engine, err := make(o)
+		engine, err := newEngine(o)
 		if err != nil {
 			return nil, err
 		}
@@ -127,10 +127,10 @@ var bugs = map[string]func(batch.Session) batch.Session{
 
 // every reports true for each n-th call in the process.
 func every(n int64) func() bool {
-	return func() bool { return calls.Add(1)%n == 0 }
+	return func() bool { return called.Add(1)%n == 0 }
 }
 
-var calls atomic.Int64
+var called atomic.Int64
 
 // forgetful skips some of the statements.
 type forgetful struct {
