@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -92,25 +91,47 @@ func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 	o.name = ""
 	var app *App
 	// The events of fx are of no use to a host, and errors are returned.
-	graph := fx.New(module(settings, o), fx.Populate(&app), fx.NopLogger)
-	err := dig.RootCause(graph.Err()) // without the text that fx adds
+	within := func(lc fx.Lifecycle) fx.Lifecycle { return startsWithin{lc, ctx} }
+	graph := fx.New(module(settings, o), fx.Decorate(within), fx.Populate(&app), fx.NopLogger)
+	err := graph.Err()
 	if err != nil {
-		return nil, o.undone(err)
+		return nil, dig.RootCause(err) // without the text that fx adds
 	}
-	err = graph.Start(ctx) // if a part fails, fx stops those that have started
+	err = graph.Start(context.WithoutCancel(ctx)) // if a part fails, fx stops those that have started
 	if err != nil {
-		return nil, o.undone(err)
+		return nil, err
 	}
 	app.graph = graph
 	return app, nil
 }
 
-// undone undoes what was made before an error.
-func (o *options) undone(err error) error {
-	for _, undo := range slices.Backward(o.undo) {
-		err = errors.Join(err, undo())
+// startsWithin is the lifecycle of the parts of Open. The start of each part gets the context of
+// Open. fx itself gets a context that does not end: when its context has ended, fx stops none of
+// the parts that have started.
+type startsWithin struct {
+	lifecycle fx.Lifecycle
+	ctx       context.Context
+}
+
+// Append implements fx.Lifecycle.
+func (s startsWithin) Append(hook fx.Hook) {
+	start := hook.OnStart
+	if start != nil {
+		hook.OnStart = func(context.Context) error { return s.run(start) }
 	}
-	return err
+	s.lifecycle.Append(hook)
+}
+
+// run starts a part. If the context has ended, its error says more than that of the part.
+func (s startsWithin) run(start func(context.Context) error) error {
+	if s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
+	err := start(s.ctx)
+	if err != nil && s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
+	return err // a part that has started is stopped with the others
 }
 
 // Handler returns the API. Mount it in a server; use http.StripPrefix for a prefix.

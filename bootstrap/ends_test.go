@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
-	"go.uber.org/zap"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/outcomes"
@@ -60,20 +59,6 @@ func TestOutcomesWaitUntilTheServiceTakesNoMore(t *testing.T) {
 	cancel()
 	require.NoError(t, <-answered)
 	<-stopped
-}
-
-// Two services cannot have their metrics under the same names in one registry.
-func TestTwoServicesNeedARegistryEach(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	named := func(name string) bootstrap.Option {
-		return bootstrap.WithRegistry(prometheus.WrapRegistererWith(prometheus.Labels{"service": name}, registry))
-	}
-	newMemory(nil).open(t, nil, named("first"))
-	_, err := bootstrap.Open(t.Context(), bootstrap.DefaultSettings(), pages, bootstrap.WithLogger(zap.NewNop()),
-		bootstrap.WithDatabase(newMemory(nil).ports.Open), named("first"))
-	require.ErrorContains(t, err, "the names are taken")
-	newMemory(nil).open(t, nil, named("second"))
 }
 
 // The schema is not changed if the act could not be written to the trail.

@@ -49,9 +49,9 @@ func newFleet(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, activit
 	})
 	lc.Append(fx.StopHook(watch.Stop))
 	if !w.storage.MustExist {
-		lc.Append(w.lastly("the row of this replica could not be deleted", func(ctx context.Context) error {
+		lc.Append(fx.StopHook(w.lastly("the row of this replica could not be deleted", func(ctx context.Context) error {
 			return watch.Remove(unguarded(context.WithoutCancel(ctx)))
-		}))
+		})))
 	}
 	return watch
 }

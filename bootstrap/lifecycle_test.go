@@ -2,6 +2,8 @@ package bootstrap_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/fx"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -249,33 +252,137 @@ func TestWhoMigratesAtTheStart(t *testing.T) {
 	}
 }
 
-// A storage whose start failed is closed.
-func TestFailedStartClosesTheStorage(t *testing.T) {
+// What Open has started is stopped if a later part fails: the storage is closed, and the registry
+// and the ports can be used again. TestMain finds goroutines that are left.
+func TestAFailedOpenLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for name, ctx := range map[string]func(*testing.T) context.Context{
-		"the migration fails": func(t *testing.T) context.Context { return t.Context() },
-		"the context ended": func(t *testing.T) context.Context {
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			return ctx
-		},
+	broken := errors.New("no disk")
+	for name, test := range map[string]struct {
+		settings func(*bootstrap.Settings)
+		storage  func(*store.Store)
+		isEnded  bool // the context
+		isOpened bool // the storage
+	}{
+		"the settings are invalid":   {settings: func(s *bootstrap.Settings) { s.HTTP.ParametersLimit = 0 }},
+		"a part cannot be made":      {settings: func(s *bootstrap.Settings) { s.Console.Enabled = true }},
+		"the storage does not start": {storage: func(s *store.Store) { s.Start = func(context.Context) error { return broken } }, isOpened: true},
+		"the migration fails": {storage: func(s *store.Store) {
+			s.MigrateAtStart = true
+			s.Schema = &lateSchema{failures: 1}
+		}, isOpened: true},
+		"the context ended": {isEnded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := newMemory(func(s *store.Store) {
-				s.MigrateAtStart = true
-				s.Schema = &lateSchema{failures: 1}
-			})
 			settings := bootstrap.DefaultSettings()
+			settings.HTTP.Address, settings.Ops.Address = freeAddress(t), freeAddress(t)
+			settings.Telemetry.OTLPEndpoint = "http://127.0.0.1:1"
+			if test.settings != nil {
+				test.settings(&settings)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if test.isEnded {
+				cancel()
+			}
+			m := newMemory(test.storage)
 			registry := prometheus.NewRegistry()
-			_, err := bootstrap.Open(ctx(t), settings, bootstrap.WithDatabase(m.ports.Open), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry))
+			_, err := bootstrap.Open(ctx, settings, bootstrap.WithDatabase(m.ports.Open), bootstrap.WithLogger(zap.NewNop()),
+				bootstrap.WithRegistry(registry), bootstrap.WithListeners())
 			require.Error(t, err)
-			require.True(t, m.closed.Load())
+			require.True(t, m.closed.Load() || !test.isOpened)
 			left, err := registry.Gather()
 			require.NoError(t, err)
-			require.Zero(t, len(left), "the next attempt has the same registry")
+			require.Zero(t, len(left))
+			newMemory(nil).open(t, func(s *bootstrap.Settings) {
+				s.HTTP.Address, s.Ops.Address = settings.HTTP.Address, settings.Ops.Address
+			}, bootstrap.WithRegistry(registry), bootstrap.WithListeners())
 		})
 	}
+}
+
+// freeAddress returns an address whose port is free.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	return listener.Addr().String()
+}
+
+// Two services cannot have their metrics under the same names in one registry. The second one has
+// changed nothing in its book when it fails.
+func TestTwoServicesNeedARegistryEach(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	named := func(name string) bootstrap.Option {
+		return bootstrap.WithRegistry(prometheus.WrapRegistererWith(prometheus.Labels{"service": name}, registry))
+	}
+	newMemory(nil).open(t, nil, named("first"))
+	before, err := registry.Gather()
+	require.NoError(t, err)
+	schema := &lateSchema{up: func() error { return nil }}
+	second := newMemory(func(s *store.Store) { s.Schema, s.MigrateAtStart = schema, true })
+	_, err = bootstrap.Open(t.Context(), bootstrap.DefaultSettings(), pages, bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithDatabase(second.ports.Open), named("first"))
+	require.ErrorContains(t, err, "the names are taken")
+	require.Zero(t, schema.attempts)
+	left, err := registry.Gather()
+	require.NoError(t, err)
+	require.Len(t, left, len(before), "those of the first service stay")
+	newMemory(nil).open(t, nil, named("second"))
+}
+
+// A Module registers its metrics when the host starts its application, and not before.
+func TestAModuleRegistersItsMetricsAtTheStart(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	options := bootstrap.Options(bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry), bootstrap.WithDatabase(newMemory(nil).ports.Open))
+	registered := func() int {
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		return len(families)
+	}
+	for range 2 { // the first application is never started
+		host := fx.New(fx.NopLogger, bootstrap.Module(bootstrap.DefaultSettings(), options))
+		require.NoError(t, host.Err())
+		require.Zero(t, registered())
+	}
+	host := fx.New(fx.NopLogger, bootstrap.Module(bootstrap.DefaultSettings(), options))
+	require.NoError(t, host.Start(t.Context()))
+	require.Positive(t, registered())
+	require.NoError(t, host.Stop(t.Context()))
+	require.Zero(t, registered())
+}
+
+// If the context ends while a part starts, Open waits for that part before it stops all. So
+// nothing is closed while it is opened, and nothing is opened after Open has returned.
+func TestOpenWaitsForThePartThatStarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var isStarting, isClosedWhileStarting atomic.Bool
+		m := newMemory(nil)
+		m.ports.Start = func(ctx context.Context) error {
+			isStarting.Store(true)
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			isStarting.Store(false)
+			return nil
+		}
+		m.ports.Close = func() error {
+			isClosedWhileStarting.Store(isStarting.Load())
+			m.closed.Store(true)
+			return nil
+		}
+		_, err := bootstrap.Open(ctx, bootstrap.DefaultSettings(), bootstrap.WithDatabase(m.ports.Open), bootstrap.WithLogger(zap.NewNop()))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.False(t, isStarting.Load())
+		require.True(t, m.closed.Load())
+		require.False(t, isClosedWhileStarting.Load())
+		time.Sleep(time.Minute) // of the bubble
+	})
 }
 
 // http.parameters_limit reaches both use cases.

@@ -65,8 +65,9 @@ func module(settings Settings, o *options) fx.Option {
 			fx.ResultTags(tag, tag, tag)))
 	}
 	return fx.Module("bankingapi", fx.Provide(constructors...), visible, fx.Options(o.parts...),
-		// The ops server is made first: it answers until the other parts have stopped.
-		fx.Invoke(func(opsServer) {}, run))
+		// The metrics are made first: if their names are taken, the start fails before the book is
+		// changed. The ops server is next: it answers until the other parts have stopped.
+		fx.Invoke(func(*telemetry.Metrics) {}, func(opsServer) {}, run))
 }
 
 // coreParts are the parts that the sandbox and the console use.
@@ -135,7 +136,7 @@ const usageFailed = "the last use of keys could not be written"
 func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Manager) *subscriptions.Directory {
 	d := subscriptions.NewDirectory(s.Subscriptions, w.now)
 	m.KeyMade = d.KeyMade
-	lc.Append(w.lastly(usageFailed, func(ctx context.Context) error { return d.KeepUsage(ctx, s.Usage) }))
+	lc.Append(fx.StopHook(w.lastly(usageFailed, func(ctx context.Context) error { return d.KeepUsage(ctx, s.Usage) })))
 	return d
 }
 
@@ -145,7 +146,7 @@ const requestsFailed = "errors and repeats could not be written to the log of re
 // newRequestLog makes the log of requests. Its stop hook writes the last requests.
 func newRequestLog(lc fx.Lifecycle, w *setup, s *store.Store) *requestlog.Log {
 	l := requestlog.New(s.Requests, w.acts)
-	lc.Append(w.lastly(requestsFailed, l.Write))
+	lc.Append(fx.StopHook(w.lastly(requestsFailed, l.Write)))
 	return l
 }
 

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"go.uber.org/fx"
@@ -53,11 +52,12 @@ func (w *setup) begin(lc fx.Lifecycle) (err error) {
 			}
 		},
 	})
-	lc.Append(fx.StartHook(w.tracing.Start))
+	if err != nil {
+		return err
+	}
 	end := func(ctx context.Context) error { return w.tracing.Close(context.WithoutCancel(ctx)) } // it has its own timeout
-	lc.Append(w.lastly("the last traces are lost", end))
-	w.undo = append(w.undo, func() error { return end(context.Background()) })
-	return err
+	lc.Append(fx.StartStopHook(w.tracing.Start, w.lastly("the last traces are lost", end)))
+	return nil
 }
 
 // listen binds the listeners of the settings. If both ports are in use, the error names both.
@@ -93,13 +93,14 @@ func (w *setup) unlisten() {
 	}
 }
 
-// lastly does something when the service stops, and logs an error with this message.
-func (w *setup) lastly(failed string, do func(context.Context) error) fx.Hook {
-	return fx.StopHook(func(ctx context.Context) {
+// lastly returns a stop hook that logs an error of do with this message. The error does not fail
+// the stop.
+func (w *setup) lastly(failed string, do func(context.Context) error) func(context.Context) {
+	return func(ctx context.Context) {
 		if err := do(ctx); err != nil {
 			w.log.Warn(failed, zap.Error(err))
 		}
-	})
+	}
 }
 
 // end runs as the last step of the stop.
@@ -115,8 +116,8 @@ func (w *setup) end() {
 	}
 }
 
-// newMetrics registers the metrics. When the service stops, it removes them from the registry.
-func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, error) {
+// newMetrics makes the metrics. They are in the registry from the start of the service to its stop.
+func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) *telemetry.Metrics {
 	o := telemetry.Options{
 		Version: w.version, Revision: w.revision, Storage: cmp.Or(s.Name, w.settings.Storage.Driver),
 		Routes: w.routes, QueueLimit: commit.Limits{}.OrDefault().Queue,
@@ -125,13 +126,9 @@ func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) (*telemetry.Metrics, 
 	if s.HasSchema() {
 		o.Schema = store.SchemaVersion
 	}
-	metrics, err := telemetry.NewMetrics(w.registerer, o)
-	if err != nil {
-		return nil, err
-	}
-	lc.Append(fx.StopHook(metrics.Close))
-	w.undo = append(w.undo, func() error { metrics.Close(); return nil })
-	return metrics, nil
+	metrics := telemetry.NewMetrics(w.registerer, o)
+	lc.Append(fx.StartStopHook(metrics.Start, metrics.Close))
+	return metrics
 }
 
 func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
@@ -286,9 +283,7 @@ func consoleStore(lc fx.Lifecycle, w setup, s *store.Store) (*store.Store, error
 	if err != nil {
 		return nil, explain(err)
 	}
-	reads.Close = sync.OnceValue(reads.Close)
-	w.undo = append(w.undo, reads.Close)
-	lc.Append(fx.StopHook(reads.Close))
+	lc.Append(fx.StopHook(reads.Close)) // runs also if Start fails
 	lc.Append(fx.StartHook(func(ctx context.Context) error { return explain(reads.Start(ctx)) }))
 	return reads, nil
 }

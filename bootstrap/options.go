@@ -60,10 +60,8 @@ type options struct {
 	console  func(operator.Options) operator.Console
 	sandbox  func(operator.SandboxOptions) operator.SandboxPart
 	docs     func(openapi.Guide) (map[string]http.Handler, error)
-	// parts are options for the graph. undo is what a failed start must undo.
-	parts   []fx.Option
-	undo    []func() error
-	changes []func(*Settings)
+	parts    []fx.Option // for the graph
+	changes  []func(*Settings)
 	// bindsFirst binds the listeners before anything is opened.
 	bindsFirst bool
 	// consoleLink receives the one-time links of the console.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/fx"
@@ -46,9 +45,7 @@ func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Close = sync.OnceValue(s.Close)
-	w.undo = append(w.undo, s.Close)
-	lc.Append(fx.StopHook(s.Close)) // runs also if the start fails
+	lc.Append(fx.StopHook(s.Close)) // runs also if Start fails
 	lc.Append(fx.StartHook(s.Start))
 	if w.world != nil {
 		lc.Append(fx.StartHook(func(ctx context.Context) error { // a sandbox accepts only its own book, and no other process may use it

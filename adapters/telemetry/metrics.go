@@ -52,7 +52,8 @@ type Metrics struct {
 	gatherer   prometheus.Gatherer
 	routes     Routes
 
-	// own has all metrics of this instance. NewMetrics describes them.
+	// own has all metrics of this instance. NewMetrics describes them. Start registers own with
+	// registerer.
 	own *prometheus.Registry
 
 	requests, outcomes, replays, refusedKeys, callers, batchReruns, settled *prometheus.CounterVec
@@ -81,10 +82,9 @@ var (
 	counts    = prometheus.ExponentialBuckets(1, 2, 13)
 )
 
-// NewMetrics registers the metrics. A nil registerer means a new registry. It fails if the
-// registerer already has metrics with these names. Two instances need two registries, or
-// registerers with a distinguishing label (prometheus.WrapRegistererWith).
-func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
+// NewMetrics returns metrics that Start registers with the registerer. A nil registerer means a
+// new registry.
+func NewMetrics(registerer prometheus.Registerer, o Options) *Metrics {
 	own := prometheus.NewRegistry()
 	factory := promauto.With(own)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -145,13 +145,21 @@ func NewMetrics(registerer prometheus.Registerer, o Options) (*Metrics, error) {
 	if gatherer, ok := registerer.(prometheus.Gatherer); ok {
 		m.gatherer = gatherer
 	}
-	if err := registerer.Register(own); err != nil {
-		if errors.As(err, new(prometheus.AlreadyRegisteredError)) {
-			err = errors.New("the names are taken: use a registry, or a registerer with a distinct label, for each instance")
-		}
-		return nil, fmt.Errorf("register the metrics: %w", err)
+	return m
+}
+
+// Start registers the metrics. It fails if the registerer already has metrics with these names.
+// Two instances need two registries, or registerers with a distinguishing label
+// (prometheus.WrapRegistererWith).
+func (m *Metrics) Start() error {
+	err := m.registerer.Register(m.own)
+	if errors.As(err, new(prometheus.AlreadyRegisteredError)) {
+		err = errors.New("the names are taken: use a registry, or a registerer with a distinct label, for each instance")
 	}
-	return m, nil
+	if err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
+	return nil
 }
 
 // poolCollector collects from a pool that may be opened later.
@@ -269,5 +277,6 @@ func (m *Metrics) Due(settlement, price int64, lag time.Duration) {
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.gatherer }
 
 // Close removes the metrics from the registerer, so that another instance may use
-// it. Later measurements are not exported. It may be called twice.
+// it. Later measurements are not exported. It may be called twice, but not after Start failed:
+// then the registerer has the metrics of another instance.
 func (m *Metrics) Close() { m.registerer.Unregister(m.own) }

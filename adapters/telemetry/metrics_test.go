@@ -45,6 +45,14 @@ var options = telemetry.Options{
 	},
 }
 
+// started returns metrics that are registered.
+func started(t *testing.T, registerer prometheus.Registerer, o telemetry.Options) *telemetry.Metrics {
+	t.Helper()
+	m := telemetry.NewMetrics(registerer, o)
+	require.NoError(t, m.Start())
+	return m
+}
+
 // populated returns metrics in which something of everything has happened.
 func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	t.Helper()
@@ -53,8 +61,7 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 	options := options
 	options.Pools, options.FreeSpace = map[string]func() *sql.DB{"writes": func() *sql.DB { return db }}, func() int64 { return 5 << 30 }
 	options.LogSize = func() int64 { return 64 << 20 }
-	m, err := telemetry.NewMetrics(registry, options)
-	require.NoError(t, err)
+	m := started(t, registry, options)
 	for _, r := range []summary.Exchange{
 		{Route: saleRoute, Status: 200, State: operation.Completed, Duration: 3 * time.Millisecond, Subscription: "mobile-app"},
 		{Route: saleRoute, Status: 200, State: operation.Completed, Duration: 2 * time.Millisecond, Replayed: true},
@@ -117,8 +124,7 @@ func TestMetricsAreExposedUnderTheirNames(t *testing.T) {
 func TestLabelsAreClosedSets(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m, err := telemetry.NewMetrics(registry, options)
-	require.NoError(t, err)
+	m := started(t, registry, options)
 	const junk = "1234567890\"} 1\nevil"
 	for status := -1; status < 2000; status += 7 {
 		m.Request(t.Context(), &summary.Exchange{Route: junk, Method: junk, Status: status, State: 77, Codes: []string{junk}, Subscription: junk})
@@ -135,8 +141,7 @@ func TestLabelsAreClosedSets(t *testing.T) {
 func TestEveryCodeIsALabel(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m, err := telemetry.NewMetrics(registry, options)
-	require.NoError(t, err)
+	m := started(t, registry, options)
 	for _, code := range fault.Codes() {
 		m.Request(t.Context(), &summary.Exchange{Route: saleRoute, Status: 400, Codes: []string{code.Name}})
 	}
@@ -150,8 +155,7 @@ func TestEveryCodeIsALabel(t *testing.T) {
 func TestASampledTraceIsTheExemplarOfItsLatency(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m, err := telemetry.NewMetrics(registry, options)
-	require.NoError(t, err)
+	m := started(t, registry, options)
 	traced := func(id string, flags trace.TraceFlags) context.Context {
 		traceID, err := trace.TraceIDFromHex(id)
 		require.NoError(t, err)
@@ -186,26 +190,22 @@ func TestSeveralInstances(t *testing.T) {
 	named := func(name string) prometheus.Registerer {
 		return prometheus.WrapRegistererWith(prometheus.Labels{"replica": name}, registry)
 	}
-	first, err := telemetry.NewMetrics(named("a"), options)
-	require.NoError(t, err)
-	_, err = telemetry.NewMetrics(named("a"), options)
-	require.ErrorContains(t, err, "the names are taken")
-	second, err := telemetry.NewMetrics(named("b"), options)
-	require.NoError(t, err, "a label tells them apart")
+	telemetry.NewMetrics(named("a"), options) // registers nothing
+	first := started(t, named("a"), options)
+	require.ErrorContains(t, telemetry.NewMetrics(named("a"), options).Start(), "the names are taken")
+	second := started(t, named("b"), options) // a label tells them apart
 	second.Due(3, 0, time.Hour)
 	require.Contains(t, exposition(t, registry, "text/plain"), `bankingapi_settlement_due_sales{replica="b"} 3`)
 
 	require.Contains(t, exposition(t, registry, "text/plain"), `go_sql_idle_connections{db_name="two",replica="b"} 0`)
 	first.Close()
 	first.Close()
-	_, err = telemetry.NewMetrics(named("a"), options)
-	require.NoError(t, err, "after Close the names are free")
+	started(t, named("a"), options) // after Close the names are free
 	first.Due(1, 0, time.Hour)
 }
 
 func BenchmarkRequest(b *testing.B) {
-	m, err := telemetry.NewMetrics(prometheus.NewRegistry(), options)
-	require.NoError(b, err)
+	m := telemetry.NewMetrics(prometheus.NewRegistry(), options)
 	r := summary.Exchange{Route: saleRoute, Method: "POST", Status: 200, State: operation.Completed, Duration: time.Millisecond}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
@@ -217,8 +217,7 @@ func BenchmarkRequest(b *testing.B) {
 }
 
 func BenchmarkBatch(b *testing.B) {
-	m, err := telemetry.NewMetrics(prometheus.NewRegistry(), options)
-	require.NoError(b, err)
+	m := telemetry.NewMetrics(prometheus.NewRegistry(), options)
 	observe := m.Batches(operation.BuyFundFromCustomer)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -230,8 +229,7 @@ func BenchmarkBatch(b *testing.B) {
 func TestSubscriptionsAreBounded(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	m, err := telemetry.NewMetrics(registry, options)
-	require.NoError(t, err)
+	m := started(t, registry, options)
 	for n := range 300 {
 		for range 2 {
 			m.Request(t.Context(), &summary.Exchange{Route: saleRoute, Status: 429, Codes: []string{"rate-limit-exceeded"}, Subscription: fmt.Sprint("caller ", n)})
