@@ -46,90 +46,89 @@ const (
 	headerTimeout = 5 * time.Second
 )
 
+// apiParts are the parts that the server of the API uses.
 type apiParts struct {
 	fx.In
-	Setup      *setup
-	Store      *store.Store
-	Operations []httpapi.Descriptor
-	Rules      *buyfund.Rules
-	Buyer      *buyfund.Buyer
-	Directory  *subscriptions.Directory
-	Metrics    *telemetry.Metrics
-	Sandbox    operator.SandboxPart // nil outside a sandbox
-	Activity   *fleet.Activity
-	Trail      *trail.Keeper
-	Outcomes   *outcomes.Feed
-	Requests   *requestlog.Log
+	Settings    validSettings
+	Clocks      clocks
+	Log         serviceLog
+	Shutdown    *shutdown
+	Listeners   *listeners
+	Certificate *apiCertificate
+	Tracing     *telemetry.Tracing
+	Store       *store.Store
+	Handler     apiHandler
 }
 
 // newAPI makes the API. When the service stops, its listener accepts no more requests and waits
 // for the requests in flight.
-func newAPI(lc fx.Lifecycle, p apiParts) (*api, error) {
-	handler, err := newHandler(p)
-	if err != nil {
-		return nil, err
-	}
-	w, h := p.Setup, p.Setup.settings.HTTP
+func newAPI(lc fx.Lifecycle, p apiParts) *api {
+	h := p.Settings.HTTP
 	server := httpapi.NewServer(&http.Server{
-		Addr: h.Address, Handler: w.tracing.Middleware(handler), ErrorLog: logging.ServerErrors(w.log),
+		Addr: h.Address, Handler: p.Tracing.Middleware(p.Handler), ErrorLog: logging.ServerErrors(p.Log.zap),
 		ReadTimeout: h.ReadTimeout, WriteTimeout: h.WriteTimeout, IdleTimeout: idleTimeout, ReadHeaderTimeout: min(headerTimeout, h.ReadTimeout),
-	}, w.encryption(p.Store.DataFolder), func(err error) { w.failed <- err })
-	w.api.Store(server)
-	lc.Append(fx.StopHook(w.shutdown.bound(server.Shutdown)))
-	return &api{server, handler}, nil
+	}, encryption(p.Settings, p.Clocks, p.Log, p.Store.DataFolder), p.Listeners.fail)
+	p.Certificate.of.Store(server)
+	lc.Append(fx.StopHook(p.Shutdown.bound(server.Shutdown)))
+	return &api{server, p.Handler}
 }
 
 // encryption returns how the API encrypts. Files that it makes itself are in the folder.
-func (w *setup) encryption(folder string) httpapi.TLSOptions {
-	certFile, keyFile := w.settings.TLS.Files(folder)
+func encryption(settings validSettings, c clocks, log serviceLog, folder string) httpapi.TLSOptions {
+	certFile, keyFile := settings.TLS.Files(folder)
 	return httpapi.TLSOptions{
-		Mode: httpapi.TLSMode(w.settings.TLS.Mode),
+		Mode: httpapi.TLSMode(settings.TLS.Mode),
 		Files: certificate.Files{
-			CertFile: certFile, KeyFile: keyFile, ClientCA: w.settings.TLS.ClientCA, Now: w.now, Report: w.warn("a changed certificate cannot be used"),
+			CertFile: certFile, KeyFile: keyFile, ClientCA: settings.TLS.ClientCA, Now: c.now, Report: log.warn("a changed certificate cannot be used"),
 		},
 	}
 }
 
-func newHandler(p apiParts) (http.Handler, error) {
-	w, h := p.Setup, p.Setup.settings.HTTP
-	documentation, err := documents(w, p.Operations, p.Rules)
-	if err != nil {
-		return nil, err
-	}
+// apiHandler is the API without its listener.
+type apiHandler http.Handler
+
+// handlerParts are the parts that the handler of the API uses.
+type handlerParts struct {
+	fx.In
+	Settings   validSettings
+	Clocks     clocks
+	Log        serviceLog
+	Docs       docPages
+	Worlds     sandboxOptions
+	Pages      apiPages
+	Observer   *requestObserver
+	Tracing    *telemetry.Tracing
+	Trail      *trail.Keeper
+	Buyer      *buyfund.Buyer
+	Operations []httpapi.Descriptor
+	Directory  *subscriptions.Directory
+	Outcomes   *outcomes.Feed
+	Sandbox    operator.SandboxPart // nil outside a sandbox
+}
+
+func newHandler(p handlerParts) (apiHandler, error) {
+	h := p.Settings.HTTP
 	proxies, err := h.TrustedProxies.Networks()
 	if err != nil {
 		return nil, err
 	}
-	lines := logging.NewRequests(w.log, w.now)
 	api := httpapi.Options{
 		BodyLimit: int64(h.BodyLimit), BodiesLimit: int64(h.BodiesLimit), ParametersLimit: h.ParametersLimit, WriteTimeout: h.WriteTimeout,
 		TrustedProxies: proxies,
-		Pages:          documentation,
-		Trace:          w.tracing.Spans(),
-		Observe: func(ctx context.Context, x *summary.Exchange) {
-			if x.WithoutCallerID {
-				p.Directory.WithoutCallerID(x.Subscription)
-			}
-			w.requests.Add(1)
-			p.Metrics.Request(ctx, x)
-			w.tracing.Request(ctx, x)
-			x.TraceID = telemetry.TraceID(ctx)
-			lines.Log(x)
-			p.Activity.Request(x)
-			p.Requests.Add(x)
-		},
-		Receipt: p.Trail.Receipts(func(id operation.ID, err error) {
-			w.log.Warn("an answer has no receipt", zap.Stringer("operation_id", id), zap.Error(err))
-		}),
-		Quoter:   p.Buyer,
-		Outcomes: p.Outcomes,
-		Now:      w.now,
+		Pages:          p.Pages,
+		Trace:          p.Tracing.Spans(),
+		Observe:        p.Observer.observe,
+		Receipt:        p.Trail.Receipts(p.Log.noReceipt),
+		Quoter:         p.Buyer,
+		Outcomes:       p.Outcomes,
+		Now:            p.Clocks.now,
 	}
 	public := strings.TrimSuffix(h.PublicURL, "/")
-	if address, err := url.Parse(public); err == nil { // valid settings have a valid URL or an empty one
+	address, err := url.Parse(public)
+	if err == nil { // valid settings have a valid URL or an empty one
 		api.Mounted = address.EscapedPath()
 	}
-	if h.Docs && w.docs != nil || public != "" {
+	if h.Docs && p.Docs != nil || public != "" {
 		api.ErrorPages = public + "/docs/errors/"
 	}
 	if p.Sandbox == nil {
@@ -137,8 +136,54 @@ func newHandler(p apiParts) (http.Handler, error) {
 	}
 	api.Check, api.Routes = p.Sandbox.Check, p.Sandbox.Endpoints()
 	api.Quoter = quotesWithFaults{p.Buyer, p.Sandbox}
-	handler, err := httpapi.New(p.Operations, cmp.Or[httpapi.Callers](w.callers, p.Sandbox), api)
-	return p.Sandbox.Handler(handler), err
+	handler, err := httpapi.New(p.Operations, cmp.Or[httpapi.Callers](p.Worlds.callers, p.Sandbox), api)
+	if err != nil {
+		return nil, err
+	}
+	return p.Sandbox.Handler(handler), nil
+}
+
+// requestObserver counts and logs the requests.
+type requestObserver struct {
+	parts observerParts
+	lines *logging.Requests
+}
+
+// observerParts are the parts that learn of each request.
+type observerParts struct {
+	fx.In
+	Clocks    clocks
+	Log       serviceLog
+	Shutdown  *shutdown
+	Tracing   *telemetry.Tracing
+	Metrics   *telemetry.Metrics
+	Directory *subscriptions.Directory
+	Activity  *fleet.Activity
+	Requests  *requestlog.Log
+}
+
+func newObserver(p observerParts) *requestObserver {
+	return &requestObserver{p, logging.NewRequests(p.Log.zap, p.Clocks.now)}
+}
+
+// observe implements Observe of httpapi.Options.
+func (o *requestObserver) observe(ctx context.Context, x *summary.Exchange) {
+	p := o.parts
+	if x.WithoutCallerID {
+		p.Directory.WithoutCallerID(x.Subscription)
+	}
+	p.Shutdown.answered.Add(1)
+	p.Metrics.Request(ctx, x)
+	p.Tracing.Request(ctx, x)
+	x.TraceID = telemetry.TraceID(ctx)
+	o.lines.Log(x)
+	p.Activity.Request(x)
+	p.Requests.Add(x)
+}
+
+// noReceipt logs that an answer has no receipt.
+func (l serviceLog) noReceipt(id operation.ID, err error) {
+	l.zap.Warn("an answer has no receipt", zap.Stringer("operation_id", id), zap.Error(err))
 }
 
 func openAPIOptions(s Settings) (openapi.Options, error) {
@@ -153,32 +198,47 @@ func openAPIOptions(s Settings) (openapi.Options, error) {
 	}, nil
 }
 
-// documents returns the pages that the API serves in addition to the operations, by path.
-func documents(w *setup, operations []httpapi.Descriptor, rules *buyfund.Rules) (map[string]http.Handler, error) {
-	settings := w.settings
-	if !settings.HTTP.Docs || w.callers != nil {
+// apiPages are the pages that the API serves in addition to the operations, by path.
+type apiPages map[string]http.Handler
+
+// pageParts are the parts that the pages use.
+type pageParts struct {
+	fx.In
+	Settings   validSettings
+	Book       bookSource
+	Clocks     clocks
+	Docs       docPages
+	Worlds     sandboxOptions
+	Rules      *buyfund.Rules
+	Operations []httpapi.Descriptor
+}
+
+// newPages makes the pages if the settings enable them. A world of a sandbox has none.
+func newPages(p pageParts) (apiPages, error) {
+	h := p.Settings.HTTP
+	if !h.Docs || p.Worlds.callers != nil {
 		return nil, nil
 	}
-	described, err := openAPIOptions(settings)
+	described, err := openAPIOptions(Settings(p.Settings))
 	if err != nil {
 		return nil, err
 	}
 	described.Posts = make(map[string]string)
-	for _, o := range operations {
+	for _, o := range p.Operations {
 		if name, _, text := o.Describe(); text != "" {
 			described.Posts[httpapi.Path(name)] = text
 		}
 	}
-	pages := w.docs
+	pages := p.Docs
 	if pages == nil {
 		pages = func(g openapi.Guide) (map[string]http.Handler, error) { return g.OpenAPI.Pages() }
 	}
-	return inZone(rules.Zone, func(zone *time.Location) (map[string]http.Handler, error) {
-		later := day.Of(w.bank(), zone).Plus(180).String()
+	return inZone(p.Rules.Zone, func(zone *time.Location) (map[string]http.Handler, error) {
+		later := day.Of(p.Clocks.bank(), zone).Plus(180).String()
 		described.Day = later
 		return pages(openapi.Guide{
-			OpenAPI: described, BodyLimit: int64(settings.HTTP.BodyLimit), ParametersLimit: settings.HTTP.ParametersLimit, TimeZone: zone.String(),
-			Day: later, Sandbox: w.isSandbox,
+			OpenAPI: described, BodyLimit: int64(h.BodyLimit), ParametersLimit: h.ParametersLimit, TimeZone: zone.String(),
+			Day: later, Sandbox: p.Book.isSandbox(),
 		})
 	})
 }

@@ -3,8 +3,6 @@ package bootstrap
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -15,15 +13,12 @@ import (
 
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/opsapi"
-	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/addpush"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
-	"bankingapi/application/fleet"
 	"bankingapi/application/operator"
 	"bankingapi/application/outcomes"
-	"bankingapi/application/requestlog"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fund"
@@ -31,27 +26,27 @@ import (
 
 // App is the service. Its methods may be called from any goroutine.
 type App struct {
-	setup *setup
 	parts appParts
 	graph *fx.App // nil inside a host's application
 
-	starting sync.Mutex // guards started
-	started  error      // why Start cannot start the service
-	closing  sync.Once
-	closed   error
+	closing sync.Once
+	closed  error
 }
 
 // appParts are the parts of the graph that App uses and returns.
 type appParts struct {
 	fx.In
-	Setup      *setup
+	Settings   validSettings
+	Clocks     clocks
+	Log        serviceLog
+	Guard      *guard
+	Shutdown   *shutdown
+	Listeners  *listeners
 	Store      *store.Store
 	Trail      *trail.Keeper
 	Office     *backoffice.Office
 	Manager    *subscriptions.Manager
 	Directory  *subscriptions.Directory
-	Requests   *requestlog.Log
-	Metrics    *telemetry.Metrics
 	Made       *useCases
 	Rules      *buyfund.Rules
 	Adder      *addpush.Adder
@@ -59,21 +54,19 @@ type appParts struct {
 	Outcomes   *outcomes.Feed
 	Operations []httpapi.Descriptor // all operations of the API
 	Sandbox    operator.SandboxPart // nil unless OpenSandbox opened it
-	Console    operator.Console
 	Readiness  *opsapi.Readiness
-	Fleet      *fleet.Watch
 	Ops        opsServer
 	API        *api
+	Servers    *servers
 }
 
-func newApp(p appParts) *App { return &App{setup: p.Setup, parts: p} }
+func newApp(p appParts) *App { return &App{parts: p} }
 
 // run is called after all parts are made, so its hooks stop first. The service first reports
 // not ready, then stops its chores, and then its parts, such as the API.
-func run(lc fx.Lifecycle, a *App) {
-	b := background{a}
+func run(lc fx.Lifecycle, b background, a *App) {
 	lc.Append(b.hook())
-	lc.Append(fx.StopHook(b.drain))
+	lc.Append(fx.StopHook(a.drain))
 }
 
 // Open starts the service without a listener. When it returns, the use cases and the Handler
@@ -85,15 +78,16 @@ func run(lc fx.Lifecycle, a *App) {
 // error. Requests fail until the schema fits, and Ready returns the reason.
 func Open(ctx context.Context, settings Settings, all ...Option) (*App, error) {
 	o := collect(all)
-	if _, err := o.validate(settings); err != nil { // before fx, which adds text to the error
+	_, err := o.validate(settings) // before fx, which adds text to the error
+	if err != nil {
 		return nil, err
 	}
 	o.name = ""
 	var app *App
-	// The events of fx are of no use to a host, and errors are returned.
 	within := func(lc fx.Lifecycle) fx.Lifecycle { return startsWithin{lc, ctx} }
+	// The events of fx are of no use to a host, and errors are returned.
 	graph := fx.New(module(settings, o), fx.Decorate(within), fx.Populate(&app), fx.NopLogger)
-	err := graph.Err()
+	err = graph.Err()
 	if err != nil {
 		return nil, dig.RootCause(err) // without the text that fx adds
 	}
@@ -160,7 +154,7 @@ func (a *App) Within(tx any) (Transaction, error) {
 	if err != nil {
 		return Transaction{}, err
 	}
-	err = a.setup.guard.last()
+	err = a.parts.Guard.last()
 	if err != nil {
 		return Transaction{}, err
 	}
@@ -183,44 +177,7 @@ func (a *App) Ready(ctx context.Context) error { return a.parts.Readiness.Requir
 
 // Start binds the listeners of the settings and serves. It returns when they accept requests.
 // It returns an error if a port is in use, on a second call, and after Close.
-func (a *App) Start(context.Context) error {
-	a.starting.Lock()
-	defer a.starting.Unlock()
-	if a.started != nil {
-		return a.started
-	}
-	bound := func(setting, variable string, err error) error {
-		if err != nil {
-			return fmt.Errorf("%s (%s): %w", setting, variable, err)
-		}
-		return nil
-	}
-	a.parts.Ops.server.Use(a.setup.listeners.ops)
-	a.parts.API.server.Use(a.setup.listeners.api)
-	// Both are bound first: if both ports are in use, the error names both, and no request is accepted and then lost.
-	err := errors.Join(bound("ops.address", "BANKINGAPI_OPS__ADDRESS", a.parts.Ops.server.Bind()), bound("http.address", "BANKINGAPI_HTTP__ADDRESS", a.parts.API.server.Bind()))
-	if err != nil {
-		return a.notStarted(err)
-	}
-	err = errors.Join(a.parts.Ops.server.Start(), a.parts.API.server.Start())
-	if err != nil {
-		return a.notStarted(err)
-	}
-	a.started = errors.New("the service is started already")
-	if address := a.parts.Ops.server.Address(); address != "" {
-		a.setup.log.Info("serving health and metrics", zap.String("address", address))
-		a.parts.Console.Link(address)
-	}
-	a.setup.log.Info("serving the API", zap.String("url", a.parts.API.server.URL()), zap.String("version", a.setup.version), zap.String("commit", a.setup.revision),
-		zap.Int64("schema", store.SchemaVersion), zap.String("storage", a.setup.book()))
-	return nil
-}
-
-// notStarted closes both listeners, and keeps the service from being started again.
-func (a *App) notStarted(err error) error {
-	a.started = errors.New("the service could not be started: open another one")
-	return errors.Join(err, a.parts.Ops.server.Close(), a.parts.API.server.Close())
-}
+func (a *App) Start(context.Context) error { return a.parts.Servers.start() }
 
 // URL returns the bound address of the API. It is empty before Start, or with WithListeners before
 // Open.
@@ -231,7 +188,7 @@ func (a *App) URL() string { return a.parts.API.server.URL() }
 func (a *App) OpsAddress() string { return a.parts.Ops.server.Address() }
 
 // ListenerErrors returns a channel that receives the error of a listener that fails.
-func (a *App) ListenerErrors() <-chan error { return a.setup.failed }
+func (a *App) ListenerErrors() <-chan error { return a.parts.Listeners.failed }
 
 // Reload reads again what may change while the service runs: log.level (unless the logger is
 // the host's), the files of the certificate and of client authorities, and the key of the
@@ -240,7 +197,7 @@ func (a *App) ListenerErrors() <-chan error { return a.setup.failed }
 func (a *App) Reload(load func() (Settings, error)) {
 	loaded, err := load()
 	if err != nil {
-		a.setup.log.Error("the settings were not reloaded", zap.Error(err))
+		a.parts.Log.zap.Error("the settings were not reloaded", zap.Error(err))
 		return
 	}
 	var done []string
@@ -249,7 +206,7 @@ func (a *App) Reload(load func() (Settings, error)) {
 		isUsed bool
 		reload func() error
 	}{
-		{"log.level " + loaded.Log.Level, a.setup.level != nil, func() error { return a.setup.level.UnmarshalText([]byte(loaded.Log.Level)) }},
+		{"log.level " + loaded.Log.Level, a.parts.Log.level != nil, func() error { return a.parts.Log.level.UnmarshalText([]byte(loaded.Log.Level)) }},
 		{"certificate files", !a.parts.API.server.CertificateEnd().IsZero(), a.parts.API.server.Reload},
 		{"trail key", a.parts.Trail.IsWanted(), func() error { return a.parts.Trail.Reload(loaded.Trail.KeyFile) }},
 	} {
@@ -257,12 +214,12 @@ func (a *App) Reload(load func() (Settings, error)) {
 			continue
 		}
 		if err := each.reload(); err != nil {
-			a.setup.log.Error("not reloaded: the service goes on as before", zap.String("what", each.what), zap.Error(err))
+			a.parts.Log.zap.Error("not reloaded: the service goes on as before", zap.String("what", each.what), zap.Error(err))
 		} else {
 			done = append(done, each.what)
 		}
 	}
-	a.setup.log.Warn("reloaded; other settings need a restart", zap.Strings("what", done))
+	a.parts.Log.zap.Warn("reloaded; other settings need a restart", zap.Strings("what", done))
 }
 
 // Close stops the service: it reports not ready, waits for shutdown.delay, stops accepting
@@ -275,7 +232,7 @@ func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "clo
 func (a *App) CloseBecause(ctx context.Context, reason string) error {
 	a.closing.Do(func() {
 		if a.graph != nil {
-			a.setup.shutdown.ctx, a.setup.shutdown.reason = ctx, reason
+			a.parts.Shutdown.ctx, a.parts.Shutdown.reason = ctx, reason
 			a.closed = a.graph.Stop(context.WithoutCancel(ctx))
 		}
 	})
@@ -283,21 +240,21 @@ func (a *App) CloseBecause(ctx context.Context, reason string) error {
 }
 
 // drain makes the service not ready, waits, and limits how long the parts may take to stop.
-func (a background) drain(ctx context.Context) {
-	a.starting.Lock()
-	a.started = errors.New("the service is stopped: open another one")
-	a.starting.Unlock()
-	a.parts.Readiness.Drain()
-	if a.setup.shutdown.ctx != nil {
-		ctx = a.setup.shutdown.ctx
+func (a *App) drain(ctx context.Context) {
+	p, stop := a.parts, a.parts.Shutdown
+	p.Servers.refuse()
+	p.Readiness.Drain()
+	if stop.ctx != nil {
+		ctx = stop.ctx
 	}
-	if a.setup.shutdown.served = a.URL() != ""; a.setup.shutdown.served {
+	stop.served = a.URL() != ""
+	if stop.served {
 		select {
-		case <-time.After(a.setup.settings.Shutdown.Delay):
+		case <-time.After(p.Settings.Shutdown.Delay):
 		case <-ctx.Done():
 		}
-		a.setup.log.Info("stopping", zap.String("reason", cmp.Or(a.setup.shutdown.reason, "the application stops")))
+		p.Log.zap.Info("stopping", zap.String("reason", cmp.Or(stop.reason, "the application stops")))
 	}
-	a.parts.Outcomes.Close() // not earlier: callers whose wait ends early send the next request immediately
-	a.setup.shutdown.ctx, a.setup.shutdown.end = context.WithTimeout(ctx, a.setup.settings.Shutdown.Timeout)
+	p.Outcomes.Close() // not earlier: callers whose wait ends early send the next request immediately
+	stop.ctx, stop.end = context.WithTimeout(ctx, p.Settings.Shutdown.Timeout)
 }

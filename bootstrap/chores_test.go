@@ -23,7 +23,7 @@ func TestRoundsOfAChore(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			core, logged := observer.New(zap.DebugLevel)
-			a := background{&App{setup: &setup{log: zap.New(core)}}}
+			a := background{Log: serviceLog{zap: zap.New(core)}}
 			begin := time.Now()
 			var rounds []time.Duration
 			ctx, cancel := context.WithCancel(t.Context())
@@ -55,7 +55,7 @@ func TestRoundsOfAChore(t *testing.T) {
 func TestAChoreEndsInTheMiddleOfARound(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zap.DebugLevel)
-	a := background{&App{setup: &setup{log: zap.New(core)}}}
+	a := background{Log: serviceLog{zap: zap.New(core)}}
 	ctx, cancel := context.WithCancel(t.Context())
 	rounds := 0
 	a.keepDoing(ctx, chore{interval: time.Hour, do: func(ctx context.Context) error {

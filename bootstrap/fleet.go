@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"go.uber.org/fx"
-	"go.uber.org/zap"
 
 	"bankingapi/adapters/opsapi"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/fleet"
+	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
 )
 
@@ -25,65 +25,80 @@ const (
 	replicaEvery, fileEvery = 500 * time.Millisecond, time.Second
 )
 
-func newActivity(w *setup) *fleet.Activity { return fleet.NewActivity(w.now()) }
+func newActivity(c clocks) *fleet.Activity { return fleet.NewActivity(c.now()) }
+
+// fleetParts are the parts that the watch of the replicas uses.
+type fleetParts struct {
+	fx.In
+	Settings    validSettings
+	Book        bookSource
+	Clocks      clocks
+	Log         serviceLog
+	Release     release
+	Store       *store.Store
+	Readiness   *opsapi.Readiness
+	Activity    *fleet.Activity
+	Certificate *apiCertificate
+	State       bookState
+}
 
 // newFleet makes the watch of this replica and of all others. When the service stops, its row
 // ends.
-func newFleet(lc fx.Lifecycle, p coreParts, readiness *opsapi.Readiness, activity *fleet.Activity) *fleet.Watch {
-	w := p.Setup
+func newFleet(lc fx.Lifecycle, p fleetParts) *fleet.Watch {
 	every := replicaEvery
 	if p.Store.HasDataFile {
 		every = fileEvery
 	}
 	watch := fleet.NewWatch(fleet.Options{
-		ID: w.acts.NewID(), Name: w.replicaName(), Version: w.version, Replicas: p.Store.Replicas, Every: every,
-		Checks: readiness.Results, Activity: activity, Machine: w.now, State: stateOf(w, p.Office, p.Manager, p.Buyer),
-		CertificateEnd: func() time.Time {
-			server := w.api.Load()
-			if server == nil {
-				return time.Time{}
-			}
-			return server.CertificateEnd()
-		},
-		Failed: func(err error) { w.log.Warn("the service could not be looked at", zap.Error(err)) },
+		ID: p.Clocks.newID(), Name: replicaName(p.Settings.HTTP.Address), Version: p.Release.version, Replicas: p.Store.Replicas, Every: every,
+		Checks: p.Readiness.Results, CertificateEnd: p.Certificate.end, Activity: p.Activity, State: p.State.read,
+		Machine: p.Clocks.now, Failed: p.Log.warn("the service could not be looked at"),
 	})
 	lc.Append(fx.StopHook(watch.Stop))
-	if !w.storage.MustExist {
-		lc.Append(fx.StopHook(w.lastly("the row of this replica could not be deleted", func(ctx context.Context) error {
-			return watch.Remove(unguarded(context.WithoutCancel(ctx)))
-		})))
+	if !p.Book.isCommand() {
+		remove := func(ctx context.Context) error { return watch.Remove(unguarded(context.WithoutCancel(ctx))) }
+		lc.Append(fx.StopHook(p.Log.lastly("the row of this replica could not be deleted", remove)))
 	}
 	return watch
 }
 
 // replicaName returns the host and the port of the API, or the number of the process if the
 // port is not fixed. A replica that is started again has the same name.
-func (w *setup) replicaName() string {
+func replicaName(address string) string {
 	host, _ := os.Hostname() // empty if the system has none
-	_, port, _ := net.SplitHostPort(w.settings.HTTP.Address)
+	_, port, _ := net.SplitHostPort(address)
 	if port == "" || port == "0" {
 		port = strconv.Itoa(os.Getpid())
 	}
 	return host + ":" + port
 }
 
-// stateOf returns how to read what concerns all replicas.
-func stateOf(w *setup, office *backoffice.Office, manager *subscriptions.Manager, buyer *buyfund.Buyer) func(context.Context) (fleet.State, error) {
-	return func(ctx context.Context) (fleet.State, error) {
-		due, failedDue := buyer.CountDue(ctx)
-		partners, failedPartners := manager.List(ctx)
-		checked, failedChecked := office.LastVerified(ctx)
-		return fleet.State{Due: due, Subscriptions: partners, Checked: checked, Now: w.now(), Bank: w.bank(), Zone: office.Zone()},
-			errors.Join(failedDue, failedPartners, failedChecked)
-	}
+// bookState has the parts that know the state of the book.
+type bookState struct {
+	fx.In
+	Clocks  clocks
+	Office  *backoffice.Office
+	Manager *subscriptions.Manager
+	Buyer   *buyfund.Buyer
+}
+
+// read reads what concerns all replicas.
+func (s bookState) read(ctx context.Context) (fleet.State, error) {
+	due, failedDue := s.Buyer.CountDue(ctx)
+	partners, failedPartners := s.Manager.List(ctx)
+	checked, failedChecked := s.Office.LastVerified(ctx)
+	return fleet.State{Due: due, Subscriptions: partners, Checked: checked, Now: s.Clocks.now(), Bank: s.Clocks.bank(), Zone: s.Office.Zone()},
+		errors.Join(failedDue, failedPartners, failedChecked)
 }
 
 // Status returns what is wrong with all replicas of the service and with its book, as the bar of
 // the console shows it. It reads the storage. A command uses it: it is no replica.
 func (a *App) Status(ctx context.Context) (fleet.Status, error) {
 	p := a.parts
-	if err := p.Store.Schema.Require(ctx); err != nil {
+	err := p.Store.Schema.Require(ctx)
+	if err != nil {
 		return fleet.Status{}, err
 	}
-	return fleet.Look(ctx, p.Store.Replicas, stateOf(a.setup, p.Office, p.Manager, p.Buyer))
+	state := bookState{Clocks: p.Clocks, Office: p.Office, Manager: p.Manager, Buyer: p.Buyer}
+	return fleet.Look(ctx, p.Store.Replicas, state.read)
 }

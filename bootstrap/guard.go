@@ -34,6 +34,8 @@ type guard struct {
 	verdict error     // of the last check, without errors of a storage that did not answer
 }
 
+func newGuard(c clocks) *guard { return &guard{now: c.now} }
+
 // exempt is the key of a context whose transactions the guard does not check.
 type exempt struct{}
 

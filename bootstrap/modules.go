@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
@@ -36,9 +37,9 @@ import (
 // prometheus.Registerer, a store.Opener, and every Option in the group "bankingapi".
 //
 // The start of the application opens the storage and begins the background work. Before the
-// start, Module opens no file and no connection, runs no goroutine, and calls fail. Only the
-// Opener of sqlite.Use already asks the host's database for its settings. The stop of the
-// application stops the service. fx limits the stop: set fx.StopTimeout to more than
+// start, Module opens no file and no connection, registers no metrics, runs no goroutine, and calls
+// fail. Only the Opener of sqlite.Use already asks the host's database for its settings. The stop
+// of the application stops the service. fx limits the stop: set fx.StopTimeout to more than
 // shutdown.delay and shutdown.timeout together. The host chooses whether to start the listeners:
 //
 //	fx.Invoke(func(lc fx.Lifecycle, app *bootstrap.App) { lc.Append(fx.StartHook(app.Start)) })
@@ -46,16 +47,13 @@ func Module(settings Settings, all ...Option) fx.Option { return module(settings
 
 func module(settings Settings, o *options) fx.Option {
 	constructors := []any{
-		func(lc fx.Lifecycle, host hostParts) (*setup, error) {
+		func(lc fx.Lifecycle, host hostParts) (inputs, error) {
 			host.addTo(o)
-			w, err := newSetup(settings, o)
-			if err != nil {
-				return nil, err
-			}
-			return w, w.begin(lc)
+			return newInputs(lc, settings, o)
 		},
-		newStore, newRules, newMetrics, newOffice, newManager, newTrail, newDirectory, newRequestLog, newUseCases,
-		newOutcomes, newSandbox, newOperations, newReadiness, newActivity, newFleet, newConsole, newOpsServer, newAPI, newApp,
+		newGuard, newStore, newClockCheck, newRules, newRuleBook, newMetrics, newOffice, newManager, newTrail, newDirectory, newRequestLog,
+		newUseCases, newOutcomes, newSandbox, newOperations, newReadiness, newActivity, newFleet, newConsole, newOpsServer,
+		newAPICertificate, newPages, newObserver, newHandler, newAPI, newServers, newApp,
 	}
 	visible := fx.Options()
 	if o.name != "" {
@@ -64,23 +62,10 @@ func module(settings Settings, o *options) fx.Option {
 		visible = fx.Provide(fx.Annotate(func(a *App) (*App, *addpush.Adder, *buyfund.Buyer) { return a, a.Adder(), a.Buyer() },
 			fx.ResultTags(tag, tag, tag)))
 	}
-	return fx.Module("bankingapi", fx.Provide(constructors...), visible, fx.Options(o.parts...),
+	return fx.Module("bankingapi", fx.Provide(constructors...), fx.Provide(newTracing, newMigrator, fx.Private), visible, fx.Options(o.parts...),
 		// The metrics are made first: if their names are taken, the start fails before the book is
 		// changed. The ops server is next: it answers until the other parts have stopped.
 		fx.Invoke(func(*telemetry.Metrics) {}, func(opsServer) {}, run))
-}
-
-// coreParts are the parts that the sandbox and the console use.
-type coreParts struct {
-	fx.In
-	Setup   *setup
-	Store   *store.Store
-	Trail   *trail.Keeper
-	Office  *backoffice.Office
-	Manager *subscriptions.Manager
-	Made    *useCases
-	Rules   *buyfund.Rules
-	Buyer   *buyfund.Buyer
 }
 
 // hostParts are the optional values that the host provides in the graph.
@@ -104,28 +89,42 @@ func (h hostParts) addTo(o *options) {
 	}
 }
 
-func newOffice(w *setup, s *store.Store, k *trail.Keeper, rules *buyfund.Rules) *backoffice.Office {
-	office := backoffice.New(s.Backoffice, w.acts, nil)
-	office.Zone = rules.Zone
-	office.CheckTrail, office.Unkept = k.Check, w.warn("it could not be recorded that the book was checked")
-	office.CheckClock = func(ctx context.Context) error {
-		_, err := w.checkClock(ctx, s)
-		return err
-	}
-	office.About = func(ctx context.Context) (r backoffice.Report, err error) {
-		status, err := s.Schema.Status(ctx)
-		r.Book, r.Schema, r.Program = w.book(), status.Version, w.version
-		if w.revision != "" {
-			r.Program += ", commit " + w.revision
-		}
-		return r, err
-	}
+// officeParts are the parts that the back office uses.
+type officeParts struct {
+	fx.In
+	Book    bookSource
+	Clocks  clocks
+	Log     serviceLog
+	Release release
+	Check   *clockCheck
+	Store   *store.Store
+	Trail   *trail.Keeper
+	Rules   *buyfund.Rules
+}
+
+func newOffice(p officeParts) *backoffice.Office {
+	office := backoffice.New(p.Store.Backoffice, p.Clocks.acts(), nil)
+	office.Zone = p.Rules.Zone
+	office.CheckTrail, office.Unkept = p.Trail.Check, p.Log.warn("it could not be recorded that the book was checked")
+	office.CheckClock = p.Check.require
+	office.About = p.about
 	return office
 }
 
-func newManager(w *setup, s *store.Store, rules *buyfund.Rules) *subscriptions.Manager {
+// about returns what a report says of the book and of the program.
+func (p officeParts) about(ctx context.Context) (r backoffice.Report, err error) {
+	status, err := p.Store.Schema.Status(ctx)
+	r.Book, r.Schema, r.Program = p.Book.name, status.Version, p.Release.version
+	if p.Release.revision != "" {
+		r.Program += ", commit " + p.Release.revision
+	}
+	return r, err
+}
+
+func newManager(c clocks, operations hostOperations, s *store.Store, rules *buyfund.Rules) *subscriptions.Manager {
+	acts := c.acts()
 	m := subscriptions.NewManager(s.Subscriptions, rand.Reader)
-	m.Now, m.Acts, m.HostOperations, m.Zone = w.now, &w.acts, w.hostOperations(), rules.Zone
+	m.Now, m.Acts, m.HostOperations, m.Zone = c.now, &acts, operations.names(), rules.Zone
 	return m
 }
 
@@ -133,10 +132,11 @@ func newManager(w *setup, s *store.Store, rules *buyfund.Rules) *subscriptions.M
 const usageFailed = "the last use of keys could not be written"
 
 // newDirectory makes the directory. Its stop hook writes which keys the last requests used.
-func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Manager) *subscriptions.Directory {
-	d := subscriptions.NewDirectory(s.Subscriptions, w.now)
+func newDirectory(lc fx.Lifecycle, c clocks, log serviceLog, s *store.Store, m *subscriptions.Manager) *subscriptions.Directory {
+	d := subscriptions.NewDirectory(s.Subscriptions, c.now)
 	m.KeyMade = d.KeyMade
-	lc.Append(fx.StopHook(w.lastly(usageFailed, func(ctx context.Context) error { return d.KeepUsage(ctx, s.Usage) })))
+	keep := func(ctx context.Context) error { return d.KeepUsage(ctx, s.Usage) }
+	lc.Append(fx.StopHook(log.lastly(usageFailed, keep)))
 	return d
 }
 
@@ -144,9 +144,9 @@ func newDirectory(lc fx.Lifecycle, w *setup, s *store.Store, m *subscriptions.Ma
 const requestsFailed = "errors and repeats could not be written to the log of requests"
 
 // newRequestLog makes the log of requests. Its stop hook writes the last requests.
-func newRequestLog(lc fx.Lifecycle, w *setup, s *store.Store) *requestlog.Log {
-	l := requestlog.New(s.Requests, w.acts)
-	lc.Append(fx.StopHook(w.lastly(requestsFailed, l.Write)))
+func newRequestLog(lc fx.Lifecycle, c clocks, log serviceLog, s *store.Store) *requestlog.Log {
+	l := requestlog.New(s.Requests, c.acts())
+	lc.Append(fx.StopHook(log.lastly(requestsFailed, l.Write)))
 	return l
 }
 
@@ -156,24 +156,36 @@ type useCases struct {
 	buyOptions buyfund.Options
 }
 
+// useCaseParts are the parts that the use cases use.
+type useCaseParts struct {
+	fx.In
+	Settings validSettings
+	Clocks   clocks
+	Shutdown *shutdown
+	Tracing  *telemetry.Tracing
+	Metrics  *telemetry.Metrics
+	Store    *store.Store
+	Rules    *buyfund.Rules
+}
+
 // newUseCases makes both use cases. The timeout of a batch allows for a few retries. When the
 // service stops, both finish their queues.
-func newUseCases(lc fx.Lifecycle, w *setup, s *store.Store, rules *buyfund.Rules, metrics *telemetry.Metrics) (*useCases, *addpush.Adder, *buyfund.Buyer, error) {
-	records := w.settings.HTTP.ParametersLimit
-	limits := commit.Limits{Timeout: 2 * w.settings.Storage.StatementTimeout, Grace: s.Grace}
+func newUseCases(lc fx.Lifecycle, p useCaseParts) (*useCases, *addpush.Adder, *buyfund.Buyer, error) {
+	records := p.Settings.HTTP.ParametersLimit
+	limits := commit.Limits{Timeout: 2 * p.Settings.Storage.StatementTimeout, Grace: p.Store.Grace}
 	u := &useCases{addOptions: addpush.Options{
-		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID,
-		Observer: metrics.Observer(operation.AddPushNotificationResponse, w.tracing, w.now),
+		ParametersLimit: records, Commit: limits, Now: p.Clocks.bank, NewID: p.Clocks.newID,
+		Observer: p.Metrics.Observer(operation.AddPushNotificationResponse, p.Tracing, p.Clocks.now),
 	}, buyOptions: buyfund.Options{
-		ParametersLimit: records, Commit: limits, Now: w.bank, NewID: w.acts.NewID, Rules: rules,
-		Observer: metrics.Observer(operation.BuyFundFromCustomer, w.tracing, w.now),
+		ParametersLimit: records, Commit: limits, Now: p.Clocks.bank, NewID: p.Clocks.newID, Rules: p.Rules,
+		Observer: p.Metrics.Observer(operation.BuyFundFromCustomer, p.Tracing, p.Clocks.now),
 	}}
-	add, buy, err := u.on(s, rules)
+	add, buy, err := u.on(p.Store, p.Rules)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	lc.Append(fx.StopHook(w.shutdown.bound(add.Close)))
-	lc.Append(fx.StopHook(w.shutdown.bound(buy.Close)))
+	lc.Append(fx.StopHook(p.Shutdown.bound(add.Close)))
+	lc.Append(fx.StopHook(p.Shutdown.bound(buy.Close)))
 	return u, add, buy, nil
 }
 
@@ -190,20 +202,37 @@ func (u *useCases) on(s *store.Store, rules *buyfund.Rules) (*addpush.Adder, *bu
 
 func newOutcomes(s *store.Store) *outcomes.Feed { return outcomes.New(s.Backoffice.Outcomes) }
 
-func newOperations(w *setup, adder *addpush.Adder, buyer *buyfund.Buyer, box operator.SandboxPart) []httpapi.Descriptor {
+// newOperations returns all operations of the API: those of the bank, then those of the host.
+func newOperations(adder *addpush.Adder, buyer *buyfund.Buyer, box operator.SandboxPart, ofHost hostOperations) []httpapi.Descriptor {
 	add, buy := httpapi.AddPush(adder), httpapi.BuyFund(buyer)
 	if box != nil {
 		add.Do, buy.Do = withFaults(box, add.Do), withFaults(box, buy.Do)
 	}
-	return append([]httpapi.Descriptor{add, buy}, w.operations...)
+	return append([]httpapi.Descriptor{add, buy}, ofHost...)
 }
 
 // shutdown limits how long the parts may take to stop.
 type shutdown struct {
+	log    serviceLog
 	ctx    context.Context // set before the parts stop; nil after a failed start
 	end    context.CancelFunc
 	served bool // a listener was bound
 	reason string
+	// answered counts the requests for the last line of the log.
+	answered atomic.Int64
+}
+
+// finish is the last step of the stop. It writes the last lines of the log.
+func (s *shutdown) finish() {
+	if s.end != nil {
+		s.end()
+	}
+	if s.served {
+		s.log.zap.Info("stopped", zap.Int64("requests", s.answered.Load()))
+	}
+	if s.log.level != nil {
+		_ = s.log.zap.Sync()
+	}
 }
 
 // bound gives the stop of a part the context of the shutdown. fx gets a context that never

@@ -48,7 +48,7 @@ func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error
 	if err != nil {
 		return settled, err
 	}
-	err = a.setup.guard.run(ctx)
+	err = a.parts.Guard.run(ctx)
 	if err != nil {
 		return settled, err
 	}
@@ -86,7 +86,7 @@ func (a *App) TakeIn(ctx context.Context) (names []string, err error) {
 		if more := len(names) - mostNamed; more > 0 {
 			details += fmt.Sprintf(", and %d more", more)
 		}
-		return a.setup.acts.New(ctx, "trail.adopt", backoffice.Plural(len(names), "row"), details)
+		return a.parts.Clocks.acts().New(ctx, "trail.adopt", backoffice.Plural(len(names), "row"), details)
 	})
 	if err != nil {
 		return nil, err
@@ -98,18 +98,20 @@ func (a *App) TakeIn(ctx context.Context) (names []string, err error) {
 // Stop all other replicas first: call CheckAlone before Open to find a running replica. Rekey
 // returns the newest checkpoint of the old log. It is empty without the key of that log.
 func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
-	if err := a.parts.Store.Schema.Require(ctx); err != nil {
+	err = a.parts.Store.Schema.Require(ctx)
+	if err != nil {
 		return "", err
 	}
 	ctx = unguarded(ctx) // the key may be missing, which is why the log begins anew
 	if a.parts.Trail.Missing() == nil {
-		if last, err = a.parts.Trail.Checkpoint(ctx); err != nil {
-			a.setup.log.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))
+		last, err = a.parts.Trail.Checkpoint(ctx)
+		if err != nil {
+			a.parts.Log.zap.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))
 		}
 	}
 	err = a.parts.Trail.Rekey(ctx, name)
 	if err != nil {
 		return last, err
 	}
-	return last, a.parts.Office.Audit.Keep(ctx, a.setup.acts.New(ctx, "trail.rekey", a.parts.Trail.VerifyingKey(), ""))
+	return last, a.parts.Office.Audit.Keep(ctx, a.parts.Clocks.acts().New(ctx, "trail.rekey", a.parts.Trail.VerifyingKey(), ""))
 }

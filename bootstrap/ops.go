@@ -17,146 +17,118 @@ import (
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
 	"bankingapi/adapters/opsapi"
-	"bankingapi/adapters/settings"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/commit"
 	"bankingapi/application/fleet"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
+	"bankingapi/application/subscriptions"
 	"bankingapi/application/summary"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/operation"
 )
 
-// begin makes the tracing. When the service stops, the hooks of begin send the last traces and
-// write the last lines of the log. Lost traces are not an error of the stop.
-func (w *setup) begin(lc fx.Lifecycle) (err error) {
-	lc.Append(fx.StopHook(w.end))
-	if w.bindsFirst {
-		lc.Append(fx.StartStopHook(w.listen, w.unlisten))
-	}
-	w.routes = telemetry.Routes{httpapi.OutcomesPath: "", httpapi.QuotesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // /docs has many pages below it: they count as other
-	for _, name := range slices.Concat(operation.AllNames(), w.hostOperations()) {
-		w.routes[httpapi.Path(name)] = name
-	}
-	w.tracing, err = telemetry.NewTracing(context.Background(), telemetry.TracingOptions{
-		Endpoint: w.settings.Telemetry.OTLPEndpoint,
-		Version:  w.version,
-		Routes:   w.routes,
-		Report: func(err error) {
-			if err != nil {
-				w.log.Warn("traces cannot be sent", zap.Error(err))
-			} else {
-				w.log.Info("traces are sent again")
-			}
-		},
+// newTracing makes the tracing. It runs from the start of the service to its stop. Lost traces are
+// not an error of the stop.
+func newTracing(lc fx.Lifecycle, settings validSettings, r release, operations hostOperations, log serviceLog) (*telemetry.Tracing, error) {
+	tracing, err := telemetry.NewTracing(context.Background(), telemetry.TracingOptions{
+		Endpoint: settings.Telemetry.OTLPEndpoint, Version: r.version, Routes: routes(operations), Report: log.traces,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	end := func(ctx context.Context) error { return w.tracing.Close(context.WithoutCancel(ctx)) } // it has its own timeout
-	lc.Append(fx.StartStopHook(w.tracing.Start, w.lastly("the last traces are lost", end)))
-	return nil
+	end := func(ctx context.Context) error { return tracing.Close(context.WithoutCancel(ctx)) } // it has its own timeout
+	lc.Append(fx.StartStopHook(tracing.Start, log.lastly("the last traces are lost", end)))
+	return tracing, nil
 }
 
-// listen binds the listeners of the settings. If both ports are in use, the error names both.
-func (w *setup) listen() error {
-	err := errors.Join(
-		listenOn(&w.listeners.ops, "ops.address", "BANKINGAPI_OPS__ADDRESS", w.settings.Ops.Address),
-		listenOn(&w.listeners.api, "http.address", "BANKINGAPI_HTTP__ADDRESS", w.settings.HTTP.Address),
-	)
+// traces logs that traces cannot be sent, or that they are sent again if the error is nil.
+func (l serviceLog) traces(err error) {
 	if err != nil {
-		w.unlisten()
+		l.zap.Warn("traces cannot be sent", zap.Error(err))
+		return
 	}
-	return err
+	l.zap.Info("traces are sent again")
 }
 
-func listenOn(to *net.Listener, setting, variable, address string) error {
-	if address == "" {
-		return nil
+// routes returns the routes of traces and metrics.
+func routes(operations hostOperations) telemetry.Routes {
+	all := telemetry.Routes{httpapi.OutcomesPath: "", httpapi.QuotesPath: "", openapi.Path: "", openapi.Path30: "", "/docs": ""} // /docs has many pages below it: they count as other
+	for _, name := range slices.Concat(operation.AllNames(), operations.names()) {
+		all[httpapi.Path(name)] = name
 	}
-	listener, err := httpapi.Listen(address)
-	if err != nil {
-		return fmt.Errorf("%s (%s): %w", setting, variable, err)
-	}
-	*to = listener
-	return nil
+	return all
 }
 
-// unlisten closes the listeners. A server that used one has closed it already.
-func (w *setup) unlisten() {
-	for _, listener := range []net.Listener{w.listeners.ops, w.listeners.api} {
-		if listener != nil {
-			_ = listener.Close()
-		}
-	}
-}
-
-// lastly returns a stop hook that logs an error of do with this message. The error does not fail
-// the stop.
-func (w *setup) lastly(failed string, do func(context.Context) error) func(context.Context) {
-	return func(ctx context.Context) {
-		if err := do(ctx); err != nil {
-			w.log.Warn(failed, zap.Error(err))
-		}
-	}
-}
-
-// end runs as the last step of the stop.
-func (w *setup) end() {
-	if w.shutdown.end != nil {
-		w.shutdown.end()
-	}
-	if w.shutdown.served {
-		w.log.Info("stopped", zap.Int64("requests", w.requests.Load()))
-	}
-	if w.level != nil {
-		_ = w.log.Sync()
-	}
+// metricsParts are the parts that the metrics use.
+type metricsParts struct {
+	fx.In
+	Settings   validSettings
+	Log        serviceLog
+	Release    release
+	Registry   registry
+	Operations hostOperations
+	Store      *store.Store
 }
 
 // newMetrics makes the metrics. They are in the registry from the start of the service to its stop.
-func newMetrics(lc fx.Lifecycle, w *setup, s *store.Store) *telemetry.Metrics {
+func newMetrics(lc fx.Lifecycle, p metricsParts) *telemetry.Metrics {
+	s := p.Store
 	o := telemetry.Options{
-		Version: w.version, Revision: w.revision, Storage: cmp.Or(s.Name, w.settings.Storage.Driver),
-		Routes: w.routes, QueueLimit: commit.Limits{}.OrDefault().Queue,
-		Pools: s.Pools, FreeSpace: s.FreeSpace, LogSize: s.LogSize, Dropped: w.dropped,
+		Version: p.Release.version, Revision: p.Release.revision, Storage: cmp.Or(s.Name, p.Settings.Storage.Driver),
+		Routes: routes(p.Operations), QueueLimit: commit.Limits{}.OrDefault().Queue,
+		Pools: s.Pools, FreeSpace: s.FreeSpace, LogSize: s.LogSize, Dropped: p.Log.dropped,
 	}
 	if s.HasSchema() {
 		o.Schema = store.SchemaVersion
 	}
-	metrics := telemetry.NewMetrics(w.registerer, o)
+	metrics := telemetry.NewMetrics(p.Registry.registerer, o)
 	lc.Append(fx.StartStopHook(metrics.Start, metrics.Close))
 	return metrics
 }
 
-func newReadiness(w *setup, s *store.Store, k *trail.Keeper) *opsapi.Readiness {
-	checks := opsapi.StorageChecks(s, w.settings.Storage.AllowUnsafe)
-	if !w.isSandbox {
-		checks = append(checks, opsapi.Check{Name: "clock", Probe: warning(func(ctx context.Context) ([]string, error) { return w.checkClock(ctx, s) })})
+// readinessParts are the parts that readiness checks.
+type readinessParts struct {
+	fx.In
+	Settings    validSettings
+	Book        bookSource
+	Clocks      clocks
+	Log         serviceLog
+	Check       *clockCheck
+	Store       *store.Store
+	Trail       *trail.Keeper
+	Certificate *apiCertificate
+}
+
+func newReadiness(p readinessParts) *opsapi.Readiness {
+	checks := opsapi.StorageChecks(p.Store, p.Settings.Storage.AllowUnsafe)
+	if !p.Book.isSandbox() {
+		checks = append(checks, opsapi.Check{Name: "clock", Probe: warning(p.Check.warnings)})
 	}
-	if s.Trail != application.None && !w.isSandbox {
-		checks = append(checks, opsapi.Check{Name: "trail", Probe: warning(k.Ready)})
+	if p.Store.Trail != application.None && !p.Book.isSandbox() {
+		checks = append(checks, opsapi.Check{Name: "trail", Probe: warning(p.Trail.Ready)})
 	}
-	if mode := w.settings.TLS.Mode; mode == settings.TLSFiles || mode == settings.TLSSelfSigned {
-		checks = append(checks, opsapi.Check{Name: "certificate", Probe: warning(func(context.Context) (warnings []string, err error) {
-			if server := w.api.Load(); server != nil {
-				warnings = server.CertificateWarnings()
-			}
-			return warnings, nil
-		})})
+	mode := p.Settings.TLS.Mode
+	if mode == TLSFiles || mode == TLSSelfSigned {
+		checks = append(checks, opsapi.Check{Name: "certificate", Probe: warning(p.Certificate.warnings)})
 	}
-	return opsapi.NewReadiness(w.now, func(check string, warnings []string, err error) {
-		switch field := zap.String("check", check); {
-		case err != nil:
-			w.log.Warn("not ready", field, zap.Error(err))
-		case len(warnings) > 0:
-			w.log.Warn("ready again, with warnings", field, zap.Strings("warnings", warnings))
-		default:
-			w.log.Info("ready again", field)
-		}
-	}, checks...)
+	return opsapi.NewReadiness(p.Clocks.now, p.Log.readiness, checks...)
+}
+
+// readiness logs that the result of a check has changed.
+func (l serviceLog) readiness(check string, warnings []string, err error) {
+	field := zap.String("check", check)
+	switch {
+	case err != nil:
+		l.zap.Warn("not ready", field, zap.Error(err))
+	case len(warnings) > 0:
+		l.zap.Warn("ready again, with warnings", field, zap.Strings("warnings", warnings))
+	default:
+		l.zap.Info("ready again", field)
+	}
 }
 
 // warning returns the probe of a check whose warnings all need an operator now.
@@ -170,9 +142,13 @@ func warning(probe func(context.Context) ([]string, error)) func(context.Context
 // opsServer is the listener for operators.
 type opsServer struct{ server *httpapi.Server }
 
+// opsParts are the parts that the ops server uses.
 type opsParts struct {
 	fx.In
-	Setup     *setup
+	Settings  validSettings
+	Log       serviceLog
+	Profiles  profiles
+	Listeners *listeners
 	Readiness *opsapi.Readiness
 	Metrics   *telemetry.Metrics
 	Console   operator.Console
@@ -181,26 +157,25 @@ type opsParts struct {
 // newOpsServer serves health, metrics, profiles and the console. It accepts the host names of
 // the settings, and the host of ops.address.
 func newOpsServer(lc fx.Lifecycle, p opsParts) opsServer {
-	w, console := p.Setup, p.Console
-	ops, errorLog := w.settings.Ops, logging.ServerErrors(w.log)
+	ops, errorLog := p.Settings.Ops, logging.ServerErrors(p.Log.zap)
 	host, _, _ := net.SplitHostPort(ops.Address) // empty if there is no listener
 	o := opsapi.Options{
 		Readiness: p.Readiness, Metrics: p.Metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
 	}
-	if w.level != nil {
-		o.LogLevel = forOperators(console, w.level)
+	if p.Log.level != nil {
+		o.LogLevel = forOperators(p.Console, p.Log.level)
 	}
-	if w.profiles != nil {
-		o.Profiles = forOperators(console, w.profiles)
+	if p.Profiles.handler != nil {
+		o.Profiles = forOperators(p.Console, p.Profiles.handler)
 	}
-	if w.settings.Console.Enabled {
-		o.Console = console
+	if p.Settings.Console.Enabled {
+		o.Console = p.Console
 	}
 	server := httpapi.NewServer(&http.Server{
 		Addr: ops.Address, Handler: opsapi.New(o), ErrorLog: errorLog,
 		ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleTimeout, ReadHeaderTimeout: headerTimeout,
 	}, httpapi.TLSOptions{Mode: httpapi.TLSProxy}, // plain HTTP, on any address
-		func(err error) { w.failed <- err })
+		p.Listeners.fail)
 	lc.Append(fx.StopHook(server.Close)) // requests to this listener are not important enough to wait for
 	return opsServer{server}
 }
@@ -219,21 +194,40 @@ func forOperators(console operator.Console, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { console.ForOperators(h).ServeHTTP(w, r) })
 }
 
+// consoleParts are the parts that the console uses.
+type consoleParts struct {
+	fx.In
+	Settings validSettings
+	Options  consoleOptions
+	Book     bookSource
+	Clocks   clocks
+	Log      serviceLog
+	Guard    *guard
+	Store    *store.Store
+	Trail    *trail.Keeper
+	Office   *backoffice.Office
+	Manager  *subscriptions.Manager
+	Rules    *buyfund.Rules
+	Buyer    *buyfund.Buyer
+	Fleet    *fleet.Watch
+	Activity *fleet.Activity
+	Sandbox  operator.SandboxPart // nil outside a sandbox
+}
+
 // newConsole opens the console at the start of the service if it is enabled.
-func newConsole(lc fx.Lifecycle, p coreParts, watch *fleet.Watch, activity *fleet.Activity, box operator.SandboxPart) (operator.Console, error) {
-	w := p.Setup
-	settings := w.settings.Console
+func newConsole(lc fx.Lifecycle, p consoleParts) (operator.Console, error) {
+	settings := p.Settings.Console
 	switch {
 	case !settings.Enabled:
 		return noConsole{}, nil
-	case w.console == nil:
+	case p.Options.open == nil:
 		return nil, errors.New("console.enabled: this program has no console: pass bootstrap.WithConsole(console.Open)")
 	}
 	proxies, err := settings.TrustedProxies.Networks()
 	if err != nil {
 		return nil, err
 	}
-	reads, err := consoleStore(lc, *w, p.Store)
+	reads, err := newConsoleStore(lc, p)
 	if err != nil {
 		return nil, err
 	}
@@ -242,48 +236,59 @@ func newConsole(lc fx.Lifecycle, p coreParts, watch *fleet.Watch, activity *flee
 	office.Evidence = from.Evidence
 	o := operator.Options{
 		Office: &office, Corrector: p.Office.Corrector(), Subscriptions: p.Manager,
-		Fleet: watch, Activity: activity, Zone: p.Rules.Zone, Machine: w.now, Bank: w.bank,
+		Fleet: p.Fleet, Activity: p.Activity, Zone: p.Rules.Zone, Machine: p.Clocks.now, Bank: p.Clocks.bank,
 		UserHeader: settings.UserHeader, TrustedProxies: proxies, Operators: settings.Operators.Items(),
-		Show: w.consoleLink, Sandbox: box,
-		Looked: func(user, page string) {
-			w.log.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
-		},
+		Show: p.Options.show, Sandbox: p.Sandbox, Looked: p.Log.unmasked, Failed: p.Log.pageFailed,
 		DueUntil: p.Buyer.DueUntil, Due: p.Buyer.CountDue, Forecast: p.Buyer.Forecast, ForecastOf: p.Buyer.ForecastOf,
-		Failed: func(page string, err error) {
-			w.log.Warn("a page of the console failed", zap.String("page", page), zap.Error(err))
-		},
 	}
 	console := &startedConsole{noConsole{}}
-	lc.Append(fx.StartStopHook(func() {
-		if k := p.Trail; k.Missing() == nil {
-			o.Trail, o.Key = k, k.Secret(operator.ConsoleKey)
-		} else if o.UserHeader != "" {
-			w.log.Warn("each replica has its own sessions of the console, because there is no key of a trail: the identity proxy must keep a user at one replica")
-		}
-		console.Console = w.console(o)
-	}, func() { console.Close() }))
+	start := func() { console.Console = p.start(o) }
+	stop := func() { console.Close() }
+	lc.Append(fx.StartStopHook(start, stop))
 	return console, nil
 }
 
-// consoleStore opens the database of the service a second time, so that the lists of the console
+// start opens the console. Its sessions have the key of the trail, which is known now.
+func (p consoleParts) start(o operator.Options) operator.Console {
+	if p.Trail.Missing() == nil {
+		o.Trail, o.Key = p.Trail, p.Trail.Secret(operator.ConsoleKey)
+	} else if o.UserHeader != "" {
+		p.Log.zap.Warn("each replica has its own sessions of the console, because there is no key of a trail: the identity proxy must keep a user at one replica")
+	}
+	return p.Options.open(o)
+}
+
+// unmasked logs that a person has seen personal data.
+func (l serviceLog) unmasked(user, page string) {
+	l.zap.Info("unmasked data was shown", zap.String("user", user), zap.String("page", page))
+}
+
+// pageFailed logs an error of a page of the console.
+func (l serviceLog) pageFailed(page string, err error) {
+	l.zap.Warn("a page of the console failed", zap.String("page", page), zap.Error(err))
+}
+
+// newConsoleStore opens the database of the service a second time, so that the lists of the console
 // take no connection from the API. The console shares a storage of the host.
-func consoleStore(lc fx.Lifecycle, w setup, s *store.Store) (*store.Store, error) {
-	storage := &w.settings.Storage
-	if w.database != nil || storage.Driver != SQLite && storage.Driver != Postgres {
-		return s, nil
+func newConsoleStore(lc fx.Lifecycle, p consoleParts) (*store.Store, error) {
+	driver := p.Settings.Storage.Driver
+	if p.Book.isHosts || driver != SQLite && driver != Postgres {
+		return p.Store, nil
 	}
-	storage.MaxConnections, storage.StatementTimeout = 2, 2*time.Second
-	explain := func(err error) error {
-		if err != nil {
-			err = fmt.Errorf("open the database of the console: %w", err)
-		}
-		return err
-	}
-	reads, err := openStore(&w, nil)
+	b := p.Book
+	b.options.MaxConnections, b.options.StatementTimeout = 2, 2*time.Second
+	reads, err := openStore(b, p.Guard, p.Log, nil)
 	if err != nil {
-		return nil, explain(err)
+		return nil, consoleError(err)
 	}
 	lc.Append(fx.StopHook(reads.Close)) // runs also if Start fails
-	lc.Append(fx.StartHook(func(ctx context.Context) error { return explain(reads.Start(ctx)) }))
+	lc.Append(fx.StartHook(func(ctx context.Context) error { return consoleError(reads.Start(ctx)) }))
 	return reads, nil
+}
+
+func consoleError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("open the database of the console: %w", err)
 }

@@ -3,19 +3,11 @@ package bootstrap
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"net/url"
-	"os"
-	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
@@ -23,13 +15,9 @@ import (
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/httpapi/openapi"
-	"bankingapi/adapters/logging"
 	"bankingapi/adapters/settings"
-	"bankingapi/adapters/telemetry"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
-	"bankingapi/domain/audit"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -44,34 +32,26 @@ type options struct {
 	storage     store.Options // without the values of the settings
 	logger      *zap.Logger
 	registerer  prometheus.Registerer
-	operations  []httpapi.Descriptor
+	operations  hostOperations
 	now         func() time.Time
 	newID       func() operation.ID
 	jump        func() time.Duration // how far the clock was set since the start
 	name        string
-	// world opens the world of a key in the sandbox. callers are the callers of a world.
-	// Outside a world callers is nil.
-	isSandbox   bool
-	world       func(ctx context.Context, name string) (operator.World, error)
-	deleteWorld func(ctx context.Context, name string) error
-	callers     httpapi.Callers
-
-	profiles http.Handler
-	console  func(operator.Options) operator.Console
-	sandbox  func(operator.SandboxOptions) operator.SandboxPart
-	docs     func(openapi.Guide) (map[string]http.Handler, error)
-	parts    []fx.Option // for the graph
-	changes  []func(*Settings)
-	// bindsFirst binds the listeners before anything is opened.
-	bindsFirst bool
-	// consoleLink receives the one-time links of the console.
-	consoleLink func(string)
-
-	version, revision string
+	release     release
+	console     consoleOptions
+	sandbox     sandboxOptions
+	docs        docPages
+	profiles    http.Handler
+	parts       []fx.Option // for the graph
+	changes     []func(*Settings)
+	bindsFirst  bool // binds the listeners before anything is opened
 }
 
 func collect(all []Option) *options {
-	o := &options{version: Version, drivers: map[string]store.Opener{}, driverNames: settings.Drivers{}, now: clock.Now, newID: clock.NewID, jump: clock.NewWatch().Jump}
+	o := &options{
+		drivers: map[string]store.Opener{}, driverNames: settings.Drivers{}, release: release{version: Version},
+		now: clock.Now, newID: clock.NewID, jump: clock.NewWatch().Jump,
+	}
 	Options(all...)(o)
 	return o
 }
@@ -84,98 +64,8 @@ func (o *options) allowed() settings.Drivers {
 	return o.driverNames
 }
 
-func (o *options) hostOperations() (names []string) {
-	for _, each := range o.operations {
-		name, _, _ := each.Describe()
-		names = append(names, name)
-	}
-	return names
-}
-
-// setup has what all parts need: the settings of the operator and the options of the host.
-type setup struct {
-	*options
-	settings Settings
-	// newBook are the rules of a bank whose book has none yet.
-	newBook fund.Rules
-	log     *zap.Logger
-	level   *zap.AtomicLevel // of the log; nil if the host gave a logger
-	dropped *atomic.Int64    // number of dropped lines of the log
-	// bank is the clock of the bank. It decides the day of the bank and the times that the bank
-	// stores. Everything else, such as limits and certificates, uses now. Only a sandbox has
-	// two different clocks: the clock of the bank is ahead of now by ahead nanoseconds.
-	bank  func() time.Time
-	ahead *atomic.Int64
-	acts  audit.Acts
-	// requests counts the answered requests.
-	requests *atomic.Int64
-	failed   chan error // has room for both listeners
-	migrator *store.Migrator
-	shutdown *shutdown
-	guard    *guard
-	tracing  *telemetry.Tracing
-	routes   telemetry.Routes // the routes of traces and metrics
-	// listeners are bound already if bindsFirst is set, and nil otherwise.
-	listeners struct{ ops, api net.Listener }
-	// api is the listener of the API once it is made. Readiness is made before it.
-	api *atomic.Pointer[httpapi.Server]
-}
-
-// validate applies the changes of the host to the settings, validates them and returns them.
-func (o *options) validate(settings Settings) (Settings, error) {
-	for _, change := range o.changes {
-		change(&settings)
-	}
-	return settings, settings.ValidateFor(o.allowed())
-}
-
-// newSetup validates the settings and makes the setup.
-func newSetup(settings Settings, o *options) (*setup, error) {
-	settings, err := o.validate(settings)
-	if err != nil {
-		return nil, err
-	}
-	newBook, _ := fund.NewRules(fund.DefaultRules(), settings.Rules) // valid settings have valid rules
-	w := &setup{options: o, settings: settings, newBook: newBook, log: o.logger, dropped: new(atomic.Int64), requests: new(atomic.Int64), failed: make(chan error, 2), shutdown: new(shutdown), guard: &guard{now: o.now}, api: new(atomic.Pointer[httpapi.Server]), bank: o.now, ahead: new(atomic.Int64), acts: audit.Acts{NewID: o.newID, Now: o.now}}
-	if o.isSandbox {
-		w.bank = func() time.Time { return o.now().Add(time.Duration(w.ahead.Load())).Truncate(time.Microsecond) }
-		w.acts = audit.Acts{NewID: clock.IDs(w.bank), Now: w.bank}
-	}
-	if o.logger != nil {
-		return w, nil
-	}
-	log, level, err := logging.New(logging.Options{
-		Level: settings.Log.Level, Format: settings.Log.Format, Now: o.now, Dropped: w.dropped,
-		Writer: os.Stderr, IsTerminal: isatty.IsTerminal(os.Stderr.Fd()),
-	})
-	w.log, w.level = log, &level
-	return w, err
-}
-
-// book returns a name of the book without secrets.
-func (w *setup) book() string {
-	driver, dsn := w.settings.Storage.Driver, string(w.settings.Storage.DSN)
-	switch {
-	case w.database != nil:
-		return "database of the host"
-	case driver == SQLite:
-		file, _ := filepath.Abs(w.settings.Storage.File())
-		return "SQLite file " + file
-	case driver == Postgres:
-		if config, err := url.Parse(dsn); err == nil && config.Host != "" {
-			return "Postgres database " + strings.TrimPrefix(config.Path, "/") + " at " + config.Host
-		}
-		return "Postgres database " + strings.TrimSpace(strings.Join(harmless.FindAllString(dsn, -1), ""))
-	}
-	return "storage " + driver
-}
-
-// harmless matches the words of a DSN that are not secret.
-var harmless = regexp.MustCompile(`(^|\s)(host|hostaddr|port|dbname)=\S+`)
-
-func (w *setup) warn(text string) func(error) {
-	return func(err error) { w.log.Warn(text, zap.Error(err)) }
-}
+// isSandbox reports whether the service is a sandbox: then its storage has this mark.
+func (o *options) isSandbox() bool { return o.storage.Mark == store.SandboxMark }
 
 // Options joins several options into one.
 func Options(all ...Option) Option {
@@ -274,14 +164,16 @@ func WithBookAsItIs() Option {
 // startup, and when a person requests a new link on the sign-in page. show must
 // only show it to the person who runs the program. Without this option there
 // are no links, so signing in requires an identity proxy.
-func WithConsoleLink(show func(link string)) Option { return func(o *options) { o.consoleLink = show } }
+func WithConsoleLink(show func(link string)) Option {
+	return func(o *options) { o.console.show = show }
+}
 
 // WithConsole adds the operator's console. open is console.Open, or a function of the host. The
 // service calls it if the settings enable the console.
 func WithConsole[C operator.Console](open func(operator.Options) C) Option {
 	return func(o *options) {
 		if open != nil {
-			o.console = func(given operator.Options) operator.Console { return open(given) }
+			o.console.open = func(given operator.Options) operator.Console { return open(given) }
 		}
 	}
 }
@@ -289,7 +181,7 @@ func WithConsole[C operator.Console](open func(operator.Options) C) Option {
 // WithSandbox adds the sandbox that OpenSandbox needs. open is sandbox.Open, or a function of
 // the host.
 func WithSandbox(open func(operator.SandboxOptions) operator.SandboxPart) Option {
-	return func(o *options) { o.sandbox = open }
+	return func(o *options) { o.sandbox.open = open }
 }
 
 // WithDocs adds the documentation for people. pages is docs.Pages. Without this option the
@@ -324,7 +216,7 @@ func WithProfiles(profiles http.Handler) Option { return func(o *options) { o.pr
 // WithVersion sets the version and the commit in the log, metrics and traces. By default they are
 // Version and none.
 func WithVersion(version, revision string) Option {
-	return func(o *options) { o.version, o.revision = version, revision }
+	return func(o *options) { o.release = release{version, revision} }
 }
 
 // WithClock sets the clock of the service, also for the times in IDs. The service converts its

@@ -10,22 +10,36 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 )
 
 // newRules makes the rules of the bank, which are part of its book. They are read when the
 // service starts.
-func newRules(w *setup, s *store.Store) *buyfund.Rules {
-	return buyfund.NewRules(s.Backoffice.RuleBook, s.Backoffice.Reader, w.newBook, w.now)
+func newRules(settings validSettings, c clocks, s *store.Store) *buyfund.Rules {
+	return buyfund.NewRules(s.Backoffice.RuleBook, s.Backoffice.Reader, settings.newBook(), c.now)
 }
 
-// readRules reads the rules of the bank. A new book gets those of the settings. It does nothing
-// while the storage cannot be used: the service is not ready then, and a chore reads them.
-func (w *setup) readRules(ctx context.Context, s *store.Store, k *trail.Keeper, rules *buyfund.Rules) error {
-	err := rules.Refresh(ctx)
-	if errors.Is(err, backoffice.ErrNoRules) && !w.storage.AsItIs && mayKeep(ctx, k) == nil {
-		err = w.beginRules(ctx, s, rules)
+// ruleBook reads the rules of the bank from its book, and gives a new book those of the settings.
+type ruleBook struct {
+	rules   *buyfund.Rules
+	store   *store.Store
+	acts    audit.Acts
+	newBook fund.Rules
+	asItIs  bool // a new book stays without rules
+}
+
+func newRuleBook(settings validSettings, b bookSource, c clocks, s *store.Store, rules *buyfund.Rules) *ruleBook {
+	return &ruleBook{rules: rules, store: s, acts: c.acts(), newBook: settings.newBook(), asItIs: b.options.AsItIs}
+}
+
+// read reads the rules. It does nothing while the storage cannot be used: the service is not ready
+// then, and a chore reads them.
+func (r *ruleBook) read(ctx context.Context, k *trail.Keeper) error {
+	err := r.rules.Refresh(ctx)
+	if errors.Is(err, backoffice.ErrNoRules) && !r.asItIs && mayKeep(ctx, k) == nil {
+		err = r.begin(ctx)
 	}
 	if errors.Is(err, backoffice.ErrNoRules) || fault.KindOf(err) == fault.Unavailable {
 		return nil
@@ -33,20 +47,20 @@ func (w *setup) readRules(ctx context.Context, s *store.Store, k *trail.Keeper, 
 	return err
 }
 
-// beginRules gives a new book the rules of the settings.
-func (w *setup) beginRules(ctx context.Context, s *store.Store, rules *buyfund.Rules) error {
-	_, err := backoffice.BeginRules(unguarded(ctx), s.Backoffice.RuleBook, w.acts, w.newBook)
+// begin gives a new book the rules of the settings.
+func (r *ruleBook) begin(ctx context.Context) error {
+	_, err := backoffice.BeginRules(unguarded(ctx), r.store.Backoffice.RuleBook, r.acts, r.newBook)
 	if err != nil {
 		return err
 	}
-	return rules.Refresh(ctx)
+	return r.rules.Refresh(ctx)
 }
 
 // warnOfRules says that the rules of the settings are not those of the book, which keeps its own.
-func (w *setup) warnOfRules(ofBook fund.Rules) {
-	wanted, faults := fund.NewRules(ofBook, w.settings.Rules)
+func warnOfRules(settings validSettings, log serviceLog, ofBook fund.Rules) {
+	wanted, faults := fund.NewRules(ofBook, settings.Rules)
 	if len(faults) == 0 && wanted.String() != ofBook.String() {
-		w.log.Warn("the book keeps its rules: they are changed with `bankingapi rules change`",
+		log.zap.Warn("the book keeps its rules: they are changed with `bankingapi rules change`",
 			zap.String("book", ofBook.String()), zap.Strings("asked", wanted.Differences(ofBook)))
 	}
 }

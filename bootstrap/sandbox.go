@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"go.uber.org/fx"
 
 	"bankingapi/adapters/guide"
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/trail"
+	"bankingapi/application/backoffice"
+	"bankingapi/application/buyfund"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
@@ -73,7 +75,7 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	settings.Storage.Migrate = true
 	settings.Rules.CutOff = cmp.Or(settings.Rules.CutOff, sandboxCutOff)
 	asSandbox := func(o *options) {
-		o.isSandbox, o.storage.Mark = true, store.SandboxMark
+		o.storage.Mark = store.SandboxMark
 		o.storage.DataFolder = cmp.Or(o.storage.DataFolder, sandboxFolder)
 	}
 	var app *App
@@ -89,14 +91,14 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 			}
 			return Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
 				o.bindsFirst = false
-				o.callers, o.logger, o.registerer = app.parts.Sandbox, app.setup.log, nil
+				o.sandbox.callers, o.logger, o.registerer = app.parts.Sandbox, app.parts.Log.zap, nil
 				if !inFiles {
 					o.storage.TablePrefix += worldName(name)[:11] + "_"
 				}
 			})
 		}
-		o.world = func(ctx context.Context, name string) (operator.World, error) { return open(ctx, name) }
-		o.deleteWorld = func(ctx context.Context, name string) error {
+		o.sandbox.openWorld = func(ctx context.Context, name string) (operator.World, error) { return open(ctx, name) }
+		o.sandbox.deleteWorld = func(ctx context.Context, name string) error {
 			if inFiles {
 				return os.RemoveAll(worldFolder(settings, name))
 			}
@@ -112,8 +114,9 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	}
 	box := &Sandbox{App: app, Sandbox: app.parts.Sandbox, Guide: guideTo(app, "sandbox.key")}
 	box.Guide.KeyPrefix, box.Guide.Page, box.Guide.About = operator.SandboxKeyPrefix, "/sandbox", aboutSandbox
-	find := subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.setup.now).Find
-	if err := box.Guide.KeepKey(ctx, app.parts.Manager, find, store.SandboxMark); err != nil {
+	find := subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.parts.Clocks.now).Find
+	err = box.Guide.KeepKey(ctx, app.parts.Manager, find, store.SandboxMark)
+	if err != nil {
 		return nil, errors.Join(fault.Explain(err), app.Close(ctx))
 	}
 	box.Key = box.Guide.Key
@@ -130,27 +133,42 @@ func worldFolder(settings Settings, subscription string) string {
 	return filepath.Join(filepath.Dir(settings.Storage.File()), "worlds", worldName(subscription))
 }
 
+// sandboxParts are the parts that a sandbox uses.
+type sandboxParts struct {
+	fx.In
+	Options   sandboxOptions
+	Book      bookSource
+	Clocks    clocks
+	Store     *store.Store
+	Trail     *trail.Keeper
+	Office    *backoffice.Office
+	Manager   *subscriptions.Manager
+	Directory *subscriptions.Directory
+	Rules     *buyfund.Rules
+	RuleBook  *ruleBook
+	Buyer     *buyfund.Buyer
+}
+
 // newSandbox returns nil unless the service is a sandbox. At startup the clock continues from
 // its last time, and a new sandbox gets its book.
-func newSandbox(lc fx.Lifecycle, p coreParts, directory *subscriptions.Directory) (operator.SandboxPart, error) {
-	w := p.Setup
+func newSandbox(lc fx.Lifecycle, p sandboxParts) (operator.SandboxPart, error) {
 	switch {
-	case !w.isSandbox:
+	case !p.Book.isSandbox():
 		return nil, nil
-	case w.sandbox == nil:
+	case p.Options.open == nil:
 		return nil, errors.New("this program has no sandbox: pass bootstrap.WithSandbox(sandbox.Open)")
 	}
 	o := operator.SandboxOptions{
-		Rules: func() fund.Rules { return p.Rules.Known().Rules }, Machine: w.now, Bank: w.bank, SetAhead: func(ahead time.Duration) { w.ahead.Store(int64(ahead)) },
+		Rules: func() fund.Rules { return p.Rules.Known().Rules }, Machine: p.Clocks.now, Bank: p.Clocks.bank, SetAhead: p.Clocks.setAhead,
 		Marker: p.Store.Marker, Office: p.Office, DueFunds: p.Store.Books.DueFunds,
-		BeginRules: func(ctx context.Context) error { return w.readRules(ctx, p.Store, p.Trail, p.Rules) },
+		BeginRules: func(ctx context.Context) error { return p.RuleBook.read(ctx, p.Trail) },
 		Settle:     p.Buyer.SettleDue, CalendarChanged: p.Rules.Forget, ReceiptKey: p.Trail.VerifyingKey,
-		Keys: p.Manager, Find: directory.Find, OpenWorld: w.world, DeleteWorld: w.deleteWorld,
+		Keys: p.Manager, Find: p.Directory.Find, OpenWorld: p.Options.openWorld, DeleteWorld: p.Options.deleteWorld,
 	}
-	if folder := p.Store.DataFolder; folder != "" {
-		o.RequestsFile = filepath.Join(folder, w.storage.TablePrefix+"requests.ndjson")
+	if p.Store.DataFolder != "" {
+		o.RequestsFile = filepath.Join(p.Store.DataFolder, p.Book.options.TablePrefix+"requests.ndjson")
 	}
-	box := w.sandbox(o)
+	box := p.Options.open(o)
 	lc.Append(fx.StartStopHook(func(ctx context.Context) error {
 		err := p.Store.Schema.Require(ctx)
 		if err != nil {
@@ -193,8 +211,8 @@ func guideTo(a *App, keyFile string) Demo {
 			g.Examples = append(g.Examples, guide.Example{Path: httpapi.Path(name), Body: body})
 		}
 	}
-	if a.setup.settings.TLS.Mode == TLSSelfSigned {
-		g.CAFile, _ = a.setup.settings.TLS.Files(a.parts.Store.DataFolder)
+	if a.parts.Settings.TLS.Mode == TLSSelfSigned {
+		g.CAFile, _ = a.parts.Settings.TLS.Files(a.parts.Store.DataFolder)
 	}
 	return g
 }
@@ -213,5 +231,5 @@ func (a *App) LoadDemo(ctx context.Context) (Demo, error) {
 	if err != nil {
 		return demo, err
 	}
-	return demo, fault.Explain(demo.LoadBook(ctx, a.parts.Office, a.parts.Manager, a.setup.acts))
+	return demo, fault.Explain(demo.LoadBook(ctx, a.parts.Office, a.parts.Manager, a.parts.Clocks.acts()))
 }

@@ -13,82 +13,107 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
+	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
-	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 )
 
-// openStore opens the storage of the settings, or binds the host's database.
-func openStore(w *setup, trace func(context.Context, string) (context.Context, func(error))) (*store.Store, error) {
-	settings, o := w.settings.Storage, w.storage
-	o.DSN, o.MaxConnections, o.StatementTimeout = string(settings.DSN), settings.MaxConnections, settings.StatementTimeout
-	o.Now, o.Trace, o.MayWrite = w.bank, trace, w.guard.pass
-	o.Slow = func(statements string, took time.Duration) {
-		w.log.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
-	}
-	if settings.Driver == SQLite {
-		o.DSN = settings.File()
-	}
-	open := w.drivers[settings.Driver] // valid settings name a known driver
-	if w.database != nil {
-		open = w.database
-	}
-	return store.Open(open, o)
+// openStore makes the storage of the book. Its Start opens it.
+func openStore(b bookSource, g *guard, log serviceLog, trace func(context.Context, string) (context.Context, func(error))) (*store.Store, error) {
+	o := b.options
+	o.MayWrite, o.Slow, o.Trace = g.pass, log.slow, trace
+	return store.Open(b.open, o)
 }
 
-// newStore makes the storage. The storage is opened when the service starts.
-func newStore(lc fx.Lifecycle, w *setup) (*store.Store, error) {
-	s, err := openStore(w, w.tracing.Spans())
+// slow implements Slow of store.Options.
+func (l serviceLog) slow(statements string, took time.Duration) {
+	l.zap.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
+}
+
+// newStore makes the storage. It is open from the start of the service to its stop.
+func newStore(lc fx.Lifecycle, b bookSource, g *guard, log serviceLog, tracing *telemetry.Tracing, sandbox sandboxOptions) (*store.Store, error) {
+	s, err := openStore(b, g, log, tracing.Spans())
 	if err != nil {
 		return nil, err
 	}
+	s.MigrateAtStart = s.MigrateAtStart && !b.options.AsItIs
 	lc.Append(fx.StopHook(s.Close)) // runs also if Start fails
 	lc.Append(fx.StartHook(s.Start))
-	if w.world != nil {
-		lc.Append(fx.StartHook(func(ctx context.Context) error { // a sandbox accepts only its own book, and no other process may use it
-			err := s.Schema.Require(ctx)
-			if _, isOther := errors.AsType[store.MarkError](err); !isOther {
-				err = s.Alone(ctx)
-			}
-			return fault.Explain(err)
-		}))
-	}
-	s.MigrateAtStart = s.MigrateAtStart && !w.storage.AsItIs
-	w.migrator = &store.Migrator{
-		Store: s, Wanted: w.settings.Storage.Migrate && !w.storage.AsItIs,
-		Migrated: func(applied []store.Migration) {
-			w.log.Warn("the schema of the book was migrated", zap.Int64("from", applied[0].Version-1), zap.Int64("to", applied[len(applied)-1].Version))
-		},
+	if sandbox.openWorld != nil {
+		lc.Append(fx.StartHook(func(ctx context.Context) error { return requireOwn(ctx, s) }))
 	}
 	return s, nil
 }
 
-// checkClock calls store.CheckClock. It does nothing in a sandbox: partners move its clock.
-func (w *setup) checkClock(ctx context.Context, s *store.Store) (warnings []string, err error) {
-	if w.isSandbox {
+// requireOwn returns an error if the storage has a book that is not of a sandbox, or if another
+// process uses it.
+func requireOwn(ctx context.Context, s *store.Store) error {
+	err := s.Schema.Require(ctx)
+	_, isOther := errors.AsType[store.MarkError](err)
+	if !isOther {
+		err = s.Alone(ctx)
+	}
+	return fault.Explain(err)
+}
+
+func newMigrator(settings validSettings, b bookSource, log serviceLog, s *store.Store) *store.Migrator {
+	return &store.Migrator{Store: s, Wanted: settings.Storage.Migrate && !b.options.AsItIs, Migrated: log.migrated}
+}
+
+// migrated implements Migrated of store.Migrator.
+func (l serviceLog) migrated(applied []store.Migration) {
+	l.zap.Warn("the schema of the book was migrated", zap.Int64("from", applied[0].Version-1), zap.Int64("to", applied[len(applied)-1].Version))
+}
+
+// clockCheck compares the clock of the machine with the clocks that the storage knows. It finds
+// nothing in a sandbox: partners move its clock.
+type clockCheck struct {
+	clock       store.Clock
+	store       *store.Store
+	timeout     time.Duration
+	allowUnsafe bool
+	isSandbox   bool
+}
+
+func newClockCheck(settings validSettings, b bookSource, c clocks, s *store.Store) *clockCheck {
+	return &clockCheck{
+		clock: store.Clock{Now: c.now, Jump: c.jump}, store: s,
+		timeout: settings.Storage.StatementTimeout, allowUnsafe: settings.Storage.AllowUnsafe, isSandbox: b.isSandbox(),
+	}
+}
+
+// warnings calls store.CheckClock.
+func (c *clockCheck) warnings(ctx context.Context) ([]string, error) {
+	if c.isSandbox {
 		return nil, nil
 	}
-	ctx, stop := context.WithTimeout(ctx, w.settings.Storage.StatementTimeout)
+	ctx, stop := context.WithTimeout(ctx, c.timeout)
 	defer stop()
-	return s.CheckClock(ctx, store.Clock{Now: w.now, Jump: w.jump}, w.settings.Storage.AllowUnsafe)
+	return c.store.CheckClock(ctx, c.clock, c.allowUnsafe)
+}
+
+// require returns the error of warnings.
+func (c *clockCheck) require(ctx context.Context) error {
+	_, err := c.warnings(ctx)
+	return err
 }
 
 // makeTrail returns the keeper of the trail that the settings describe. It opens nothing.
-func makeTrail(w *setup, s *store.Store) *trail.Keeper {
+func makeTrail(settings validSettings, b bookSource, c clocks, s *store.Store) *trail.Keeper {
 	book := ""
 	switch {
-	case w.isSandbox && !s.HasDataFile:
+	case b.isSandbox() && !s.HasDataFile:
 		book = sandboxFolder // its key is in the same folder as sandbox.key
 	case s.HasDataFile:
-		book = strings.TrimSuffix(filepath.Base(w.settings.Storage.File()), ".db")
+		book = strings.TrimSuffix(filepath.Base(settings.Storage.File()), ".db")
 	}
 	return trail.New(trail.Options{
-		Ports: s.Trail, Wanted: w.settings.Trail.Enabled, NewID: w.acts.NewID, Ready: s.Schema.Require,
-		KeyFile: w.settings.Trail.KeyFile, Folder: s.DataFolder, Book: book, AsItIs: w.storage.AsItIs,
-		AllowUnsafe: w.settings.Storage.AllowUnsafe,
+		Ports: s.Trail, Wanted: settings.Trail.Enabled, NewID: c.newID, Ready: s.Schema.Require,
+		KeyFile: settings.Trail.KeyFile, Folder: s.DataFolder, Book: book, AsItIs: b.options.AsItIs,
+		AllowUnsafe: settings.Storage.AllowUnsafe,
 		IsNew: func(ctx context.Context) (bool, error) {
 			status, err := s.Schema.Status(ctx)
 			return s.HasSchema() && status.Version == 0, err
@@ -106,66 +131,80 @@ func mayKeep(ctx context.Context, k *trail.Keeper) error {
 	return nil
 }
 
-// seals reports whether this process signs checkpoints of the trail. A command leaves it to the
-// service. A sandbox does not, because a reset ends its log.
-func (w *setup) seals() bool { return !w.storage.MustExist && !w.isSandbox }
+// trailParts are the parts that the trail uses.
+type trailParts struct {
+	fx.In
+	Settings validSettings
+	Book     bookSource
+	Clocks   clocks
+	Log      serviceLog
+	Guard    *guard
+	Check    *clockCheck
+	Store    *store.Store
+	Migrator *store.Migrator
+	RuleBook *ruleBook
+}
 
-// newTrail makes the keeper of the trail. At startup it loads the key, and logs why no trail is
-// kept. Then it migrates the schema, because the act of the migration needs its leaf.
-func newTrail(lc fx.Lifecycle, w *setup, s *store.Store, rules *buyfund.Rules) *trail.Keeper {
-	k := makeTrail(w, s)
-	lc.Append(fx.StartHook(func(ctx context.Context) error {
-		if err := k.Load(); err != nil {
-			return err
-		}
-		if k.IsWanted() && k.Missing() != nil {
-			level := zap.WarnLevel
-			if k.Problem() == trail.NoKey && !w.seals() { // the service has already warned, so a command does not warn again
-				level = zap.InfoLevel
-			}
-			w.log.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
-		}
-		if mayKeep(ctx, k) != nil {
-			err := s.Schema.Require(ctx)
-			if _, isOther := errors.AsType[store.MarkError](err); isOther || s.MigrateAtStart {
-				return fault.Explain(err)
-			}
-			_ = rules.Refresh(ctx) // the service is not ready, and says why
-			return nil
-		}
-		err := w.migrator.Start(w.acts.Begin(unguarded(ctx), migrateAct, "", ""))
-		if err != nil {
-			return fault.Explain(err)
-		}
-		err = w.readRules(ctx, s, k, rules)
-		w.warnOfRules(rules.Known().Rules)
-		if err != nil {
-			return fault.Explain(err)
-		}
-		if w.seals() {
-			k.Begin(ctx)
-		}
-		return nil
-	}))
-	if !w.isSandbox { // partners move its clock, and a reset ends its log
-		w.guard.checks = append(w.guard.checks, func(ctx context.Context) error {
+// newTrail makes the keeper of the trail. It adds to the guard that the log can be extended, and
+// that the clock is right. At startup it begins the book.
+func newTrail(lc fx.Lifecycle, p trailParts) *trail.Keeper {
+	k := makeTrail(p.Settings, p.Book, p.Clocks, p.Store)
+	lc.Append(fx.StartHook(func(ctx context.Context) error { return p.begin(ctx, k) }))
+	if !p.Book.isSandbox() { // partners move its clock, and a reset ends its log
+		ready := func(ctx context.Context) error {
 			_, err := k.Ready(ctx)
 			return err
-		}, func(ctx context.Context) error {
-			_, err := w.checkClock(ctx, s)
-			return err
-		})
+		}
+		p.Guard.checks = append(p.Guard.checks, ready, p.Check.require)
 	}
 	return k
 }
 
+// begin loads the key of the trail, and logs why no trail is kept. Then it migrates the schema,
+// because the act of the migration needs its leaf, and reads the rules of the bank.
+func (p trailParts) begin(ctx context.Context, k *trail.Keeper) error {
+	err := k.Load()
+	if err != nil {
+		return err
+	}
+	if k.IsWanted() && k.Missing() != nil {
+		level := zap.WarnLevel
+		if k.Problem() == trail.NoKey && !p.Book.seals() { // the service has already warned, so a command does not warn again
+			level = zap.InfoLevel
+		}
+		p.Log.zap.Log(level, "no trail is kept", zap.String("reason", k.Problem()))
+	}
+	if mayKeep(ctx, k) != nil {
+		err := p.Store.Schema.Require(ctx)
+		_, isOther := errors.AsType[store.MarkError](err)
+		if isOther || p.Store.MigrateAtStart {
+			return fault.Explain(err)
+		}
+		_ = p.RuleBook.rules.Refresh(ctx) // the service is not ready, and says why
+		return nil
+	}
+	err = p.Migrator.Start(p.Clocks.acts().Begin(unguarded(ctx), migrateAct, "", ""))
+	if err != nil {
+		return fault.Explain(err)
+	}
+	err = p.RuleBook.read(ctx, k)
+	warnOfRules(p.Settings, p.Log, p.RuleBook.rules.Known().Rules)
+	if err != nil {
+		return fault.Explain(err)
+	}
+	if p.Book.seals() {
+		k.Begin(ctx)
+	}
+	return nil
+}
+
 // withStore opens the storage for one administrative call.
-func withStore[T any](settings Settings, o *options, do func(*setup, *store.Store) (T, error)) (result T, err error) {
-	w, err := newSetup(settings, o)
+func withStore[T any](settings Settings, o *options, do func(basics, *store.Store) (T, error)) (result T, err error) {
+	in, err := newBasics(settings, o)
 	if err != nil {
 		return result, err
 	}
-	s, err := openStore(w, nil)
+	s, err := openStore(in.Book, newGuard(in.Clocks), in.Log, nil)
 	if err != nil {
 		return result, err
 	}
@@ -173,7 +212,7 @@ func withStore[T any](settings Settings, o *options, do func(*setup, *store.Stor
 	if err != nil {
 		return result, errors.Join(fault.Explain(err), s.Close())
 	}
-	result, err = do(w, s)
+	result, err = do(in, s)
 	return result, errors.Join(fault.Explain(err), s.Close())
 }
 
@@ -194,26 +233,28 @@ func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspe
 	if settings.Storage.Driver == SQLite && o.database == nil {
 		_, err := os.Stat(settings.Storage.File())
 		if errors.Is(err, fs.ErrNotExist) {
-			w, err := newSetup(settings, o)
+			in, err := newBasics(settings, o)
 			if err != nil {
 				return found, err
 			}
-			found.inspectTLS(w, filepath.Dir(settings.Storage.File()))
+			found.inspectTLS(in, filepath.Dir(settings.Storage.File()))
 			return found, nil
 		}
 	}
-	inspected, err := withStore(settings, o, func(w *setup, s *store.Store) (Inspection, error) {
-		found.inspectTLS(w, s.DataFolder)
+	inspected, err := withStore(settings, o, func(in basics, s *store.Store) (Inspection, error) {
+		found.inspectTLS(in, s.DataFolder)
 		err := s.Ping(ctx)
 		if isFinding(err) {
 			found.Blockers = append(found.Blockers, known(err).Detail)
 		} else if err != nil {
 			return found, err
 		}
-		if err := found.inspectBook(ctx, w, s); err != nil {
+		err = found.inspectBook(ctx, in, s)
+		if err != nil {
 			return found, err
 		}
-		if err := found.inspectTrail(ctx, makeTrail(w, s)); err != nil {
+		err = found.inspectTrail(ctx, makeTrail(in.Settings, in.Book, in.Clocks, s))
+		if err != nil {
 			return found, err
 		}
 		risks, err := s.Durability(ctx, true)
@@ -229,8 +270,8 @@ func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspe
 }
 
 // inspectTLS adds what is wrong with the files of TLS.
-func (i *Inspection) inspectTLS(w *setup, folder string) {
-	err := w.encryption(folder).Check()
+func (i *Inspection) inspectTLS(in basics, folder string) {
+	err := encryption(in.Settings, in.Clocks, in.Log, folder).Check()
 	if err != nil {
 		i.Blockers = append(i.Blockers, err.Error())
 	}
@@ -238,19 +279,19 @@ func (i *Inspection) inspectTLS(w *setup, folder string) {
 
 // inspectBook adds why the service would not use this book, or not at this time. A book that the
 // service will migrate has no such reason.
-func (i *Inspection) inspectBook(ctx context.Context, w *setup, s *store.Store) error {
+func (i *Inspection) inspectBook(ctx context.Context, in basics, s *store.Store) error {
 	err := s.Schema.Require(ctx)
 	if marked, isOther := errors.AsType[store.MarkError](err); isOther {
 		i.Blockers = append(i.Blockers, fault.Explain(marked).Error())
 		return nil
 	}
 	if isFinding(err) {
-		return i.inspectSchema(ctx, w, s, known(err).Detail)
+		return i.inspectSchema(ctx, in, s, known(err).Detail)
 	}
 	if err != nil {
 		return err
 	}
-	warnings, err := w.checkClock(ctx, s)
+	warnings, err := newClockCheck(in.Settings, in.Book, in.Clocks, s).warnings(ctx)
 	if isFinding(err) {
 		i.Blockers = append(i.Blockers, known(err).Detail)
 		return nil
@@ -261,7 +302,7 @@ func (i *Inspection) inspectBook(ctx context.Context, w *setup, s *store.Store) 
 
 // inspectSchema adds what is wrong with the schema, unless Ping has said so or the service will
 // migrate it. No service migrates to an older version.
-func (i *Inspection) inspectSchema(ctx context.Context, w *setup, s *store.Store, finding string) error {
+func (i *Inspection) inspectSchema(ctx context.Context, in basics, s *store.Store, finding string) error {
 	if slices.Contains(i.Blockers, finding) {
 		return nil
 	}
@@ -269,7 +310,7 @@ func (i *Inspection) inspectSchema(ctx context.Context, w *setup, s *store.Store
 	if err != nil {
 		return err
 	}
-	isMigrated := w.settings.Storage.Migrate || s.MigrateAtStart
+	isMigrated := in.Settings.Storage.Migrate || s.MigrateAtStart
 	if isMigrated && status.Version <= status.Wanted {
 		return nil
 	}
@@ -302,37 +343,40 @@ func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied [
 
 // changeSchema changes the schema and writes the act to the trail.
 func changeSchema[T any](ctx context.Context, settings Settings, all []Option, act string, change func(store.Schema, context.Context) (T, error)) (T, error) {
-	return withStore(settings, collect(all), func(w *setup, s *store.Store) (none T, err error) {
-		k := makeTrail(w, s)
-		if err := k.Load(); err != nil {
+	return withStore(settings, collect(all), func(in basics, s *store.Store) (none T, err error) {
+		k := makeTrail(in.Settings, in.Book, in.Clocks, s)
+		err = k.Load()
+		if err != nil {
 			return none, err
 		}
-		if err := mayKeep(ctx, k); err != nil {
+		err = mayKeep(ctx, k)
+		if err != nil {
 			marked := s.Schema.Require(ctx)
 			if _, isOther := errors.AsType[store.MarkError](marked); isOther {
 				return none, fault.Explain(marked)
 			}
 			return none, err
 		}
-		changed, err := change(s.Schema, w.acts.Begin(ctx, act, "", ""))
+		acts := in.Clocks.acts()
+		changed, err := change(s.Schema, acts.Begin(ctx, act, "", ""))
 		if err != nil || settings.Rules == (fund.RulesFields{}) { // the first start chooses them
 			return changed, err
 		}
-		rules, err := backoffice.BeginRules(ctx, s.Backoffice.RuleBook, w.acts, w.newBook)
-		w.warnOfRules(rules)
+		rules, err := backoffice.BeginRules(ctx, s.Backoffice.RuleBook, acts, in.Settings.newBook())
+		warnOfRules(in.Settings, in.Log, rules)
 		return changed, err
 	})
 }
 
 // SchemaStatus reads the state of the schema.
 func SchemaStatus(ctx context.Context, settings Settings, all ...Option) (schema store.Status, err error) {
-	return withStore(settings, collect(all), func(_ *setup, s *store.Store) (store.Status, error) { return s.Schema.Status(ctx) })
+	return withStore(settings, collect(all), func(_ basics, s *store.Store) (store.Status, error) { return s.Schema.Status(ctx) })
 }
 
 // CheckAlone returns an error if another process uses the database, as far as the storage
 // can see that. Call it while no App of this process has the database open.
 func CheckAlone(ctx context.Context, settings Settings, all ...Option) error {
-	_, err := withStore(settings, collect(all), func(_ *setup, s *store.Store) (struct{}, error) { return struct{}{}, s.Alone(ctx) })
+	_, err := withStore(settings, collect(all), func(_ basics, s *store.Store) (struct{}, error) { return struct{}{}, s.Alone(ctx) })
 	return err
 }
 
@@ -360,14 +404,14 @@ func copyFrom(ctx context.Context, mark string, settings, target Settings, watch
 	o := collect(all)
 	o.storage.MustExist = true
 	o.storage.Mark = mark
-	return withStore(settings, o, func(book *setup, from *store.Store) (int64, error) {
+	return withStore(settings, o, func(book basics, from *store.Store) (int64, error) {
 		if err := from.Schema.Require(ctx); err != nil {
 			if found, ok := errors.AsType[store.MarkError](err); ok && found == store.CopiedMark {
 				err = errors.Join(errMarked, err)
 			}
 			return 0, err
 		}
-		log := makeTrail(book, from)
+		log := makeTrail(book.Settings, book.Book, book.Clocks, from)
 		if err := log.Load(); err != nil {
 			return 0, err
 		}
@@ -375,16 +419,16 @@ func copyFrom(ctx context.Context, mark string, settings, target Settings, watch
 		target.Trail.KeyFile = log.KeyFile()
 		copied := collect(all)
 		copied.database, copied.storage.Mark = nil, store.CopyMark
-		return withStore(target, copied, func(made *setup, to *store.Store) (int64, error) {
+		return withStore(target, copied, func(made basics, to *store.Store) (int64, error) {
 			_, err := to.Schema.Up(ctx)
 			if err != nil {
 				return 0, asTarget(err)
 			}
-			rows, err := from.Copy(book.acts.Begin(ctx, "copy.to", made.book(), ""), to, watch)
+			rows, err := from.Copy(book.Clocks.acts().Begin(ctx, "copy.to", made.Book.name, ""), to, watch)
 			if err != nil {
 				return rows, asTarget(err)
 			}
-			return rows, keepAct(ctx, made, to, "copy.from", book.book())
+			return rows, keepAct(ctx, made, to, "copy.from", book.Book.name)
 		})
 	})
 }
@@ -400,15 +444,16 @@ func asTarget(err error) error {
 
 // keepAct keeps an act, with its leaf. Without the key of the log it keeps none: verify would
 // report it.
-func keepAct(ctx context.Context, w *setup, s *store.Store, action, object string) error {
-	log := makeTrail(w, s)
-	if err := log.Load(); err != nil {
+func keepAct(ctx context.Context, in basics, s *store.Store, action, object string) error {
+	log := makeTrail(in.Settings, in.Book, in.Clocks, s)
+	err := log.Load()
+	if err != nil {
 		return err
 	}
 	if log.IsWanted() && log.Missing() != nil {
 		return nil //nolint:nilerr // the act is left out on purpose
 	}
-	return s.Backoffice.Audit.Keep(ctx, w.acts.New(ctx, action, object, ""))
+	return s.Backoffice.Audit.Keep(ctx, in.Clocks.acts().New(ctx, action, object, ""))
 }
 
 // TakeBack lets services use a book again whose copy is not used. The error is a
@@ -417,11 +462,13 @@ func TakeBack(ctx context.Context, settings Settings, all ...Option) error {
 	o := collect(all)
 	o.storage.MustExist = true
 	o.storage.Mark = store.CopiedMark
-	_, err := withStore(settings, o, func(w *setup, s *store.Store) (none struct{}, err error) {
-		if err := s.Schema.Require(ctx); err != nil {
+	_, err := withStore(settings, o, func(in basics, s *store.Store) (none struct{}, err error) {
+		err = s.Schema.Require(ctx)
+		if err != nil {
 			return none, err
 		}
-		if err := keepAct(ctx, w, s, "copy.takeback", w.book()); err != nil {
+		err = keepAct(ctx, in, s, "copy.takeback", in.Book.name)
+		if err != nil {
 			return none, err
 		}
 		return none, s.RemoveMark(ctx)
