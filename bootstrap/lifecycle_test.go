@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,6 +28,7 @@ import (
 	"bankingapi/application/requestlog"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -299,6 +302,51 @@ func TestAFailedOpenLeavesNothing(t *testing.T) {
 			}, bootstrap.WithRegistry(registry), bootstrap.WithListeners())
 		})
 	}
+}
+
+// If the last part fails, all parts that have started are stopped: no file and no port stays open,
+// and no metric stays registered. TestMain finds goroutines that are left.
+func TestAStartThatFailsAtTheEndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("no luck")
+	fails := bootstrap.WithParts(fx.Invoke(func(lc fx.Lifecycle, _ *bootstrap.App) {
+		lc.Append(fx.StartHook(func() error { return broken }))
+	}))
+	folder := t.TempDir()
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.DSN = bootstrap.Secret(filepath.Join(folder, "bank.db"))
+	settings.HTTP.Address, settings.Ops.Address = freeAddress(t), freeAddress(t)
+	settings.Telemetry.OTLPEndpoint = "http://127.0.0.1:1"
+	settings.Console.Enabled = true
+	registry := prometheus.NewRegistry()
+	options := bootstrap.Options(engines.All(), pages, bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry), bootstrap.WithListeners())
+	_, err := bootstrap.Open(t.Context(), settings, options, fails)
+	require.ErrorIs(t, err, broken)
+	require.Empty(t, openFiles(folder))
+	left, err := registry.Gather()
+	require.NoError(t, err)
+	require.Zero(t, len(left))
+	app, err := bootstrap.Open(t.Context(), settings, options)
+	require.NoError(t, err)
+	if runtime.GOOS == "linux" {
+		require.NotEmpty(t, openFiles(folder))
+	}
+	require.NoError(t, app.Close(t.Context()))
+	require.Empty(t, openFiles(folder))
+}
+
+// openFiles returns the files below the folder that this process has open. It knows none if the
+// system is not Linux.
+func openFiles(folder string) (names []string) {
+	const all = "/proc/self/fd"
+	entries, _ := os.ReadDir(all)
+	for _, entry := range entries {
+		name, _ := os.Readlink(filepath.Join(all, entry.Name()))
+		if strings.HasPrefix(name, folder) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // freeAddress returns an address whose port is free.

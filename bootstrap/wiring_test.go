@@ -20,11 +20,13 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"bankingapi/adapters/telemetry"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/engines"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -180,6 +182,18 @@ func TestADriverTakesPrecedenceOverTheDatabaseOfTheGraph(t *testing.T) {
 		}
 		require.NoError(t, host.Stop(t.Context()))
 	}
+}
+
+// A host may have values in its graph of the same types as the parts that a Module uses inside.
+func TestAHostHasItsOwnSettings(t *testing.T) {
+	t.Parallel()
+	var app *bootstrap.App
+	host := fx.New(fx.NopLogger,
+		fx.Supply(bootstrap.Settings{}, audit.Acts{}, new(store.Migrator), new(telemetry.Tracing), zap.NewNop()),
+		bootstrap.Module(bootstrap.DefaultSettings(), bootstrap.WithDatabase(newMemory(nil).ports.Open)), fx.Populate(&app))
+	require.NoError(t, host.Start(t.Context()))
+	require.NoError(t, app.Ready(t.Context()))
+	require.NoError(t, host.Stop(t.Context()))
 }
 
 // messages are those of a log, in their order.
