@@ -186,7 +186,7 @@ func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscr
 	outcome, err := e.Do(ctx, caller, q.header, q.parameters)
 	ended(err)
 	if err == nil {
-		e.addReceipt(x, r, outcome.ID)
+		e.addReceipt(x, r, outcome)
 		return x.answer(r, outcome)
 	}
 	if fault.KindOf(err) == fault.Unavailable && r.Context().Err() != nil {

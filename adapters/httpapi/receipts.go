@@ -23,8 +23,15 @@ const (
 type receipts struct {
 	mutex  sync.Mutex
 	bytes  int
-	byID   map[operation.ID]receipt
-	oldest []operation.ID // in the order in which they were made
+	made   map[answered]receipt
+	oldest []answered // in the order in which they were made
+}
+
+// answered is an operation and the State of its answer. A sale for a later day gets another
+// receipt once it has ended.
+type answered struct {
+	id    operation.ID
+	state operation.State
 }
 
 type receipt struct {
@@ -33,25 +40,25 @@ type receipt struct {
 }
 
 // find returns the header of a receipt that is kept, or "".
-func (k *receipts) find(id operation.ID, now time.Time) string {
+func (k *receipts) find(of answered, now time.Time) string {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	k.forget(now)
-	return k.byID[id].header
+	return k.made[of].header
 }
 
 // add keeps a receipt, and forgets the oldest ones if there are too many.
-func (k *receipts) add(id operation.ID, header string, now time.Time) {
+func (k *receipts) add(of answered, header string, now time.Time) {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	if _, known := k.byID[id]; known { // two requests made it at the same time
+	if _, known := k.made[of]; known { // two requests made it at the same time
 		return
 	}
-	if k.byID == nil {
-		k.byID = make(map[operation.ID]receipt)
+	if k.made == nil {
+		k.made = make(map[answered]receipt)
 	}
-	k.byID[id] = receipt{header: header, made: now}
-	k.oldest = append(k.oldest, id)
+	k.made[of] = receipt{header: header, made: now}
+	k.oldest = append(k.oldest, of)
 	k.bytes += len(header)
 	k.forget(now)
 }
@@ -59,35 +66,35 @@ func (k *receipts) add(id operation.ID, header string, now time.Time) {
 // forget removes the receipts that are too old or too many.
 func (k *receipts) forget(now time.Time) {
 	for len(k.oldest) > 0 {
-		oldest := k.byID[k.oldest[0]]
+		oldest := k.made[k.oldest[0]]
 		if k.bytes <= receiptsKept && now.Sub(oldest.made) < receiptAge {
 			return
 		}
 		k.bytes -= len(oldest.header)
-		delete(k.byID, k.oldest[0])
+		delete(k.made, k.oldest[0])
 		k.oldest = k.oldest[1:]
 	}
 }
 
 // addReceipt sets the header Receipt if the caller wants one, and if there is one.
-func (a *api) addReceipt(x *exchange, r *http.Request, id operation.ID) {
+func (a *api) addReceipt(x *exchange, r *http.Request, o operation.Outcome) {
 	wanted := r.Header["Want-Receipt"]
-	if a.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || id == (operation.ID{}) {
+	if a.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || o.ID == (operation.ID{}) {
 		return
 	}
-	if header := a.receipt(r.Context(), id); header != "" {
+	if header := a.receipt(r.Context(), answered{o.ID, o.State}); header != "" {
 		x.Header()["Receipt"] = []string{header}
 	}
 }
 
-func (a *api) receipt(ctx context.Context, id operation.ID) string {
+func (a *api) receipt(ctx context.Context, of answered) string {
 	now := a.Now()
-	if kept := a.receipts.find(id, now); kept != "" {
+	if kept := a.receipts.find(of, now); kept != "" {
 		return kept
 	}
-	header := a.Receipt(ctx, id)
+	header := a.Receipt(ctx, of.id)
 	if header != "" {
-		a.receipts.add(id, header, now)
+		a.receipts.add(of, header, now)
 	}
 	return header
 }

@@ -36,11 +36,16 @@ func TestAReceiptIsKeptForAWhile(t *testing.T) {
 	content = "second"
 	require.Equal(t, "first", receipt(1))
 	require.Equal(t, "second", receipt(2), "each operation has its own")
-	require.Equal(t, 3, made)
+	s.outcome.State = operation.Recorded
+	content = "third"
+	require.Equal(t, "third", receipt(2), "and each answer to it")
+	s.outcome.State = operation.Completed
+	require.Equal(t, "second", receipt(2))
+	require.Equal(t, 4, made)
 
 	now = now.Add(10 * time.Minute)
-	require.Equal(t, "second", receipt(1), "a kept receipt has an end")
-	require.Equal(t, 4, made)
+	require.Equal(t, "third", receipt(1), "a kept receipt has an end")
+	require.Equal(t, 5, made)
 
 	content = strings.Repeat("x", 1<<20)
 	for id := range byte(9) {

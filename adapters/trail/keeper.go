@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -454,13 +455,25 @@ func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context
 			failed(id, err)
 			return ""
 		}
-		header, err := notary.ReceiptHeader(&leaves[0]) // as the operation was answered
+		header, err := notary.ReceiptHeader(answerOf(leaves))
 		if err != nil {
 			failed(id, err)
 			return ""
 		}
 		return header
 	}
+}
+
+// answerOf returns the leaf with the State that a repeat of the operation is answered with: that of
+// its end if it was recorded first and has ended, otherwise the first one. A reversal does not
+// change the answer. leaves are those of Finder.
+func answerOf(leaves []application.Leaf) *application.Leaf {
+	first, err := proof.Decode(leaves[0].Content)
+	wasRecorded := err == nil && first.Groups[0].Value("State") == strconv.Itoa(int(operation.Recorded))
+	if wasRecorded && len(leaves) > 1 {
+		return &leaves[1] // nothing is reversed before it has ended
+	}
+	return &leaves[0]
 }
 
 // TakeIn writes leaves of the rows that a wrong start left outside the log, as the act that act

@@ -21,6 +21,8 @@ import (
 	"bankingapi/adapters/trail"
 	"bankingapi/application/operator"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/kit/testdb"
 )
@@ -240,6 +242,39 @@ func TestReceipts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAReceiptIsOfTheAnswer guards against this defect: a repeat of a settled sale was answered 2,
+// with a receipt that said only that it had been recorded.
+func TestAReceiptIsOfTheAnswer(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	var public struct{ Key string }
+	require.NoError(t, json.Unmarshal([]byte(p.send(http.MethodGet, "/_sandbox/receipt-key", "").body), &public))
+	later := on(p.day(1), demoSale)
+	requireReceipt := func(callerID, sale, kind, state string) {
+		got := p.sell(callerID, sale, "Want-Receipt", "1")
+		facts, err := trail.CheckFile([]byte(got.header.Get("Receipt")), public.Key)
+		require.NoError(t, err)
+		require.Contains(t, facts, "leaf: "+kind+" "+got.header.Get("Operation-Id"))
+		require.Contains(t, facts, `State: "`+state+`"`)
+		require.NotContains(t, strings.Join(facts, "\n"), "ReversedAt")
+	}
+	requireReceipt("later", later, "sale", "recorded")
+	now, other := p.sell("now", demoSale), p.sell("other", later)
+	require.Equal(t, http.StatusOK, p.send(http.MethodPut, "/_sandbox/clock", `{"advance":"24h"}`).status)
+	requireReceipt("later", later, "end", "completed")
+
+	office, err := p.bank.Backoffice(t.Context())
+	require.NoError(t, err)
+	for _, reversed := range []answer{now, other} { // a reversal changes no answer
+		id, err := operation.ParseID(reversed.header.Get("Operation-Id"))
+		require.NoError(t, err)
+		_, err = office.Corrector().Reverse(audit.By(t.Context(), audit.Who{Actor: "ayse"}), id)
+		require.NoError(t, err)
+	}
+	requireReceipt("now", demoSale, "sale", "completed")
+	requireReceipt("other", later, "end", "completed")
 }
 
 // A caller that waits for "100 Continue" is answered as by the service.
