@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,12 +42,13 @@ func commandTable() string {
 	table.WriteString("| command | does |\n|---|---|\n")
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		for _, sub := range cmd.Commands() {
-			visit(sub)
-		}
-		if cmd.HasParent() && !cmd.HasSubCommands() {
+		path := strings.TrimPrefix(cmd.CommandPath(), "bankingapi ")
+		if slices.ContainsFunc(rows(), func(r row) bool { return r.path == path }) { // rules has subcommands too
 			use := strings.TrimPrefix(cmd.Parent().CommandPath()+" "+cmd.Use, "bankingapi ")
 			fmt.Fprintf(&table, "| `%s` | %s |\n", tableCell(use), tableCell(cmd.Short))
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub)
 		}
 	}
 	root := program{}.root()
