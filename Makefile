@@ -271,4 +271,4 @@ module: ## rename the module everywhere: make module PATH=git.example.com/team/b
 
 .PHONY: clean
 clean: ## remove everything that the targets created, except ./data and ./sandbox
-	rm -rf bin dist
+	rm -rf bin dist bench-results
