@@ -8,7 +8,7 @@ int[] notCarriedOut = [400, 401, 403, 404, 405, 413, 415, 422, 429];
 int[] repeated = [200, 408, 429, 500, 502, 503, 504];
 var client = new HttpClient(new HttpClientHandler { AllowAutoRedirect = false })
 {
-    BaseAddress = new Uri(Environment.GetEnvironmentVariable("BANK_URL")!),
+    BaseAddress = new Uri(Environment.GetEnvironmentVariable("BANK_URL") + "/"), // the slash keeps a path of the address
     Timeout = TimeSpan.FromSeconds(15),
 };
 client.DefaultRequestHeaders.Add("Ocp-Apim-Subscription-Key", Environment.GetEnvironmentVariable("BANK_KEY"));
@@ -37,7 +37,7 @@ async Task<int> Sell(string callerId, decimal units, bool mayHaveWorked)
         string cause;
         try
         {
-            using var response = await client.PostAsJsonAsync("/BankingApiV01/BuyFundFromCustomer", order,
+            using var response = await client.PostAsJsonAsync("BankingApiV01/BuyFundFromCustomer", order,
                 new JsonSerializerOptions()); // the names as they are, not in camel case
             var status = (int)response.StatusCode;
             var text = await response.Content.ReadAsStringAsync();
