@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	longestRetryAfter = time.Minute // the longest wait between two requests for outcomes
-	maxDoublings      = 100         // limits the backoff to about 100 times its first value
+	longestRetryAfter = time.Minute // the longest Retry-After that Outcomes waits for
+	maxFactor         = 100         // limits the backoff to 100 times its first value
 )
 
-// pause waits after an attempt: the time that the service asked for plus a random part of the
-// backoff. The random part keeps callers from retrying at the same moment after an outage. It
+// pause waits after an attempt, from 1 on: the time that the service asked for plus a random part
+// of the backoff. The random part keeps callers from retrying at the same moment after an outage. It
 // returns an error immediately if the context would end first.
 func (c *Client) pause(ctx context.Context, attempt int, retryAfter time.Duration) error {
-	longest := c.Backoff * time.Duration(min(maxDoublings, 1<<min(attempt-1, 10)))
+	longest := c.Backoff * time.Duration(min(maxFactor, 1<<min(attempt-1, 10)))
 	d := retryAfter + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
 		return context.DeadlineExceeded

@@ -44,8 +44,9 @@ const emptyPause = time.Second
 
 // Outcomes yields the outcomes of the caller's operations in their order, and then each new
 // outcome, until ctx ends. after is the cursor of the last processed outcome, or empty for the
-// beginning. Outcomes repeats a failed request. It yields an error only if the service refuses
-// the request: no outcomes, a wrong key, a wrong cursor, or ErrCursorLost.
+// beginning. Outcomes repeats a failed request, without the limits Patience and Attempts. It yields
+// an error only if the service refuses the request: an unknown path, a wrong key, a wrong cursor,
+// or ErrCursorLost.
 func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		for attempt := 1; ; attempt++ {
@@ -65,7 +66,7 @@ func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, 
 			}
 			attempt = 0
 			// A service with many waiting callers may answer at once. Then do not ask at once again.
-			if len(page.Outcomes) == 0 && time.Since(asked) < emptyPause && c.pause(ctx, attempt, emptyPause) != nil {
+			if len(page.Outcomes) == 0 && time.Since(asked) < emptyPause && c.pause(ctx, 1, emptyPause) != nil {
 				return
 			}
 			// Only the last outcome of a page has its own cursor. The cursor of an earlier

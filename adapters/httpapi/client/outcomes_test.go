@@ -3,9 +3,12 @@ package client_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -68,3 +71,32 @@ func TestOutcomesAreReadToTheEndAndOn(t *testing.T) {
 		require.ErrorContains(t, err, "400")
 	}
 }
+
+// If an empty page comes at once, the next request waits.
+func TestAnEmptyPageThatComesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var asked []time.Time
+		service := transport(func(r *http.Request) (*http.Response, error) {
+			if asked = append(asked, time.Now()); len(asked) == 3 {
+				cancel()
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"Outcomes":[],"Next":"1"}`)), Request: r}, nil
+		})
+		c, err := client.New("https://bank.example", "key", client.Options{HTTP: &http.Client{Transport: service}})
+		require.NoError(t, err)
+		for range c.Outcomes(ctx, "") {
+			t.Error("there is no outcome")
+		}
+		require.Len(t, asked, 3)
+		for i := range asked[1:] {
+			require.GreaterOrEqual(t, asked[i+1].Sub(asked[i]), time.Second)
+		}
+	})
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

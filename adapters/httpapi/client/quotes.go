@@ -31,7 +31,7 @@ type Quote struct {
 
 // Quotes asks what the sales would do now, as one operation. It returns one quote for each sale
 // in order. A PriceID may be 0: then the current price is taken. Quotes repeats a request that
-// got no answer. The error is an *Error.
+// failed, if a repeat may succeed. The error is an *Error.
 func (c *Client) Quotes(ctx context.Context, header operation.Header, sales ...Sale) ([]Quote, error) {
 	checked, err := checkSales(sales, fund.NewQuotedSale)
 	if err != nil {
