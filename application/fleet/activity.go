@@ -214,7 +214,7 @@ func (t *traffic) add(m *minute) {
 // recent is how many minutes count as now. The rest of the hour is what was before.
 const recent = 2
 
-// compare returns the traffic of the last two minutes, and of the hour before them.
+// compare returns the traffic of the last two minutes, and of the rest of the hour before them.
 func (a *Activity) compare(now time.Time) (current, before traffic) {
 	for _, t := range []*traffic{&current, &before} {
 		t.keyStarts, t.partners = make(map[string]bool), make(map[string]partner)

@@ -23,8 +23,8 @@ type State struct {
 }
 
 const (
-	// A due sale is late after lateAfter, and partners notice it after badAfter: the alert
-	// BankingAPISettlementLate has the same time.
+	// A due sale is late after lateAfter, and partners notice it after badAfter. The alert
+	// BankingAPISettlementLate has the time of badAfter.
 	lateAfter, badAfter = 5 * time.Minute, 15 * time.Minute
 	// checkDays is the age from which the last check of the book is old: a weekly check is not. The
 	// alert BankingAPINotVerified has the same age. expiryDays is how long before its end a key is
@@ -67,7 +67,8 @@ func (s State) ofPrices() []Trouble {
 		Partners: "The sales stay recorded (State 1) and settle at the price of their day as soon as it is there.",
 	}
 	if others := len(funds) - 1; others > 0 {
-		t.Text += " " + plural(s.Due.PriceSales-first.Sales, "sale") + " wait for " + plural(others, "other price") + "."
+		rest := s.Due.PriceSales - first.Sales
+		t.Text += " " + plural(rest, "sale") + " wait" + singular(rest) + " for " + plural(others, "other price") + "."
 	}
 	for _, of := range funds {
 		t.Bad = t.Bad || of.Day.Before(today)

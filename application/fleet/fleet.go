@@ -110,7 +110,7 @@ func (s Status) IsGood() bool {
 	return !slices.ContainsFunc(s.Troubles, func(t Trouble) bool { return !t.Quiet })
 }
 
-// Look reads the rows of all replicas and the book. A command uses it: it is no replica.
+// Look reads the rows of all replicas and the book. It is for a command, which is no replica.
 func Look(ctx context.Context, replicas Replicas, read func(context.Context) (State, error)) (Status, error) {
 	rows, err := replicas.All(ctx)
 	if err != nil {
@@ -176,6 +176,7 @@ func rank(t Trouble) int {
 // missing returns the line of the replicas that do not report.
 func missing(replicas []Replica) []Trouble {
 	var names []string
+	var last Replica // the one that stopped last
 	t := Trouble{Kind: Missing}
 	for _, r := range replicas {
 		if !r.IsMissing() {
@@ -185,6 +186,9 @@ func missing(replicas []Replica) []Trouble {
 		if t.Since.IsZero() || r.Seen.Before(t.Since) {
 			t.Since = r.Seen
 		}
+		if r.Seen.After(last.Seen) {
+			last = r
+		}
 	}
 	if len(names) == 0 {
 		return nil
@@ -192,8 +196,8 @@ func missing(replicas []Replica) []Trouble {
 	t.Text = plural(len(names), "replica") + " stopped reporting: " + some(names) + "."
 	t.Next = "See whether the process runs and reaches the database, and read the last lines of its log. If it was removed on purpose, its line ends after an hour."
 	if len(names) == len(replicas) {
-		t.Bad = true
-		t.Text = "No replica reports. The last was " + names[len(names)-1] + "."
+		t.Bad, t.Since = true, last.Seen
+		t.Text = "No replica reports. The last was " + last.Name + "."
 		t.Effect, t.Partners = unanswered, partnersUnanswered
 	}
 	return []Trouble{t}

@@ -310,6 +310,22 @@ func TestACommandSeesWhatTheBarSays(t *testing.T) {
 	require.True(t, status.Troubles[0].Bad)
 }
 
+// The replica that stopped last is named, whatever the order of the names.
+func TestTheLastReplicaThatReported(t *testing.T) {
+	t.Parallel()
+	store, passed := fake.NewStore(), new(atomic.Int64)
+	one, other := open(t, store, passed, 1), open(t, store, passed, 2)
+	require.NoError(t, other.Keep(t.Context()))
+	passed.Add(int64(time.Minute))
+	require.NoError(t, one.Keep(t.Context()))
+	stopped := one.now()
+	passed.Add(int64(time.Minute))
+	status, err := fleet.Look(t.Context(), store.Replicas(nil, one.now), func(context.Context) (fleet.State, error) { return fleet.State{}, nil })
+	require.NoError(t, err)
+	require.Equal(t, "No replica reports. The last was bank-1:8443.", status.Troubles[0].Text)
+	require.Equal(t, stopped, status.Troubles[0].Since)
+}
+
 // What makes several checks fail is said once, with one time. Each other trouble has its own.
 func TestOneLineForEachKind(t *testing.T) {
 	t.Parallel()
@@ -455,6 +471,8 @@ func TestTrafficAgainstTheHourBefore(t *testing.T) {
 
 	r.ask(200, summary.Exchange{Status: 401, KeyStart: "0001"})
 	require.Equal(t, []string{"unknown keys: 200 requests of the last two minutes had a key of no subscription, always the same: a client may use an old key."}, r.lines())
+	r.ask(1, summary.Exchange{Status: 401, KeyStart: "0002"})
+	require.Equal(t, []string{"unknown keys: 201 requests of the last two minutes had a key of no subscription, always one of two: a client may use an old key."}, r.lines())
 	for n := range 200 {
 		r.ask(1, summary.Exchange{Status: 401, KeyStart: fmt.Sprint(n)})
 	}
@@ -474,6 +492,8 @@ func TestSalesThatWait(t *testing.T) {
 	r.state.Due = buyfund.Waits{ForPrice: []buyfund.DueFund{waits("AFA", today, 1), waits("YAS", today, 122), waits("TI2", today, 7)}, PriceSales: 130}
 	require.Equal(t, []string{"prices: 122 sales wait for the price of YAS of Thu 26 Nov 2026. 8 sales wait for 2 other prices."}, r.lines())
 	require.False(t, r.Status().Troubles[0].Bad, "a price of today may still come")
+	r.state.Due = buyfund.Waits{ForPrice: []buyfund.DueFund{waits("AFA", today, 1), waits("YAS", today, 122)}, PriceSales: 123}
+	require.Equal(t, []string{"prices: 122 sales wait for the price of YAS of Thu 26 Nov 2026. 1 sale waits for 1 other price."}, r.lines())
 	r.state.Due = buyfund.Waits{ForPrice: []buyfund.DueFund{waits("AFA", today.Plus(-1), 1)}, PriceSales: 1}
 	require.Equal(t, []string{"prices: 1 sale waits for the price of AFA of Wed 25 Nov 2026."}, r.lines())
 	require.True(t, r.Status().Troubles[0].Bad)

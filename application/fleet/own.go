@@ -37,7 +37,7 @@ var nextOfCheck = map[string]string{
 		" After a change of storage.dsn, of synchronous_commit, or of how a host opens the database, restart the service.",
 	"clock":       "Set the clock of this machine: turn on its time service (NTP). The replica goes on by itself.",
 	"trail":       "Give this replica the key file of the trail (trail.key_file) that the other replicas have, and reload it with SIGHUP.",
-	"certificate": "Replace tls.cert_file and tls.key_file. They are read within a second, without a restart.",
+	"certificate": "Replace tls.cert_file and tls.key_file. They are read within a second, without a restart. A self-signed certificate is made anew at the next start after its end.",
 	"shutdown":    "Nothing: the replica was told to stop.",
 	Silent:        "See whether the database server runs, and whether a long transaction holds a lock.",
 }
@@ -205,8 +205,12 @@ func ofUnknownKeys(now, before *traffic) []Trouble {
 		return nil
 	}
 	t := Trouble{Kind: UnknownKeys, Text: plural(now.unknownKeys, "request") + " of the last two minutes had a key of no subscription"}
-	if len(now.keyStarts) <= 2 {
-		t.Text += ", always the same: a client may use an old key."
+	if keys := len(now.keyStarts); keys <= 2 {
+		which := "always the same"
+		if keys == 2 {
+			which = "always one of two"
+		}
+		t.Text += ", " + which + ": a client may use an old key."
 		t.Next = "Open Requests, 4xx: the log has the address of the caller. Ask the partner whose key was replaced last."
 		return []Trouble{t}
 	}
