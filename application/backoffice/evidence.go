@@ -23,14 +23,15 @@ type Evidence interface {
 	Read(ctx context.Context, w Witness) error
 }
 
-// Witness receives the rows of Evidence. All functions are required.
+// Witness receives the rows of Evidence. Position, Operation and Found are required. Batch and Head
+// are required if Keys is set.
 type Witness struct {
 	// Position receives each holding and each account, even if it does not exist but has
 	// postings.
 	Position func(*Position) error
 	// Operation receives each BuyFundFromCustomer with everything that is stored of it, even if
-	// it is not complete: postings or a reversal without sales, or a CallerId that says that it
-	// took place. Operations that were refused at once may be left out.
+	// it is not complete: an operation or a reversal without sales, or sales without an operation.
+	// Operations that were refused at once may be left out.
 	Operation func(*Operation) error
 	// Found receives a Flaw of a row, which only the storage can see.
 	Found func(Finding) error
@@ -55,8 +56,9 @@ func (f Flaw) Of(name string) Finding { return Finding{f.rule.Name, name + ": " 
 
 // The flaws of rows and leaves.
 var (
-	// WrongShape is the flaw of a posting of an unknown kind, or without units and money.
-	WrongShape = Flaw{postingShape, "is neither of units nor of money"}
+	// WrongShape is the flaw of a posting of an unknown kind, or with neither units nor money, or
+	// with both.
+	WrongShape = Flaw{postingShape, "its kind is unknown, or it is not either of units or of money"}
 
 	OutcomesMissing = Flaw{outcomeOfEnd, "some are missing"}
 	OutcomeOfNoEnd  = Flaw{outcomeOfEnd, "is not how the operation ended"}

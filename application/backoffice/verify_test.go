@@ -234,7 +234,7 @@ func TestEveryColumnIsProved(t *testing.T) {
 			"no sale":       of(whole{ID: saleID}, func(o *whole) { o.Reversal = reversed().Reversal }),
 			"another state": of(failed(), func(o *whole) { o.Reversal = reversed().Reversal }),
 		}},
-		"posting-shape": {"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1: is neither of units nor of money", cases{
+		"posting-shape": {"posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1: its kind is unknown, or it is not either of units or of money", cases{
 			"a shape": found(backoffice.WrongShape.Of("posting 01000000-0000-0000-0000-000000000000/0/1 of customer 1")),
 		}},
 		"outcome-of-end": {"outcome 1 of operation 1: is not how the operation ended", cases{
