@@ -87,8 +87,8 @@ func (b *backlog[T]) remove(l *line[T], w *waiter[T]) {
 // neverLarge is a weight that delays nobody, however small the batches are.
 const neverLarge = 8
 
-// isLarge reports whether w is heavier than a turn. It then runs with no item of another owner,
-// so that nobody else waits for it.
+// isLarge reports whether w is heavier than a turn and than neverLarge. It then runs with no item of
+// another owner, so that nobody else waits for it.
 func (b *backlog[T]) isLarge(w *waiter[T]) bool { return w.weight > max(b.quantum, neverLarge) }
 
 func (l *line[T]) head() *waiter[T] { return l.items.Front().Value.(*waiter[T]) }

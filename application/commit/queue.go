@@ -69,7 +69,7 @@ type Observer struct {
 	// Trace is called when a batch starts, with the contexts of its callers, which it must not
 	// keep. It returns the context of the batch, derived from ctx, and a function that the
 	// queue calls with the result before the callers get their outcomes. Items that run again
-	// alone are in the same trace.
+	// alone run after that, in a context without a trace.
 	Trace func(ctx context.Context, callers []context.Context) (context.Context, func(error))
 }
 
@@ -88,8 +88,8 @@ type Batch struct {
 // The items of one owner start in the order of arrival. If several owners wait, they take turns
 // by weight: a turn is a 32nd of Limits.Batch. So an item waits for the items of its own owner,
 // and for about the same weight of each other owner. Within a batch the order is that of
-// arrival. An item that is heavier than a turn shares its batch with no other owner, and while it
-// runs, a batch of the others may run beside it. No item starves.
+// arrival. An item that is heavier than a turn, and than 8, is large: it shares its batch with no
+// other owner, and while it runs, a batch of the others may run beside it. No item starves.
 type Queue[T any] struct {
 	limits   Limits
 	weight   func(T) int
@@ -115,7 +115,7 @@ type turn[T any] struct {
 	// The queue's mu guards these fields.
 	running  bool   // a goroutine runs the batch and takes the next one after it
 	released bool   // the batch has called Next
-	large    bool   // the batch has an item that is heavier than a turn
+	large    bool   // the batch has a large item: see Queue
 	owner    string // of the items of a large batch
 
 	// Only the goroutine that runs the batch uses these fields. report.Items does not change
@@ -148,9 +148,8 @@ type waiter[T any] struct {
 // same owner.
 //
 // run stores either the whole batch or nothing, and writes each outcome into its item. Only one
-// call runs at a time, until it calls Next, or if its batch has an item that is heavier than a
-// turn: then a second call may run too. run may reorder the slice but must not keep it. It
-// returns:
+// call runs at a time, until it calls Next, or if its batch has a large item (see Queue): then a
+// second call may run too. run may reorder the slice but must not keep it. It returns:
 //
 //  1. nil: the whole batch is durable.
 //  2. an error of kind fault.Unavailable or fault.Busy: the storage failed, and
@@ -177,16 +176,16 @@ func New[T any](limits Limits, weight func(T) int, owner func(T) string, run fun
 //  1. nil: run stored it and returned nil.
 //  2. fault.Busy: the queue is full or closed, or too much waits ahead of the item to carry it
 //     out within Limits.Wait, or the wait that WithWait allows ended before the item's batch
-//     started. run never saw the item.
+//     started. run never saw the item, unless run itself returned fault.Busy: see 4.
 //  3. fault.Unavailable with the cause of ctx: ctx ended before the item's batch started. run
 //     never saw the item. After the start Do waits, even if ctx is cancelled.
-//  4. fault.Unavailable with another cause: the storage failed. The item had no effect.
+//  4. fault.Unavailable with another cause, or fault.Busy from run: the storage failed. The item
+//     had no effect.
 //  5. fault.Indeterminate: run returned it, or ran out of time and returned an error of no
 //     kind; or the wait that WithWait allows, or the deadline of a ctx that was not cancelled
 //     before, ended while the item's batch was running. After such a wait or deadline the batch
 //     continues and still owns the item. The caller must not use the item again.
-//  6. any other error of run. If it blames the storage, it is the error of the whole batch,
-//     otherwise the error of this item.
+//  6. any other error of run: it is about this item.
 //
 // If run panics for this item alone, Do panics with a *Panic.
 func (q *Queue[T]) Do(ctx context.Context, item T) error {
@@ -222,7 +221,7 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 		}
 	default:
 		// The caller does not run the batch itself, because it must be able to leave at its
-		// deadline. The goroutine ends when the queue is empty.
+		// deadline. The goroutine ends when no batch may begin.
 		go q.drain(first)
 	}
 

@@ -24,7 +24,8 @@ func (p *Panic) Error() string { return fault.PanicError(p.Value, p.Stack).Error
 // when one of the two has ended.
 //
 // The function may be called several times, but not after run has returned. It is nil outside a
-// queue, and for a batch of weight 1 that is the first, or follows another batch of weight 1.
+// queue, for an item that runs again alone, and for a batch of weight 1 that is the first, or
+// follows another batch of weight 1.
 func Next(ctx context.Context) func() {
 	next, _ := ctx.Value(nextKey{}).(func())
 	return next
