@@ -53,8 +53,8 @@ func RulesOfNoAct(stored, acted string) Flaw {
 	return Flaw{rulesOfAct, "they are " + stored + ", but the newest act wrote " + acted}
 }
 
-// BeginRules gives a new book its rules: those of the fields, and defaults for the others. It
-// changes nothing in a book that has rules, and returns the rules of the book.
+// BeginRules gives a new book the rules in of. It changes nothing in a book that has rules. It
+// returns the rules of the book.
 func BeginRules(ctx context.Context, book RuleBook, acts audit.Acts, of fund.Rules) (fund.Rules, error) {
 	rules, err := book.Rules(ctx)
 	if !errors.Is(err, ErrNoRules) {

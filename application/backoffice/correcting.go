@@ -24,7 +24,7 @@ type Books interface {
 // Corrector corrects the book. Each correction is one transaction. It also writes the act: who did
 // it and why, as audit.By has put into the context.
 type Corrector struct {
-	// Reader reads where the corrections are written: a standby may be behind.
+	// Reader reads on the connections on which the corrections are written.
 	Reader  Reader
 	lookups Lookups
 	books   Books
@@ -108,7 +108,7 @@ func (c *Corrector) ended(found *Operation) error {
 
 // Reverse undoes a completed operation, once: its units return to the holdings, and its
 // proceeds are taken back from the accounts. Nothing goes below zero. It returns the ID of the
-// postings. It returns the same errors as Cancel.
+// postings. The error is ErrNotFound, that of fund.Book.Reverse, or that of the port.
 func (c *Corrector) Reverse(ctx context.Context, id operation.ID) (reversal operation.ID, err error) {
 	found, err := c.lookups.Operation(ctx, id)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 type Erasing interface {
 	// Erase empties the next q.Limit notifications in the order of their operations. It takes
 	// the notifications of q.UserID, or otherwise the notifications from q.From on that were
-	// received before q.Until. It keeps the act of the context in the same transaction. It
-	// returns how many notifications it emptied, and the operation of the last of them.
+	// received before q.Until. It keeps the act of the context in the same transaction, unless it
+	// found nothing to empty. It returns how many notifications it emptied, and the operation of
+	// the last of them.
 	Erase(ctx context.Context, q Query) (erased int, last operation.ID, err error)
 	// EraseSessions empties the ChannelSessionId of the next q.Limit operations that sent
 	// notifications, from q.From on, and were received before q.Until: also of operations all of
@@ -32,7 +33,7 @@ type Erasing interface {
 // EraseAct is the action of acts that erase notifications.
 const EraseAct = "notifications.erase"
 
-// ErrNotPast is returned for a day that is not over.
+// ErrNotPast is returned if messages of a day that is not over would be erased.
 var ErrNotPast = errors.New("only messages of days that are over can be erased")
 
 // erasedAtOnce is how many notifications one transaction and one act erase.
@@ -64,8 +65,8 @@ func (e *Eraser) EraseUser(ctx context.Context, userID string, progress func(int
 const overlap = 7 * 24 * time.Hour
 
 // EraseBefore erases the notifications that were received before a day of the bank, as
-// EraseUser does. It does not read again the days that an earlier call has erased. The error is
-// ErrNotPast if the day is later than the current day, or the error of CheckClock.
+// EraseUser does. Of the days that an earlier call has erased it reads only the last seven again.
+// The error is ErrNotPast if the day is later than the current day, or the error of CheckClock.
 func (e *Eraser) EraseBefore(ctx context.Context, before day.Day, progress func(int64)) (int64, error) {
 	if err := e.checkClock(ctx); err != nil { // a clock that is ahead would erase messages that must stay
 		return 0, err
@@ -95,7 +96,7 @@ func (e *Eraser) EraseBefore(ctx context.Context, before day.Day, progress func(
 }
 
 // KeepFor calls EraseBefore for the days that are more than days days ago. It does nothing if
-// another replica has done this today.
+// this replica or another one has done this today.
 func (e *Eraser) KeepFor(ctx context.Context, days int) (int64, error) {
 	before := e.today().Plus(-days)
 	if done, err := e.erasing.ErasedBefore(ctx); err != nil || !before.After(done) && !done.After(e.today()) {

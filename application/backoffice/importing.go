@@ -38,16 +38,17 @@ func LinesOf[T any](values ...T) Lines[T] {
 //     run again. It does not change values that are already correct.
 //  4. any other error: nothing was written. An error of lines is returned as it is.
 //
-// The import calls lines again if the transaction lost a race. Sales continue during an import.
-// They wait only for the positions that the import has written.
+// The import calls lines again if the transaction lost a race. If the storage has several writers,
+// sales continue during an import, and wait only for the positions that the import has written.
+// Otherwise they wait for its end.
 type Imports interface {
 	// Prices adds prices. It does not change a price that exists with the same values. The
 	// error is *Faults, by PriceID, if prices exist with other values, or differ too much from
 	// the fund's price before.
 	Prices(ctx context.Context, lines Lines[fund.Price], o ImportOptions) (Imported, error)
 	// Holdings sets holdings to what the lines say. A new holding gets an opening posting. A
-	// holding whose units change gets an adjustment. Both postings have o.ID and the line. A
-	// new holding of zero units has no posting.
+	// holding whose units change gets an adjustment. Both postings have o.ID and the line. A new
+	// holding of zero units has its opening posting too.
 	Holdings(ctx context.Context, lines Lines[fund.Holding], o ImportOptions) (Imported, error)
 	// Accounts sets accounts in the same way as Holdings sets holdings.
 	Accounts(ctx context.Context, lines Lines[fund.Account], o ImportOptions) (Imported, error)
@@ -157,7 +158,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%d: %s: %s", f.Line, f.Column, f.Rule)
 }
 
-// faultsListed is the maximum number of faults in the list. The others are only counted.
+// faultsListed is the maximum number of faults in the list. Of the others only the lines are counted.
 const faultsListed = 100
 
 // Faults is the error of a file that breaks rules. Nothing of the file must be imported.

@@ -27,15 +27,15 @@ type Lookups interface {
 	// DueDays counts the sales that wait, by day.
 	DueDays(ctx context.Context, of DueQuery) ([]DueDay, error)
 	// CountReceived counts what was received from since on and before until, by the time in the
-	// IDs of the operations. It also counts the sales that had waited and ended in that time.
+	// IDs of the operations. It also counts the sales that had waited and were settled in that time.
 	// Its cost grows with the rows that it counts.
 	CountReceived(ctx context.Context, since, until time.Time) (Received, error)
 }
 
 // Received counts what was received in a period.
 type Received struct {
-	// Sales counts sales by fund, currency, current state, and whether they were reversed.
-	// Sales that had waited count in the period in which they were settled.
+	// Sales counts sales by fund, currency, current state, and whether they were reversed. A sale
+	// for a later day counts when it was received, and again, with Waited, when it was settled.
 	Sales map[SalesKey]SalesSum
 	// Refused counts the operations that were refused at once.
 	Refused map[RefusedKey]int64
@@ -49,7 +49,7 @@ type SalesKey struct {
 	Currency money.Currency
 	State    operation.State
 	Reversed bool
-	// Waited says that the sale was received earlier, for a later day.
+	// Waited says that the sale counts because it was settled after it had waited for its day.
 	Waited bool
 }
 
@@ -144,8 +144,7 @@ type Customer struct {
 }
 
 // Customer reads what a customer has now or, if until is not the zero time, what the customer
-// had before until. The past is the sum of the postings, so it does not have a holding or
-// account that was imported with zero and never moved. An unknown customer has nothing.
+// had before until. The past is the sum of the postings. An unknown customer has nothing.
 func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time) (c Customer, err error) {
 	if until.IsZero() {
 		of := Query{CustomerNo: customerNo}

@@ -17,7 +17,7 @@ type Rule struct {
 	Proves string
 }
 
-// Rules lists all rules of Verify in the order in which they are checked.
+// Rules lists all rules of Verify in the order of reports. Findings may come in another order.
 func Rules() []Rule {
 	all := append(holdingRules[:], accountRules[:]...)
 	for _, r := range operationRules {

@@ -114,9 +114,9 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 }
 
 // Verify checks all Rules on one snapshot, so that sales may continue. A row that breaks a rule
-// is a finding, not an error. Memory does not grow with the book, because Verify keeps only one
-// total for each fund and currency. The error has a kind of package fault. If check is nil,
-// Verify does not check the trail.
+// is a finding, not an error. Memory does not grow with the book: Verify keeps only one total for
+// each fund and currency, and a limited number of roots of the trail. The error has a kind of
+// package fault. If check is nil, Verify does not check the trail.
 func Verify(ctx context.Context, evidence Evidence, check *TrailCheck, w Watch) (Proof, error) {
 	w.Progress = orQuiet(w.Progress)
 	run := verification{watch: w, units: make(map[string]*total), money: make(map[string]*total)}

@@ -20,8 +20,8 @@ type Options struct {
 	// Format is CSV or Excel. If it is empty, the first line decides: semicolons are Excel.
 	Format Format
 	// CheckHolders refuses a fund without a price in the book if its name can be taken for
-	// another one: if its IMKBCode has another holder, or if its code and holder differ from
-	// those of another fund only in case, accents, blanks or similar characters.
+	// another one: if its IMKBCode has another holder, or if its holder, or its code and holder,
+	// differ from others only in case, accents, blanks or similar characters.
 	CheckHolders bool
 	// Phase is called at the start of each phase: reading, checking, writing, committing. lines
 	// is the number of lines of the phase. It is 0 if the number is not known, or if the phase

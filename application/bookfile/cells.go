@@ -53,7 +53,7 @@ func (l *line) text(column int) string {
 	return text
 }
 
-// day returns a day in the form YYYY-MM-DD.
+// day returns the text of a day. It changes a day like 27.11.2026 of Excel into YYYY-MM-DD.
 func (l *line) day(column int) string {
 	text := l.text(column)
 	if l.excel {

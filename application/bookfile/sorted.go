@@ -24,7 +24,7 @@ const (
 )
 
 // sorted is the content of a checked file, in the order of its keys. Lines that do not fit in
-// memory are in a temporary file that only this process can access.
+// memory are in a temporary file that only its owner can read.
 //
 // The sorting is not done in a table of the database. So no transaction is open while a file is
 // read from a slow pipe, and sales continue. An import that is killed leaves no rows behind.

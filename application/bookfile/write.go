@@ -42,8 +42,8 @@ type Column[T any] struct {
 	Value func(*T) Value
 }
 
-// Value is a value of a row. Its text is the same in both formats, only the quotes differ. Make
-// one with Text, MessageText, Integer or Instant.
+// Value is a value of a row. Its text is the same in CSV and NDJSON, only the quotes differ. Make
+// one with Text, MessageText, Integer, Decimal or Instant.
 type Value struct {
 	text     string
 	raw      bool // a number or other JSON. An empty text is null
