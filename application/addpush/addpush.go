@@ -126,8 +126,9 @@ func (a *Adder) Store(ctx context.Context, caller *subscription.Subscription, he
 	return a.Add(ctx, caller, header, parameters)
 }
 
-// Faults returns the rules that a request breaks, as Add would report them. It stores nothing.
-// HTTP uses it to report these faults together with its own faults.
+// Faults returns the rules that a request breaks, as Add would report them, except a CallerId that
+// the caller must send. It stores nothing. HTTP uses it to report these faults together with its
+// own faults.
 func (a *Adder) Faults(header operation.Header, parameters []push.Fields) []fault.Fault {
 	_, faults := push.NewNotifications(parameters, a.options.ParametersLimit)
 	return append(header.Faults(), faults...)

@@ -230,8 +230,9 @@ func (b *Buyer) Sell(ctx context.Context, caller *subscription.Subscription, hea
 	return b.Buy(ctx, caller, header, parameters)
 }
 
-// Faults returns the rules that a request breaks, as Buy would report them. It sells nothing.
-// HTTP uses it to report these faults together with its own faults.
+// Faults returns the rules that a request with other faults breaks, as Buy would report them,
+// except a CallerId that the caller must send. It sells nothing. HTTP uses it to report these
+// faults together with its own faults.
 func (b *Buyer) Faults(header operation.Header, parameters []fund.SaleFields) []fault.Fault {
 	rules := b.options.Rules.Known()
 	r := fund.NewRequest(parameters, b.options.ParametersLimit, rules.Today(b.options.Now()))

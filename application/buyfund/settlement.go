@@ -31,8 +31,8 @@ func (b *Buyer) DueUntil() day.Day { return b.options.Rules.Known().DueUntil(b.o
 type Waits struct {
 	ForPrice   []DueFund // the funds and days whose sales wait for a price of that day
 	PriceSales int64     // the number of sales in ForPrice
-	// ForSettling is the number of sales that wait for the next SettleDue. Since is the time
-	// from which the oldest of them could be settled.
+	// ForSettling is the number of sales that wait for the next SettleDue. Since is the hour of
+	// settling on the oldest of their days. The price of that day may have come later.
 	ForSettling int64
 	Since       time.Time
 }

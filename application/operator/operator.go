@@ -32,18 +32,17 @@ type Console interface {
 	Close()
 }
 
-// ConsoleKey is the purpose for which the console derives its key from that of the trail. The
-// acts that show a customer name it by a hash with this key.
+// ConsoleKey is the purpose for which the service derives the key of the console from the key of
+// the trail. The acts that show a customer name it by a hash with this key.
 const ConsoleKey = "console"
 
 // Options are what the service gives to a console. All fields without another word are
 // required.
 type Options struct {
-	// Office reads, on connections of its own. Its Audit keeps the looks at unmasked
-	// data; if that fails, the page is not sent.
+	// Office reads on connections of its own, unless the host has opened the storage. Its Audit
+	// keeps the looks at unmasked data; if that fails, the page is not sent.
 	Office *backoffice.Office
-	// Corrector corrects and looks up what it corrects where the service writes: a standby may be
-	// behind.
+	// Corrector corrects, and looks up what it corrects, on the connections of the service.
 	Corrector *backoffice.Corrector
 	// Subscriptions changes the callers of the API.
 	Subscriptions *subscriptions.Manager

@@ -104,8 +104,8 @@ type SandboxPart interface {
 // SandboxOptions are what a sandbox needs of the service. All are required that may not
 // be empty.
 type SandboxOptions struct {
-	// Rules returns the rules of the bank. BeginRules gives an empty book its rules. Machine is the real time, Bank the time of the
-	// bank, and SetAhead sets how far that is ahead.
+	// Rules returns the rules of the bank. BeginRules gives an empty book its rules. Machine is
+	// the real time, Bank the time of the bank, and SetAhead sets how far that is ahead.
 	Rules         func() fund.Rules
 	BeginRules    func(ctx context.Context) error
 	Machine, Bank func() time.Time
@@ -136,7 +136,7 @@ type SandboxOptions struct {
 	RequestsFile string
 }
 
-// World is the sandbox of one key.
+// World is the sandbox of one subscription.
 type World interface {
 	// Handler returns the HTTP API of the world.
 	Handler() http.Handler

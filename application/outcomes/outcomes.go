@@ -58,7 +58,7 @@ var (
 	// ErrTooManyWaits is returned if MaxWaits pages of the subscription wait.
 	ErrTooManyWaits = errors.New("too many pages of the subscription wait for outcomes")
 	// ErrCursorLost is returned for a cursor whose outcome is not at its place: the book was
-	// restored, or a fail-over has lost commits. The caller begins with the first outcome.
+	// restored, or a failover has lost commits. The caller begins with the first outcome.
 	ErrCursorLost = errors.New("the outcome of the cursor is not at its place")
 )
 

@@ -182,7 +182,7 @@ func (f *Feed) beginAgain() error {
 
 // lookOnce reads the outcomes since the last look and wakes the waiters of their subscriptions.
 // If the outcomes do not continue those of the last look, because the book was restored or a
-// fail-over lost commits, it begins again.
+// failover lost commits, it begins again.
 func (f *Feed) lookOnce() error {
 	ctx, stop := context.WithTimeout(f.closed, readTimeout)
 	defer stop()

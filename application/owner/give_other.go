@@ -4,5 +4,5 @@ package owner
 
 import "os"
 
-// give does nothing: these systems have no root.
+// give does nothing: Windows has no root, and the program is built for no other of these systems.
 func give(*os.File, string) error { return nil }

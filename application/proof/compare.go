@@ -1,5 +1,5 @@
-// Package proof compares what a storage has with the leaves in its log, for verify and for
-// adoption. It knows no table: a storage passes what it reads as values of the domain.
+// Package proof compares what a storage has with the leaves in its log, for verify. It knows no
+// table: a storage passes what it reads as values of the domain.
 package proof
 
 import (
@@ -28,9 +28,10 @@ const (
 	OtherTexts                 // the texts of a message are not those of its identity
 )
 
-// Comparison compares stored operations, acts, prices and subscriptions with the entries of the
-// log. Feed both in the order of their IDs, so that few of them wait in memory: an operation
-// waits for its leaves, and a leaf for its operation. It is not safe for concurrent use.
+// Comparison compares stored operations, acts, prices, subscriptions and the calendar with the
+// entries of the log. Feed operations and entries in the order of their IDs, so that few of them
+// wait in memory: an operation waits for its leaves, and a leaf for its operation. It is not safe
+// for concurrent use.
 type Comparison struct {
 	keys       *proof.Keys
 	identifier *push.Identifier
@@ -195,7 +196,7 @@ func (c *Comparison) Row(e proof.Entry, name string) {
 	c.match(k, w)
 }
 
-// Batch compares the entries of a genuine batch.
+// Batch compares the entries of a batch. The caller reports batches that are not genuine.
 func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
 	if c.begun.IsZero() {
 		c.begun = b.ID.Time()
