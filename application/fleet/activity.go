@@ -34,6 +34,8 @@ type minute struct {
 	number   int64 // minutes since 1970
 	requests int
 	seconds  [60]int // requests of each second
+	// failures counts the requests of any kind that were answered 5xx, by their first code.
+	failures map[string]int
 	// These count requests to operations: answered with 2xx that repeated an operation, rejected
 	// with 4xx, and failed with 5xx.
 	replayed, rejected, failed int
@@ -63,7 +65,8 @@ func (a *Activity) at(t time.Time) *minute {
 	number := t.Unix() / 60
 	m := &a.minutes[number%int64(len(a.minutes))]
 	if m.number != number {
-		*m = minute{number: number, partners: make(map[string]partner), refused: make(map[backoffice.RefusedKey]int64), keyStarts: make(map[string]bool)}
+		*m = minute{number: number, partners: make(map[string]partner), refused: make(map[backoffice.RefusedKey]int64),
+			failures: make(map[string]int), keyStarts: make(map[string]bool)}
 	}
 	return m
 }
@@ -83,6 +86,9 @@ func (a *Activity) Request(x *summary.Exchange) {
 			m.keyStarts[x.KeyStart] = true
 		}
 	}
+	if x.Status >= http.StatusInternalServerError {
+		m.failures[firstCode(x)]++
+	}
 	if x.Operation == "" {
 		return
 	}
@@ -100,6 +106,14 @@ func (a *Activity) Request(x *summary.Exchange) {
 	if x.Subscription != "" {
 		m.countPartner(x)
 	}
+}
+
+// firstCode returns the first code of an answer. It is empty if the answer has none.
+func firstCode(x *summary.Exchange) string {
+	if len(x.Codes) == 0 {
+		return ""
+	}
+	return x.Codes[0]
 }
 
 func (m *minute) countPartner(x *summary.Exchange) {
@@ -170,14 +184,10 @@ func (a *Activity) LastHour(now time.Time) LastHour {
 	return h
 }
 
-// answeredWith counts the requests of the last quarter of an hour that were answered with a code.
-func (a *Activity) answeredWith(code string, now time.Time) (count int64) {
+// failedWith counts the requests of the last quarter of an hour that were answered 5xx with a code.
+func (a *Activity) failedWith(code string, now time.Time) (count int) {
 	a.last(quarter, now, func(m *minute, _ float64) {
-		for key, n := range m.refused {
-			if key.Code == code {
-				count += n
-			}
-		}
+		count += m.failures[code]
 	})
 	return count
 }
@@ -192,7 +202,9 @@ type traffic struct {
 func (t *traffic) add(m *minute) {
 	t.minutes++
 	t.requests += m.requests
-	t.failed += m.failed
+	for _, n := range m.failures {
+		t.failed += n
+	}
 	t.unknownKeys += m.unknownKeys
 	for start := range m.keyStarts {
 		t.keyStarts[start] = true

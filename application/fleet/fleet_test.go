@@ -422,7 +422,7 @@ func TestErrors(t *testing.T) {
 	require.Empty(t, r.lines(), "four are few")
 	r.ask(2, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 500})
 	require.Empty(t, r.lines(), "six of 602 are few")
-	r.ask(1, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 500})
+	r.ask(1, summary.Exchange{Route: "/outcomes", Status: 503})
 	require.Equal(t, []string{"errors: 7 of 603 requests of the last two minutes were answered 5xx."}, r.lines())
 	r.passed.Add(int64(2 * time.Minute))
 	require.Empty(t, r.lines())
@@ -433,7 +433,7 @@ func TestFailuresThatNeedAnOperator(t *testing.T) {
 	t.Parallel()
 	r := alone(t)
 	r.ask(600, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 200})
-	r.ask(1, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 500, Codes: []string{"internal-error"}})
+	r.ask(1, summary.Exchange{Route: "/quotes", Status: 500, Codes: []string{"internal-error"}})
 	r.ask(2, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 503, Codes: []string{"outcome-unknown"}})
 	require.Equal(t, []string{
 		"defect: 1 request of the last 15 minutes failed for an unexpected reason.",

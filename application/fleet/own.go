@@ -182,14 +182,14 @@ func ofTraffic(a *Activity, at time.Time) (all []Trouble) {
 
 // ofFailures returns the troubles of single requests that failed in a way that needs an operator.
 func ofFailures(a *Activity, at time.Time) (all []Trouble) {
-	if n := a.answeredWith(fault.InternalError, at); n > 0 {
+	if n := a.failedWith(fault.InternalError, at); n > 0 {
 		all = append(all, Trouble{
 			Kind: Defect, Bad: true, Partners: partnersSlow,
 			Text: plural(n, "request") + " of the last 15 minutes failed for an unexpected reason.",
 			Next: "It is a bug of bankingapi. Report it with the line of the log with level error and the output of bankingapi version.",
 		})
 	}
-	if n := a.answeredWith(fault.OutcomeUnknown, at); n > 0 {
+	if n := a.failedWith(fault.OutcomeUnknown, at); n > 0 {
 		all = append(all, Trouble{
 			Kind: Unknown, Partners: partnersSlow,
 			Text: "The outcome of " + plural(n, "request") + " of the last 15 minutes was not known: the database did not confirm a commit.",
