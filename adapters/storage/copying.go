@@ -103,7 +103,7 @@ func (c *copying) copyTables(ctx context.Context, source *gorm.DB) error {
 		}
 		// Migrations add rows to this table.
 		isFull := t.Table == c.target.db.Properties.Name
-		err = t.Copies.Copy(ctx, c.source.db, c.target.db, c.copied(source, t.Table), isFull, c.watch.Row)
+		err = t.Copies.Copy(ctx, c.target.db, c.copied(source, t.Table), isFull, c.watch.Row)
 		if err != nil {
 			return fmt.Errorf("copy the table %s: %w", t.Table, err)
 		}

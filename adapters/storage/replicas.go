@@ -32,18 +32,17 @@ func (d replicas) Keep(ctx context.Context, r fleet.Replica, replaced time.Durat
 		if err != nil {
 			return err
 		}
-		id := d.db.Bind(row.ReplicaID)
 		silent := tables.Microsecond(now.Add(-replaced))
 		old := tables.Microsecond(now.Add(-fleet.Forget))
 		err = tx.Exec("DELETE FROM "+d.db.Replicas.Name+" WHERE replica_id <> ? AND (name = ? AND seen_at < ? OR seen_at < ?)",
-			id, row.Name, d.db.Bind(silent), d.db.Bind(old)).Error
+			row.ReplicaID, row.Name, silent, old).Error
 		if err != nil {
 			return err
 		}
 		// gorm takes a value after a parenthesis for a list, so the ID is not the first one.
 		return tx.Exec("INSERT INTO "+d.db.Replicas.Name+" (silence, replica_id, began_at, seen_at, name, version, troubles) VALUES (?, ?, ?, ?, ?, ?, ?)"+
 			" ON CONFLICT (replica_id) DO UPDATE SET seen_at = excluded.seen_at, silence = excluded.silence, name = excluded.name, troubles = excluded.troubles",
-			row.Silence, id, d.db.Bind(tables.Microsecond(row.BeganAt.Time)), d.db.Bind(tables.Microsecond(row.SeenAt.Time)), row.Name, row.Version, row.Troubles).Error
+			row.Silence, row.ReplicaID, tables.Microsecond(row.BeganAt.Time), tables.Microsecond(row.SeenAt.Time), row.Name, row.Version, row.Troubles).Error
 	})
 }
 
@@ -82,6 +81,6 @@ func (d replicas) All(ctx context.Context) (all []fleet.Replica, err error) {
 // Remove implements fleet.Replicas.
 func (d replicas) Remove(ctx context.Context, id operation.ID) error {
 	return d.db.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM "+d.db.Replicas.Name+" WHERE replica_id = ?", d.db.Bind(batch.UUID(id))).Error
+		return tx.Exec("DELETE FROM "+d.db.Replicas.Name+" WHERE replica_id = ?", batch.UUID(id)).Error
 	})
 }

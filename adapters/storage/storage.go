@@ -60,7 +60,7 @@ type Engine interface {
 	// reads. They may be the same.
 	Pools() (writes, reads *batch.Pool)
 	// Gorm returns gorm's dialector on one of these pools.
-	Gorm(pool gorm.ConnPool) gorm.Dialector
+	Gorm(pool gorm.ConnPool) batch.Dialector
 	// Migrations returns the migrations of the engine.
 	Migrations() Migrations
 	// Ways sets the additional ways to carry out batches.

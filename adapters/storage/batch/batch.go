@@ -29,8 +29,6 @@ type Dialect interface {
 	Delete(table string, columns []Column, condition string) string
 	// Find looks up one row for each key, in the order of the keys.
 	Find(l *Lookup) string
-	// Bind converts a value of a row into an argument of a gorm query.
-	Bind(value any) any
 	// Classify returns the kind of a native error.
 	Classify(err error) Failure
 	// Begin starts a transaction.

@@ -73,8 +73,6 @@ func (jsonDialect) Find(l *batch.Lookup) string {
 		strings.Join(batch.Names(l.Select), ", r."), l.Table, best)
 }
 
-func (jsonDialect) Bind(value any) any { return value }
-
 func (jsonDialect) Classify(err error) batch.Failure {
 	if native, ok := errors.AsType[*sqlitedriver.Error](err); ok && native.Code()&0xff == sqlite3.SQLITE_BUSY {
 		return batch.LostRace

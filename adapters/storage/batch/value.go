@@ -1,21 +1,41 @@
 package batch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // The types of columns in addition to int64, sql.NullInt64, string and []byte. Each can scan
-// the values of all drivers.
+// the values of all drivers. In a gorm query, a UUID and an Instant are bound as the engine stores
+// them.
+
+// Dialector is gorm's dialector of an engine.
+type Dialector interface {
+	gorm.Dialector
+	// Bind converts a UUID or a time.Time into an argument of a statement.
+	Bind(value any) any
+}
+
+// bound returns an argument of a gorm query.
+func bound(db *gorm.DB, value any) clause.Expr {
+	return clause.Expr{SQL: "?", Vars: []any{db.Dialector.(Dialector).Bind(value)}}
+}
 
 // UUID is an identifier of 16 bytes. The zero UUID is NULL in a column that may be NULL.
 type UUID [16]byte
 
 // GormDataType names the type in gorm's schema.
 func (UUID) GormDataType() string { return "uuid" }
+
+// GormValue implements gorm.Valuer. It does not bind the zero UUID as NULL. Do not write "(?" for a
+// UUID: gorm takes an array directly after a parenthesis for a list.
+func (u UUID) GormValue(_ context.Context, db *gorm.DB) clause.Expr { return bound(db, u) }
 
 // Scan reads NULL, 16 bytes, or the text form. It rejects the text form in bytes, because no lookup
 // would find such a row.
@@ -69,6 +89,9 @@ type Instant struct{ Time time.Time }
 
 // GormDataType names the type in gorm's schema.
 func (Instant) GormDataType() string { return "timestamptz" }
+
+// GormValue implements gorm.Valuer. It does not bind the zero Instant as NULL.
+func (i Instant) GormValue(_ context.Context, db *gorm.DB) clause.Expr { return bound(db, i.Time) }
 
 // Scan reads a time, or a text in TextLayout.
 func (i *Instant) Scan(value any) (err error) {

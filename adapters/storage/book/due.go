@@ -38,16 +38,15 @@ func (b *Books) dueIDs(ctx context.Context, filter buyfund.Due, after *fund.Oper
 	if after != nil {
 		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
 	}
-	id := b.db.Bind(batch.UUID(afterID))
 	ids := b.db.Reads.WithContext(ctx).Where(tables.IsRecorded).Select("operation_id").Limit(limit)
 	if filter.Of == (fund.PriceDay{}) {
 		return ids.Table(b.db.Operations.Name).Order("due_on, operation_id").
-			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, id)
+			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, batch.UUID(afterID))
 	}
 	of := filter.Of.Fund
 	return ids.Table(b.db.Sales.Name).Group("operation_id").Order("operation_id").
 		Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
-			filter.Of.Day.String(), of.IMKBCode, of.HolderCorporationName, id)
+			filter.Of.Day.String(), of.IMKBCode, of.HolderCorporationName, batch.UUID(afterID))
 }
 
 // dueOperations collects due operations from the rows of their sales.

@@ -41,7 +41,7 @@ func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, las
 		if q.UserID != "" {
 			query = query.Where("t.user_id = ?", q.UserID)
 		} else {
-			query = query.Where("t.operation_id >= ? AND t.operation_id < ?", e.db.Bind(batch.UUID(q.From)), e.beforeID(q)).
+			query = query.Where("t.operation_id >= ? AND t.operation_id < ?", batch.UUID(q.From), beforeID(q)).
 				Where("t.operation_id IN (?)", e.receivedBefore(tx, q))
 		}
 		rows, err := tables.RowsOf(query, e.db.Notifications.Table)
@@ -55,14 +55,14 @@ func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, las
 }
 
 // beforeID returns an ID that is larger than those of all operations before q.Until.
-func (e erasing) beforeID(q backoffice.Query) any {
-	return e.db.Bind(batch.UUID(backoffice.FirstID(q.Until.Add(tables.IDSlack))))
+func beforeID(q backoffice.Query) batch.UUID {
+	return batch.UUID(backoffice.FirstID(q.Until.Add(tables.IDSlack)))
 }
 
 // receivedBefore selects the operations from q.From on that were received before q.Until.
 func (e erasing) receivedBefore(tx *gorm.DB, q backoffice.Query) *gorm.DB {
 	return e.db.Over(tx.Statement.Context, tx.Statement.ConnPool).Table(e.db.Operations.Name).Select("operation_id").
-		Where("operation_id >= ? AND operation_id < ? AND received_at < ?", e.db.Bind(batch.UUID(q.From)), e.beforeID(q), e.db.Bind(tables.Microsecond(q.Until)))
+		Where("operation_id >= ? AND operation_id < ? AND received_at < ?", batch.UUID(q.From), beforeID(q), tables.Microsecond(q.Until))
 }
 
 // EraseSessions also locks the key first.
@@ -139,10 +139,10 @@ const erasedProperty = "messages_erased_before"
 
 // write empties the rows. Their identities stay.
 func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.NotificationRow) error {
-	var ids []any
+	var ids []batch.UUID
 	for i := range rows {
 		if i == 0 || rows[i].OperationID != rows[i-1].OperationID {
-			ids = append(ids, e.db.Bind(rows[i].OperationID))
+			ids = append(ids, rows[i].OperationID)
 		}
 	}
 	sessions, err := e.sessions(e.db.Over(ctx, tx.Statement.ConnPool).Where("t.operation_id IN ?", ids).Order("t.operation_id"))

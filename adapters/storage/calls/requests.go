@@ -32,12 +32,12 @@ func (l requestLog) Forget(ctx context.Context, before time.Time, newest, strang
 	if err != nil {
 		return err
 	}
-	old, arguments := "entry_id < ?", []any{l.db.Bind(batch.UUID(backoffice.FirstID(before)))}
+	old, arguments := "entry_id < ?", []any{batch.UUID(backoffice.FirstID(before))}
 	for _, id := range surplus {
-		old, arguments = old+" OR entry_id <= ?", append(arguments, l.db.Bind(id))
+		old, arguments = old+" OR entry_id <= ?", append(arguments, id)
 	}
 	for _, id := range ofStrangers {
-		old, arguments = old+" OR subscription = '' AND entry_id <= ?", append(arguments, l.db.Bind(id))
+		old, arguments = old+" OR subscription = '' AND entry_id <= ?", append(arguments, id)
 	}
 	statement := "DELETE FROM " + l.db.Requests.Name + " WHERE entry_id IN (SELECT entry_id FROM " + l.db.Requests.Name + " WHERE " + old + " ORDER BY entry_id LIMIT ?)"
 	arguments = append(arguments, forgotten)

@@ -25,16 +25,16 @@ func eachAct(d *tables.Database, tx *gorm.DB, keys *proof.Keys, visit func(proof
 // ID. A leaf of the kind 0 has rows with values that the service never writes.
 func eachActOf(d *tables.Database, tx *gorm.DB, keys *proof.Keys, only *operation.ID, visit func(*proof.Named, string)) error {
 	c := changes{keys: keys, adjusted: make(sums), erased: make(sums), broken: make(map[operation.ID]bool)}
-	err := tables.Each(ofAct(d, tx, "act_id", only), d.Adjustments.Table, c.addAdjustment)
+	err := tables.Each(tx.Scopes(ofAct("act_id", only)), d.Adjustments.Table, c.addAdjustment)
 	if err != nil {
 		return err
 	}
-	erased := ofAct(d, tx, "erasure_id", only).Where("t.user_id = '' OR t.erasure_id IS NOT NULL")
+	erased := tx.Scopes(ofAct("erasure_id", only)).Where("t.user_id = '' OR t.erasure_id IS NOT NULL")
 	err = tables.Each(erased, d.Notifications.Table, c.addErased)
 	if err != nil {
 		return err
 	}
-	err = tables.Each(ofAct(d, tx, "audit_id", only), d.Audits.Table, func(row *tables.AuditRow) error {
+	err = tables.Each(tx.Scopes(ofAct("audit_id", only)), d.Audits.Table, func(row *tables.AuditRow) error {
 		act, err := row.Act()
 		if err != nil {
 			return err
@@ -54,12 +54,14 @@ func eachActOf(d *tables.Database, tx *gorm.DB, keys *proof.Keys, only *operatio
 	return nil
 }
 
-// ofAct selects the rows t with this act in a column. nil means all rows.
-func ofAct(d *tables.Database, tx *gorm.DB, column string, only *operation.ID) *gorm.DB {
-	if only == nil {
-		return tx
+// ofAct is a scope of the rows t with this act in a column. nil means all rows.
+func ofAct(column string, only *operation.ID) func(*gorm.DB) *gorm.DB {
+	return func(tx *gorm.DB) *gorm.DB {
+		if only == nil {
+			return tx
+		}
+		return tx.Where("t."+column+" = ?", batch.UUID(*only))
 	}
-	return tx.Where("t."+column+" = ?", d.Bind(batch.UUID(*only)))
 }
 
 // changes has the sums of the rows that acts have changed, until their leaves are made.

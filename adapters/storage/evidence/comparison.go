@@ -109,7 +109,7 @@ func (c *comparison) compareOperations(seen func(*office.StoredOperation) error)
 func (c *comparison) findElsewhere() error {
 	stored := make(map[push.Identity]compare.Stored)
 	for part := range slices.Chunk(c.judge.Elsewhere(), tables.Chunk) {
-		ids := tables.Convert(part, func(id push.Identity) any { return c.db.Bind(batch.UUID(id)) })
+		ids := tables.Convert(part, func(id push.Identity) batch.UUID { return batch.UUID(id) })
 		err := tables.Each(c.tx.Where("t.identity IN ?", ids), c.db.Notifications.Table, func(row *tables.NotificationRow) error {
 			stored[push.Identity(row.Identity)] = compare.Stored{Operation: operation.ID(row.OperationID), Index: int(row.Position)}
 			return nil

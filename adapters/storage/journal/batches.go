@@ -18,7 +18,7 @@ const batchesRead = 200
 // page reads the next batches in the order of their IDs.
 func (j Journal) page(tx *gorm.DB, after *batch.UUID) ([]tables.TrailBatchRow, error) {
 	if after != nil {
-		tx = tx.Where("t.batch_id > ?", j.db.Bind(*after))
+		tx = tx.Where("t.batch_id > ?", *after)
 	}
 	return tables.RowsOf(tx.Order("t.batch_id").Limit(batchesRead), j.db.TrailBatches)
 }

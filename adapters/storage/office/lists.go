@@ -60,9 +60,7 @@ func (l *list) where(condition string, value any, others ...any) *list {
 // and adds a condition.
 func (l *list) and(condition string, arguments ...any) *list {
 	l.conditions += " AND " + condition
-	for _, argument := range arguments {
-		l.arguments = append(l.arguments, l.db.Bind(argument))
-	}
+	l.arguments = append(l.arguments, arguments...)
 	return l
 }
 

@@ -47,7 +47,7 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.O
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backoffice.Operation, err error) {
 	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		var rows []tables.OperationRow
-		identity := l.db.Bind(batch.UUID(key.Identity()))
+		identity := batch.UUID(key.Identity())
 		err := tx.Table(l.db.Operations.Name).Where("identity = ? AND caller_id <> '' AND caller_id = ?", identity, key.CallerID).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return err
@@ -92,10 +92,10 @@ func (l lookups) repeated(tx *gorm.DB, o *backoffice.Operation) error {
 	for i := range o.Notifications {
 		own[o.Notifications[i].Index] = true
 	}
-	var ids []any
+	var ids []batch.UUID
 	for i, identity := range identities {
 		if !own[i] {
-			ids = append(ids, l.db.Bind(batch.UUID(identity)))
+			ids = append(ids, batch.UUID(identity))
 		}
 	}
 	stored := make(map[push.Identity]backoffice.Repeat)
@@ -121,7 +121,7 @@ func (l lookups) repeated(tx *gorm.DB, o *backoffice.Operation) error {
 func (l lookups) identities(tx *gorm.DB, id operation.ID) ([]push.Identity, error) {
 	until := backoffice.FirstID(id.Time().Add(longestCommit))
 	after := batch.UUID(id)
-	for row, err := range l.journal.Batches(tx.Where("t.batch_id < ?", l.db.Bind(batch.UUID(until))), &after) {
+	for row, err := range l.journal.Batches(tx.Where("t.batch_id < ?", batch.UUID(until)), &after) {
 		if err != nil {
 			return nil, err
 		}
@@ -177,30 +177,33 @@ func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []ba
 func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
 	r.Add(backoffice.Received{}) // creates the maps
 	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
-		err := l.countSales(l.receivedIn(tx, "t", since, until), false, &r)
+		err := l.countSales(tx.Scopes(receivedIn("t", since, until)), false, &r)
 		if err != nil {
 			return err
 		}
 		// A cancelled sale ended too.
 		ended := tx.Where("o.due_on IS NOT NULL AND o.ended_at >= ? AND o.ended_at < ? AND t.refusal <> ?",
-			l.db.Bind(tables.Microsecond(since)), l.db.Bind(tables.Microsecond(until)), fault.Cancelled)
+			tables.Microsecond(since), tables.Microsecond(until), fault.Cancelled)
 		err = l.countSales(ended, true, &r)
 		if err != nil {
 			return err
 		}
-		err = l.countRefused(l.receivedIn(tx, "o", since, until), &r)
+		err = l.countRefused(tx.Scopes(receivedIn("o", since, until)), &r)
 		if err != nil {
 			return err
 		}
-		return l.receivedIn(tx, "t", since, until).Table(l.db.Notifications.Name + " t").Count(&r.Messages).Error
+		return tx.Table(l.db.Notifications.Name + " t").Scopes(receivedIn("t", since, until)).Count(&r.Messages).Error
 	})
 	return r, err
 }
 
-// receivedIn selects the rows of a table that were received in a period, by their IDs.
-func (l lookups) receivedIn(tx *gorm.DB, table string, since, until time.Time) *gorm.DB {
-	first, end := batch.UUID(backoffice.FirstID(since)), batch.UUID(backoffice.FirstID(until))
-	return tx.Where(table+".operation_id >= ? AND "+table+".operation_id < ?", l.db.Bind(first), l.db.Bind(end))
+// receivedIn is a scope of the rows of a table that were received in a period, by their IDs.
+func receivedIn(table string, since, until time.Time) func(*gorm.DB) *gorm.DB {
+	first := batch.UUID(backoffice.FirstID(since))
+	end := batch.UUID(backoffice.FirstID(until))
+	return func(tx *gorm.DB) *gorm.DB {
+		return tx.Where(table+".operation_id >= ? AND "+table+".operation_id < ?", first, end)
+	}
 }
 
 // countSales counts the sales t of a query. waited says that they had waited for their day.

@@ -90,21 +90,17 @@ const rangeSize = 2000
 // means no bound.
 type Range struct{ after, Until, Only *batch.UUID }
 
-// narrow selects the rows of the range, in the order of their operations.
-func (r Range) narrow(d *tables.Database, tx *gorm.DB) *gorm.DB {
-	return r.filter(d, tx, "t").Order("t.operation_id")
-}
-
-// filter selects the operations of the range. table is the name of their table in the query.
-func (r Range) filter(d *tables.Database, tx *gorm.DB, table string) *gorm.DB {
-	add := func(condition string, id *batch.UUID) {
-		if id != nil {
-			tx = tx.Where(table+".operation_id"+condition, d.Bind(*id))
-		}
+// rows is a scope of the rows t of the range.
+func (r Range) rows(tx *gorm.DB) *gorm.DB {
+	if r.Only != nil {
+		tx = tx.Where("t.operation_id = ?", *r.Only)
 	}
-	add(" = ?", r.Only)
-	add(" > ?", r.after)
-	add(" <= ?", r.Until)
+	if r.after != nil {
+		tx = tx.Where("t.operation_id > ?", *r.after)
+	}
+	if r.Until != nil {
+		tx = tx.Where("t.operation_id <= ?", *r.Until)
+	}
 	return tx
 }
 
@@ -114,14 +110,17 @@ func EachRange(d *tables.Database, tx *gorm.DB, read func(Range) error) error {
 	for {
 		r.Until = nil
 		var ids []batch.UUID
-		query := Range{after: r.after}.narrow(d, tx.Table(d.Operations.Name+" AS t"))
-		if err := query.Offset(rangeSize).Limit(1).Pluck("t.operation_id", &ids).Error; err != nil {
+		err := tx.Table(d.Operations.Name+" AS t").Scopes(r.rows).
+			Order("t.operation_id").Offset(rangeSize).Limit(1).
+			Pluck("t.operation_id", &ids).Error
+		if err != nil {
 			return err
 		}
 		if len(ids) > 0 {
 			r.Until = &ids[0]
 		}
-		if err := read(r); err != nil || r.Until == nil {
+		err = read(r)
+		if err != nil || r.Until == nil {
 			return err
 		}
 		r.after = r.Until
@@ -179,7 +178,7 @@ func (c *collection) of(id batch.UUID) *StoredOperation {
 
 // readRange reads what the operations of a range have in tables that are in their order.
 func (c *collection) readRange(r Range) error {
-	err := tables.Each(r.narrow(c.d, c.tx).Order("t.position"), c.d.Sales.Table, func(row *tables.SaleRow) error {
+	err := tables.Each(c.tx.Scopes(r.rows).Order("t.operation_id, t.position"), c.d.Sales.Table, func(row *tables.SaleRow) error {
 		o := c.of(row.OperationID)
 		o.Sales = append(o.Sales, *row)
 		if row.SettledPriceID.Valid {
@@ -190,7 +189,7 @@ func (c *collection) readRange(r Range) error {
 	if err != nil {
 		return err
 	}
-	err = tables.Each(r.narrow(c.d, c.tx), c.d.Operations.Table, func(row *tables.OperationRow) error {
+	err = tables.Each(c.tx.Scopes(r.rows).Order("t.operation_id"), c.d.Operations.Table, func(row *tables.OperationRow) error {
 		stored := *row
 		c.of(row.OperationID).Row = &stored
 		return nil
@@ -198,7 +197,7 @@ func (c *collection) readRange(r Range) error {
 	if err != nil {
 		return err
 	}
-	err = tables.Each(r.narrow(c.d, c.tx).Order("t.number"), c.d.Outcomes.Table, func(row *tables.OutcomeRow) error {
+	err = tables.Each(c.tx.Scopes(r.rows).Order("t.operation_id, t.number"), c.d.Outcomes.Table, func(row *tables.OutcomeRow) error {
 		o := c.operations[row.OperationID]
 		switch {
 		case o == nil: // verify reports an outcome without an operation
@@ -212,7 +211,7 @@ func (c *collection) readRange(r Range) error {
 	if err != nil {
 		return err
 	}
-	return tables.Each(r.narrow(c.d, c.tx).Order("t.position"), c.d.Notifications.Table, func(row *tables.NotificationRow) error {
+	return tables.Each(c.tx.Scopes(r.rows).Order("t.operation_id, t.position"), c.d.Notifications.Table, func(row *tables.NotificationRow) error {
 		o := c.of(row.OperationID)
 		o.Notifications = append(o.Notifications, *row)
 		return nil
@@ -222,7 +221,7 @@ func (c *collection) readRange(r Range) error {
 // readOnly reads what only the page of one operation shows: its adjustments, if it is an act, and
 // the reasons of its erasures.
 func (c *collection) readOnly(id batch.UUID) error {
-	err := tables.Each(c.tx.Where("t.act_id = ?", c.d.Bind(id)).Order("t.line, t.leg"), c.d.Adjustments.Table, func(row *tables.AdjustmentRow) error {
+	err := tables.Each(c.tx.Where("t.act_id = ?", id).Order("t.line, t.leg"), c.d.Adjustments.Table, func(row *tables.AdjustmentRow) error {
 		o := c.of(row.ActID)
 		o.Adjustments = append(o.Adjustments, *row)
 		return nil
@@ -255,10 +254,10 @@ func readReasons(d *tables.Database, tx *gorm.DB, o *StoredOperation) error {
 	if o == nil {
 		return nil
 	}
-	var ids []any
+	var ids []batch.UUID
 	for i := range o.Notifications {
 		if id := o.Notifications[i].ErasureID; id != (batch.UUID{}) {
-			ids = append(ids, d.Bind(id))
+			ids = append(ids, id)
 		}
 	}
 	if len(ids) == 0 {

@@ -208,7 +208,7 @@ func (p *positionImport[T, R]) checkSoldSince(ctx context.Context) error {
 			p.of.leg(), fund.AdjustmentPosting, key, d.AllPostings.Name, fund.SalePosting, fund.ReversalPosting),
 		Order: "t.line",
 	})
-	sold, err := tables.LookUp(ctx, p.session, first, tables.AdjustmentRow{ActID: batch.UUID(o.ID), PostedAt: batch.Instant{Time: tables.Microsecond(o.AsOf.Add(-backoffice.InFlight))}})
+	sold, err := tables.LookUp(ctx, p.session, first, tables.AdjustmentRow{ActID: batch.UUID(o.ID), PostedAt: tables.Microsecond(o.AsOf.Add(-backoffice.InFlight))})
 	if err != nil {
 		return err
 	}

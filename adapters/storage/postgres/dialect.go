@@ -82,13 +82,6 @@ func (dialect) Find(l *batch.Lookup) string {
 	})
 }
 
-func (dialect) Bind(value any) any {
-	if id, ok := value.(batch.UUID); ok {
-		return id.String()
-	}
-	return value
-}
-
 func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	conn, err := d.db.DB().Conn(ctx)
 	if err != nil {

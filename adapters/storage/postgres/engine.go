@@ -42,8 +42,19 @@ func (e engine) Dialect() batch.Dialect { return dialect{db: e.writes, settings:
 
 func (e engine) Pools() (writes, reads *batch.Pool) { return e.writes, e.reads }
 
-func (engine) Gorm(pool gorm.ConnPool) gorm.Dialector {
-	return gormpostgres.New(gormpostgres.Config{Conn: pool})
+func (engine) Gorm(pool gorm.ConnPool) batch.Dialector {
+	return dialector{&gormpostgres.Dialector{Config: &gormpostgres.Config{Conn: pool}}}
+}
+
+// dialector is gorm's dialector, which also binds the values of rows.
+type dialector struct{ *gormpostgres.Dialector }
+
+func (dialector) Bind(value any) any {
+	id, ok := value.(batch.UUID)
+	if ok {
+		return id.String()
+	}
+	return value
 }
 
 func (engine) Migrations() storage.Migrations {

@@ -58,8 +58,6 @@ func (dialect) Find(l *batch.Lookup) string {
 		strings.Join(batch.Names(l.Select), ", "), l.Table, strings.Join(where, " AND "), rest)
 }
 
-func (dialect) Bind(value any) any { return bind(value) }
-
 func (d dialect) Begin(ctx context.Context) (batch.Session, error) {
 	s, err := d.connections.begin(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ func (e engine) Dialect() batch.Dialect { return dialect(e) }
 
 func (e engine) Pools() (writes, reads *batch.Pool) { return e.connections.writes, e.connections.reads }
 
-func (engine) Gorm(pool gorm.ConnPool) gorm.Dialector {
+func (engine) Gorm(pool gorm.ConnPool) batch.Dialector {
 	return dialector{gormsqlite.Dialector{Conn: pool}}
 }
 

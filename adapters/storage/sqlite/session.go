@@ -355,7 +355,7 @@ func (s hostSession) run(ctx context.Context, r *batch.Request) error {
 	return nil
 }
 
-// bind implements Bind of the dialect. It converts times to texts.
+// bind implements Bind of the dialector. It converts times to texts.
 func bind(value any) any {
 	switch v := value.(type) {
 	case time.Time:

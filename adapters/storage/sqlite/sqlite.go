@@ -170,6 +170,8 @@ func (d dialector) Initialize(db *gorm.DB) error {
 	return nil
 }
 
+func (dialector) Bind(value any) any { return bind(value) }
+
 // backup writes a copy of one snapshot of the database. Only the owner can read the copy,
 // because it has the data of customers.
 func (c *connections) backup(ctx context.Context, file string) (err error) {

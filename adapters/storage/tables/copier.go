@@ -38,7 +38,7 @@ func (c copier[R]) columns() (keys, others []string) {
 	return keys, others
 }
 
-func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, source *gorm.DB, isFull bool, done func(int64)) error {
+func (c copier[R]) Copy(ctx context.Context, target *Database, source *gorm.DB, isFull bool, done func(int64)) error {
 	keys, others := c.columns()
 	key := "t." + strings.Join(keys, ", t.")
 	newest, err := RowsOf(target.Reads.WithContext(ctx).Order(strings.ReplaceAll(key, ",", " DESC,")+" DESC").Limit(1), c.Table)
@@ -49,7 +49,7 @@ func (c copier[R]) Copy(ctx context.Context, sourceBook, target *Database, sourc
 	if !isFull && len(newest) > 0 {
 		var values []any
 		for _, field := range batch.Targets(&newest[0], c.Select(keys...)) {
-			values = append(values, sourceBook.DB.Dialect.Bind(reflect.ValueOf(field).Elem().Interface()))
+			values = append(values, reflect.ValueOf(field).Elem().Interface())
 		}
 		source = source.Where("("+key+") > ?", values)
 	}

@@ -128,9 +128,6 @@ func (d *Database) Send(ctx context.Context, tx *gorm.DB, requests ...batch.Requ
 	return d.DB.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, requests...)
 }
 
-// Bind converts a value of a row into an argument of a gorm query.
-func (d *Database) Bind(value any) any { return d.DB.Dialect.Bind(value) }
-
 // Translate gives an error its kind of package fault. nil stays nil.
 func (d *Database) Translate(err error) error { return d.DB.Translate(err) }
 
@@ -262,7 +259,7 @@ type Relied struct {
 type copies interface {
 	// Copy writes the rows of the source that are newer than the newest row of the target. If
 	// isFull is true, it writes all rows.
-	Copy(ctx context.Context, sourceBook, target *Database, source *gorm.DB, isFull bool, done func(int64)) error
+	Copy(ctx context.Context, target *Database, source *gorm.DB, isFull bool, done func(int64)) error
 	Sum(tx *gorm.DB, done func(int64)) (tableSum, error)
 }
 

@@ -113,8 +113,8 @@ func Flag(set bool) int64 {
 }
 
 // Microsecond returns the first instant not before t that the database can store.
-func Microsecond(t time.Time) time.Time {
-	return t.Add(time.Microsecond - time.Nanosecond).UTC().Truncate(time.Microsecond)
+func Microsecond(t time.Time) batch.Instant {
+	return batch.Instant{Time: t.Add(time.Microsecond - time.Nanosecond).UTC().Truncate(time.Microsecond)}
 }
 
 // Chunk is the number of rows in one round trip of a long job.
