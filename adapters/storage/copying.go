@@ -214,10 +214,10 @@ func (d service) analyze(ctx context.Context) error {
 // removeMark removes the mark. Then a copy is a book.
 func (d service) removeMark(ctx context.Context) error {
 	return d.db.Change(ctx, func(tx *gorm.DB) error {
-		removed := tx.Exec("DELETE FROM "+d.db.Properties.Name+" WHERE name = ? AND value = ?", tables.MarkProperty, d.mark)
+		removed := tx.Where("value = ?", d.mark).Delete(&tables.PropertyRow{Name: tables.MarkProperty})
 		if removed.Error != nil || removed.RowsAffected == 0 {
 			return removed.Error
 		}
-		return tx.Exec("DELETE FROM "+d.db.Properties.Name+" WHERE name = ?", tables.MarkNoteProperty).Error
+		return tx.Delete(&tables.PropertyRow{Name: tables.MarkNoteProperty}).Error
 	})
 }

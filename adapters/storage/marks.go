@@ -33,14 +33,14 @@ func (d service) SetNote(ctx context.Context, note string) error {
 }
 
 func (d service) setNote(tx *gorm.DB, note string) error {
-	locked := tx.Table(d.db.Properties.Name).Where("name = ? AND value = ?", tables.MarkProperty, d.mark).Update("value", d.mark)
+	locked := tx.Model(&tables.PropertyRow{Name: tables.MarkProperty}).Where("value = ?", d.mark).Update("value", d.mark)
 	if locked.Error != nil {
 		return locked.Error
 	}
 	if locked.RowsAffected == 0 {
 		return otherMark("", d.mark)
 	}
-	return tx.Table(d.db.Properties.Name).Clauses(tables.Replacing).Create(&tables.PropertyRow{Name: tables.MarkNoteProperty, Value: note}).Error
+	return tx.Clauses(tables.Replacing).Create(&tables.PropertyRow{Name: tables.MarkNoteProperty, Value: note}).Error
 }
 
 // Empty implements store.Marker. Without the mark the first statement fails, and the
@@ -50,7 +50,8 @@ func (d service) Empty(ctx context.Context, note string) error {
 		return otherMark("", store.SandboxMark)
 	}
 	return d.db.Change(ctx, func(tx *gorm.DB) error {
-		if err := d.setNote(tx, note); err != nil {
+		err := d.setNote(tx, note)
+		if err != nil {
 			return err
 		}
 		engineTables := tables.Convert(d.engine.Facts().Tables, func(table string) string { return d.db.Prefix + table })
@@ -58,16 +59,19 @@ func (d service) Empty(ctx context.Context, note string) error {
 			if table == d.db.Subscriptions.Name {
 				continue
 			}
-			if err := tx.Exec("DELETE FROM " + table).Error; err != nil {
+			err = tx.Exec("DELETE FROM " + table).Error
+			if err != nil {
 				return err
 			}
 		}
 		calendar := tables.PropertyRow{Name: tables.CalendarProperty}
-		if err := tx.Table(d.db.Properties.Name).Clauses(tables.Replacing).Create(&calendar).Error; err != nil {
+		err = tx.Clauses(tables.Replacing).Create(&calendar).Error
+		if err != nil {
 			return err
 		}
-		if err := tx.Exec("DELETE FROM "+d.db.Properties.Name+" WHERE name = ?", tables.RulesProperty).Error; err != nil {
-			return err // their act is gone
+		err = tx.Delete(&tables.PropertyRow{Name: tables.RulesProperty}).Error // their act is gone
+		if err != nil {
+			return err
 		}
 		return d.journal.Clear(tx)
 	})
@@ -80,9 +84,11 @@ func (d service) add(ctx context.Context) error {
 		if err != nil || mark == d.mark {
 			return err
 		}
-		if filled, err := d.tablesWithRows(tx); err != nil {
+		filled, err := d.tablesWithRows(tx)
+		if err != nil {
 			return err
-		} else if len(filled) > 0 || mark != "" {
+		}
+		if len(filled) > 0 || mark != "" {
 			return otherMark("", d.mark)
 		}
 		return d.setMark(tx, d.mark)
@@ -92,7 +98,7 @@ func (d service) add(ctx context.Context) error {
 // setMark marks a database that has no mark.
 func (d service) setMark(tx *gorm.DB, mark string) error {
 	row := tables.PropertyRow{Name: tables.MarkProperty, Value: mark}
-	return tx.Table(d.db.Properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
+	return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
 }
 
 // tablesWithRows returns the tables of the book that have rows, without prefix, and the calendar
@@ -110,7 +116,7 @@ func (d service) tablesWithRows(tx *gorm.DB) (names []string, err error) {
 	}
 	var calendar string
 	_, err = d.ifExists(tx, d.db.Properties.Name, func() *gorm.DB {
-		return tx.Table(d.db.Properties.Name).Where("name = ?", tables.CalendarProperty).Select("value").Scan(&calendar)
+		return tx.Model(&tables.PropertyRow{}).Where("name = ?", tables.CalendarProperty).Select("value").Scan(&calendar)
 	})
 	if calendar != "" {
 		names = append(names, tables.CalendarProperty)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gorm.io/gorm/schema"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
@@ -20,10 +19,11 @@ var modelKinds = map[batch.Kind]string{
 	batch.Identifier: "bytes", batch.Date: "text", batch.Time: "text",
 }
 
-// ofModel are the columns that the model of a table declares.
-func ofModel[R any](table string) (columns []column) {
-	for _, c := range batch.NewTable[R](nil, schema.NamingStrategy{}).Columns {
-		columns = append(columns, column{Table: table, Name: c.Name, Kind: modelKinds[c.Kind], Required: !c.Nullable})
+// ofModel are the columns that the model of a table declares. gorm names the table.
+func ofModel[R any]() (columns []column) {
+	table := batch.NewTable[R](nil, tables.Naming(""))
+	for _, c := range table.Columns {
+		columns = append(columns, column{Table: table.Name, Name: c.Name, Kind: modelKinds[c.Kind], Required: !c.Nullable})
 		if c.Key {
 			columns[len(columns)-1].Key = 1
 		}
@@ -47,13 +47,13 @@ func without(columns, others []column) []column {
 func TestModelsAreTheSchema(t *testing.T) {
 	t.Parallel()
 	models := slices.Concat(
-		ofModel[tables.SubscriptionRow]("subscriptions"), ofModel[tables.PriceRow]("prices"), ofModel[tables.HoldingRow]("holdings"),
-		ofModel[tables.AccountRow]("accounts"), ofModel[tables.OperationRow]("operations"), ofModel[tables.SaleRow]("sales"),
-		ofModel[tables.AdjustmentRow]("adjustments"), ofModel[tables.NotificationRow]("notifications"),
-		ofModel[tables.AuditRow]("audits"), ofModel[tables.PropertyRow]("properties"),
-		ofModel[tables.OutcomeRow]("outcomes"),
-		ofModel[tables.RequestRow]("requests"), ofModel[tables.TrailBatchRow]("trail_batches"), ofModel[tables.TrailHashRow]("trail_hashes"),
-		ofModel[tables.ReplicaRow]("replicas"),
+		ofModel[tables.SubscriptionRow](), ofModel[tables.PriceRow](), ofModel[tables.HoldingRow](),
+		ofModel[tables.AccountRow](), ofModel[tables.OperationRow](), ofModel[tables.SaleRow](),
+		ofModel[tables.AdjustmentRow](), ofModel[tables.NotificationRow](),
+		ofModel[tables.AuditRow](), ofModel[tables.PropertyRow](),
+		ofModel[tables.OutcomeRow](),
+		ofModel[tables.RequestRow](), ofModel[tables.TrailBatchRow](), ofModel[tables.TrailHashRow](),
+		ofModel[tables.ReplicaRow](),
 	)
 	slices.SortFunc(models, func(a, b column) int { return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Name, b.Name)) })
 	for engine, migrated := range map[string]func(t *testing.T) []column{

@@ -44,6 +44,7 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	}
 	writes, reads := e.Pools()
 	gormWrites, err := gorm.Open(e.Gorm(writes), &gorm.Config{
+		NamingStrategy:           tables.Naming(o.TablePrefix),
 		Logger:                   log,
 		SkipDefaultTransaction:   true,
 		DisableNestedTransaction: true,

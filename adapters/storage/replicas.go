@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
@@ -34,15 +35,14 @@ func (d replicas) Keep(ctx context.Context, r fleet.Replica, replaced time.Durat
 		}
 		silent := tables.Microsecond(now.Add(-replaced))
 		old := tables.Microsecond(now.Add(-fleet.Forget))
-		err = tx.Exec("DELETE FROM "+d.db.Replicas.Name+" WHERE replica_id <> ? AND (name = ? AND seen_at < ? OR seen_at < ?)",
-			row.ReplicaID, row.Name, silent, old).Error
+		err = tx.Where("replica_id <> ?", row.ReplicaID).Where("name = ? AND seen_at < ? OR seen_at < ?", row.Name, silent, old).Delete(&tables.ReplicaRow{}).Error
 		if err != nil {
 			return err
 		}
-		// gorm takes a value after a parenthesis for a list, so the ID is not the first one.
-		return tx.Exec("INSERT INTO "+d.db.Replicas.Name+" (silence, replica_id, began_at, seen_at, name, version, troubles) VALUES (?, ?, ?, ?, ?, ?, ?)"+
-			" ON CONFLICT (replica_id) DO UPDATE SET seen_at = excluded.seen_at, silence = excluded.silence, name = excluded.name, troubles = excluded.troubles",
-			row.Silence, row.ReplicaID, tables.Microsecond(row.BeganAt.Time), tables.Microsecond(row.SeenAt.Time), row.Name, row.Version, row.Troubles).Error
+		return tx.Clauses(clause.OnConflict{
+			Columns:   []clause.Column{{Name: "replica_id"}},
+			DoUpdates: clause.AssignmentColumns([]string{"seen_at", "silence", "name", "troubles"}),
+		}).Create(&row).Error
 	})
 }
 
@@ -64,7 +64,7 @@ func (d replicas) All(ctx context.Context) (all []fleet.Replica, err error) {
 		return nil, d.db.Translate(err)
 	}
 	var rows []tables.ReplicaRow
-	err = d.db.Query(ctx).Table(d.db.Replicas.Name).Order("name, replica_id").Find(&rows).Error
+	err = d.db.Query(ctx).Order("name, replica_id").Find(&rows).Error
 	if err != nil {
 		return nil, d.db.Translate(err)
 	}
@@ -81,6 +81,6 @@ func (d replicas) All(ctx context.Context) (all []fleet.Replica, err error) {
 // Remove implements fleet.Replicas.
 func (d replicas) Remove(ctx context.Context, id operation.ID) error {
 	return d.db.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Exec("DELETE FROM "+d.db.Replicas.Name+" WHERE replica_id = ?", batch.UUID(id)).Error
+		return tx.Delete(&tables.ReplicaRow{ReplicaID: batch.UUID(id)}).Error
 	})
 }

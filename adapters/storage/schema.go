@@ -296,7 +296,7 @@ func (f prefixedFile) Read(p []byte) (int, error) { return f.content.Read(p) }
 func (s *migrator) findMark(ctx context.Context) (mark string, known bool, err error) {
 	db := s.db.Reads.WithContext(ctx)
 	known, err = s.service.ifExists(db, s.db.Properties.Name, func() *gorm.DB {
-		return db.Table(s.db.Properties.Name).Where("name = ?", tables.MarkProperty).Select("value").Scan(&mark)
+		return db.Model(&tables.PropertyRow{}).Where("name = ?", tables.MarkProperty).Select("value").Scan(&mark)
 	})
 	return mark, known, s.db.Translate(err)
 }

@@ -47,7 +47,7 @@ func (d service) ping(ctx context.Context) error {
 		return d.db.Translate(err)
 	}
 	var none []tables.SubscriptionRow
-	return d.db.Translate(d.db.Reads.WithContext(ctx).Table(d.db.Subscriptions.Name).Limit(0).Find(&none).Error)
+	return d.db.Translate(d.db.Reads.WithContext(ctx).Limit(0).Find(&none).Error)
 }
 
 // probes returns all statements of requests and of settling, without rows.

@@ -26,27 +26,35 @@ type erasing struct {
 	journal journal.Journal
 }
 
+// forUpdate locks the rows of a query.
+var forUpdate = clause.Locking{Strength: clause.LockingStrengthUpdate}
+
 // Erase first locks the row of the key.
 func (e erasing) Erase(ctx context.Context, q backoffice.Query) (erased int, last operation.ID, err error) {
-	if err := e.db.Ready(ctx); err != nil {
+	err = e.db.Ready(ctx)
+	if err != nil {
 		return 0, last, err
 	}
 	err = e.db.Change(ctx, func(tx *gorm.DB) error {
 		var key []tables.PropertyRow
-		locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
-		if err := tx.Table(e.db.Properties.Name).Clauses(locking).Where("name = ?", tables.KeyProperty).Find(&key).Error; err != nil {
+		err := tx.Clauses(forUpdate).Where("name = ?", tables.KeyProperty).Find(&key).Error
+		if err != nil {
 			return err
 		}
-		query := tx.Clauses(locking).Where("t.user_id <> ''").Order("t.operation_id").Limit(q.Limit)
+		query := tx.Clauses(forUpdate).Where("t.user_id <> ''").Order("t.operation_id").Limit(q.Limit)
 		if q.UserID != "" {
 			query = query.Where("t.user_id = ?", q.UserID)
 		} else {
 			query = query.Where("t.operation_id >= ? AND t.operation_id < ?", batch.UUID(q.From), beforeID(q)).
-				Where("t.operation_id IN (?)", e.receivedBefore(tx, q))
+				Where("t.operation_id IN (?)", receivedBefore(tx, q))
 		}
 		rows, err := tables.RowsOf(query, e.db.Notifications.Table)
-		if erased = len(rows); err != nil || erased == 0 {
+		if err != nil {
 			return err
+		}
+		erased = len(rows)
+		if erased == 0 {
+			return nil
 		}
 		last = operation.ID(rows[erased-1].OperationID)
 		return e.write(ctx, tx, rows)
@@ -60,22 +68,28 @@ func beforeID(q backoffice.Query) batch.UUID {
 }
 
 // receivedBefore selects the operations from q.From on that were received before q.Until.
-func (e erasing) receivedBefore(tx *gorm.DB, q backoffice.Query) *gorm.DB {
-	return e.db.Over(tx.Statement.Context, tx.Statement.ConnPool).Table(e.db.Operations.Name).Select("operation_id").
+func receivedBefore(tx *gorm.DB, q backoffice.Query) *gorm.DB {
+	return tx.Model(&tables.OperationRow{}).Select("operation_id").
 		Where("operation_id >= ? AND operation_id < ? AND received_at < ?", batch.UUID(q.From), beforeID(q), tables.Microsecond(q.Until))
 }
 
 // EraseSessions also locks the key first.
 func (e erasing) EraseSessions(ctx context.Context, q backoffice.Query) (erased int, last operation.ID, err error) {
-	if err := e.db.Ready(ctx); err != nil {
+	err = e.db.Ready(ctx)
+	if err != nil {
 		return 0, last, err
 	}
 	err = e.db.Change(ctx, func(tx *gorm.DB) error {
-		sessions, err := e.sessions(e.db.Over(ctx, tx.Statement.ConnPool).
-			Where("t.operation = ?", int64(operation.AddPushNotificationResponse)).
-			Where("t.operation_id IN (?)", e.receivedBefore(tx, q)).Order("t.operation_id").Limit(q.Limit))
-		if erased = len(sessions); err != nil || erased == 0 {
+		pushes := tx.Where("t.operation = ?", int64(operation.AddPushNotificationResponse)).
+			Where("t.operation_id IN (?)", receivedBefore(tx, q)).
+			Order("t.operation_id").Limit(q.Limit)
+		sessions, err := e.sessions(pushes)
+		if err != nil {
 			return err
+		}
+		erased = len(sessions)
+		if erased == 0 {
+			return nil
 		}
 		last = operation.ID(sessions[erased-1].OperationID)
 		writes, err := e.eraseSessions(tx, sessions)
@@ -90,8 +104,7 @@ func (e erasing) EraseSessions(ctx context.Context, q backoffice.Query) (erased 
 
 // sessions locks the operations of the query that have a ChannelSessionId.
 func (e erasing) sessions(query *gorm.DB) ([]tables.OperationRow, error) {
-	locking := clause.Locking{Strength: clause.LockingStrengthUpdate}
-	return tables.RowsOf(query.Clauses(locking).Where("t.channel_session_id <> ''"), e.db.Operations.Table)
+	return tables.RowsOf(query.Clauses(forUpdate).Where("t.channel_session_id <> ''"), e.db.Operations.Table)
 }
 
 // eraseSessions returns the requests that empty the ChannelSessionId of the operations.
@@ -120,7 +133,8 @@ func (e erasing) eraseSessions(tx *gorm.DB, sessions []tables.OperationRow) ([]b
 }
 
 func (e erasing) ErasedBefore(ctx context.Context) (before day.Day, err error) {
-	if err := e.db.Ready(ctx); err != nil {
+	err = e.db.Ready(ctx)
+	if err != nil {
 		return before, err
 	}
 	text, err := e.db.Property(ctx, erasedProperty)
@@ -145,7 +159,7 @@ func (e erasing) write(ctx context.Context, tx *gorm.DB, rows []tables.Notificat
 			ids = append(ids, rows[i].OperationID)
 		}
 	}
-	sessions, err := e.sessions(e.db.Over(ctx, tx.Statement.ConnPool).Where("t.operation_id IN ?", ids).Order("t.operation_id"))
+	sessions, err := e.sessions(tx.Where("t.operation_id IN ?", ids).Order("t.operation_id"))
 	if err != nil {
 		return err
 	}

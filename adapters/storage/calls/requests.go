@@ -32,18 +32,17 @@ func (l requestLog) Forget(ctx context.Context, before time.Time, newest, strang
 	if err != nil {
 		return err
 	}
-	old, arguments := "entry_id < ?", []any{batch.UUID(backoffice.FirstID(before))}
-	for _, id := range surplus {
-		old, arguments = old+" OR entry_id <= ?", append(arguments, id)
-	}
-	for _, id := range ofStrangers {
-		old, arguments = old+" OR subscription = '' AND entry_id <= ?", append(arguments, id)
-	}
-	statement := "DELETE FROM " + l.db.Requests.Name + " WHERE entry_id IN (SELECT entry_id FROM " + l.db.Requests.Name + " WHERE " + old + " ORDER BY entry_id LIMIT ?)"
-	arguments = append(arguments, forgotten)
 	for deleted := int64(forgotten); deleted == forgotten; {
 		err := l.db.Change(ctx, func(tx *gorm.DB) error {
-			result := tx.Exec(statement, arguments...)
+			old := tx.Model(&tables.RequestRow{}).Select("entry_id").Order("entry_id").Limit(forgotten).
+				Where("entry_id < ?", batch.UUID(backoffice.FirstID(before)))
+			for _, id := range surplus {
+				old = old.Or("entry_id <= ?", id)
+			}
+			for _, id := range ofStrangers {
+				old = old.Or("subscription = '' AND entry_id <= ?", id)
+			}
+			result := tx.Where("entry_id IN (?)", old).Delete(&tables.RequestRow{})
 			deleted = result.RowsAffected
 			return result.Error
 		})
@@ -57,6 +56,8 @@ func (l requestLog) Forget(ctx context.Context, before time.Time, newest, strang
 // surplus returns the newest entry beyond the number of newest ones, or nothing. It counts the
 // entries that meet the condition.
 func (l requestLog) surplus(ctx context.Context, newest int, condition string) (found []batch.UUID, err error) {
-	err = l.db.Reads.WithContext(ctx).Table(l.db.Requests.Name).Where(condition).Order("entry_id DESC").Offset(newest).Limit(1).Pluck("entry_id", &found).Error
+	err = l.db.Reads.WithContext(ctx).Model(&tables.RequestRow{}).Where(condition).
+		Order("entry_id DESC").Offset(newest).Limit(1).
+		Pluck("entry_id", &found).Error
 	return found, l.db.Translate(err)
 }

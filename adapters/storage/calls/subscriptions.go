@@ -27,7 +27,8 @@ var (
 
 func (s subscribers) All(ctx context.Context) ([]*subscription.Subscription, error) {
 	var rows []tables.SubscriptionRow
-	if err := s.db.Query(ctx).Table(s.db.Subscriptions.Name).Order("name").Find(&rows).Error; err != nil {
+	err := s.db.Query(ctx).Order("name").Find(&rows).Error
+	if err != nil {
 		return nil, s.db.Translate(err)
 	}
 	list, err := tables.AppendEntries([]*subscription.Subscription{}, rows, (*tables.SubscriptionRow).Subscription)

@@ -77,7 +77,7 @@ func (c *comparison) compareAll(head *backoffice.HeadRow, seen func(*office.Stor
 func (c *comparison) sameCallers() error {
 	var callers []string
 	const key = "caller_id, subscription, operation"
-	err := c.tx.Table(c.db.Operations.Name).Where("caller_id <> ''").Group(key).Having("COUNT(*) > 1").Pluck("caller_id", &callers).Error
+	err := c.tx.Model(&tables.OperationRow{}).Where("caller_id <> ''").Group(key).Having("COUNT(*) > 1").Pluck("caller_id", &callers).Error
 	for _, caller := range callers {
 		c.report(backoffice.Added, fmt.Sprintf("second record of CallerId %q", caller))
 	}
@@ -150,7 +150,7 @@ func (c *comparison) leftover() error {
 	c.judge.End(func(id operation.ID) string {
 		if !isRead {
 			isRead = true
-			_ = c.tx.Table(c.db.Audits.Name).Distinct().Pluck("object", &objects).Error // without the acts, the hash is reported
+			_ = c.tx.Model(&tables.AuditRow{}).Distinct().Pluck("object", &objects).Error // without the acts, the hash is reported
 		}
 		at := slices.IndexFunc(objects, func(object string) bool { return proof.NameID(object) == id })
 		if at < 0 {

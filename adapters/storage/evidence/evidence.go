@@ -247,7 +247,7 @@ func (e evidence) rules(tx *gorm.DB, w *backoffice.Witness) error {
 func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 	var totals struct{ Count, Oldest, Newest int64 }
 	t, operations := &e.db.Outcomes, &e.db.Operations
-	err := tx.Table(t.Name).Select("COUNT(*) AS count, COALESCE(MIN(number), 1) AS oldest, COALESCE(MAX(number), 0) AS newest").Scan(&totals).Error
+	err := tx.Model(&tables.OutcomeRow{}).Select("COUNT(*) AS count, COALESCE(MIN(number), 1) AS oldest, COALESCE(MAX(number), 0) AS newest").Scan(&totals).Error
 	if err != nil {
 		return err
 	}

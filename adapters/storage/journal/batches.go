@@ -94,7 +94,7 @@ func (j Journal) hashesIn(tx *gorm.DB) proof.Hashes {
 		if len(indexes) == 0 {
 			return nil, nil
 		}
-		if err := tx.Table(j.db.TrailHashes.Name).Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
+		if err := tx.Where("hash_index IN ?", indexes).Find(&rows).Error; err != nil {
 			return nil, err
 		}
 		hashes := make([]proof.Hash, len(indexes))

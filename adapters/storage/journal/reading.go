@@ -58,7 +58,7 @@ func (j Journal) Head(tx *gorm.DB) (backoffice.HeadRow, error) {
 	}
 	// The log has not begun, unless a person has reset its state.
 	var placed []int64
-	err = tx.Table(j.db.TrailBatches.Name).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
+	err = tx.Model(&tables.TrailBatchRow{}).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
 	head.HasBegun = len(placed) > 0
 	return head, err
 }
@@ -238,7 +238,7 @@ func (r *Reading) Gaps(size int64) error {
 // HasOtherHashes reports whether there are hashes that a log of this size does not have.
 func (r *Reading) HasOtherHashes(size int64) (bool, error) {
 	var other []int64
-	err := r.tx.Table(r.journal.db.TrailHashes.Name).Where("hash_index < 0 OR hash_index >= ?", proof.StoredHashes(max(size, 0))).
+	err := r.tx.Model(&tables.TrailHashRow{}).Where("hash_index < 0 OR hash_index >= ?", proof.StoredHashes(max(size, 0))).
 		Limit(1).Pluck("hash_index", &other).Error
 	return len(other) > 0, err
 }

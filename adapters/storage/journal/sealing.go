@@ -70,7 +70,7 @@ func (l Log) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err error) 
 func (l Log) Seal(ctx context.Context, limit int, mark bool, seal trail.Seal) (round trail.Round, err error) {
 	var open int64
 	asking, stop := context.WithTimeout(ctx, askTimeout)
-	err = l.db.Reads.WithContext(asking).Raw("SELECT 1 FROM " + l.db.TrailBatches.Name + " WHERE position IS NULL LIMIT 1").Scan(&open).Error
+	err = l.db.Reads.WithContext(asking).Model(&tables.TrailBatchRow{}).Where("position IS NULL").Limit(1).Select("1").Scan(&open).Error
 	stop()
 	if err != nil || open == 0 && !mark {
 		return round, l.db.Translate(err)

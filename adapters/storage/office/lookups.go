@@ -48,7 +48,7 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backof
 	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		var rows []tables.OperationRow
 		identity := batch.UUID(key.Identity())
-		err := tx.Table(l.db.Operations.Name).Where("identity = ? AND caller_id <> '' AND caller_id = ?", identity, key.CallerID).Find(&rows).Error
+		err := tx.Where("identity = ? AND caller_id <> '' AND caller_id = ?", identity, key.CallerID).Find(&rows).Error
 		if err != nil || len(rows) == 0 {
 			return err
 		}

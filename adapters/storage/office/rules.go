@@ -31,17 +31,18 @@ func (r rules) Rules(ctx context.Context) (fund.Rules, error) {
 
 // ChangeRules locks the row of the rules, or adds it. So changes wait for each other.
 func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (fund.Rules, error)) error {
-	if err := r.db.Ready(ctx); err != nil {
+	err := r.db.Ready(ctx)
+	if err != nil {
 		return err
 	}
 	return r.db.Change(ctx, func(tx *gorm.DB) error {
 		var current *fund.Rules
 		row := tables.RulesKey()
-		err := tx.Table(r.db.Properties.Name).Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
+		err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error
 		if err != nil {
 			return err
 		}
-		err = tx.Table(r.db.Properties.Name).Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Where("name = ?", row.Name).Take(&row).Error
+		err = tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Take(&row).Error
 		if err != nil {
 			return err
 		}
@@ -53,7 +54,8 @@ func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (
 			current = &parsed
 		}
 		var stored []int64
-		if err := tx.Table(r.db.Operations.Name).Limit(1).Pluck("state", &stored).Error; err != nil {
+		err = tx.Model(&tables.OperationRow{}).Limit(1).Pluck("state", &stored).Error
+		if err != nil {
 			return err
 		}
 		changed, err := change(current, len(stored) > 0)
@@ -63,10 +65,12 @@ func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (
 		if changed.String() == row.Value {
 			return nil
 		}
-		if err := r.isNewest(ctx, tx); err != nil {
+		err = r.isNewest(ctx, tx)
+		if err != nil {
 			return err
 		}
-		if err := tx.Table(r.db.Properties.Name).Where("name = ?", row.Name).Update("value", changed.String()).Error; err != nil {
+		err = tx.Model(&row).Update("value", changed.String()).Error
+		if err != nil {
 			return err
 		}
 		return r.db.Send(ctx, tx, r.journal.ActWrites(actOf(ctx, changed), journal.Changes{})...)

@@ -19,7 +19,7 @@ type AccountRow struct {
 
 func openAccounts(d *Database) {
 	t := &d.Accounts
-	open(d, t, Relied{Table: "accounts", Rights: addAndChange, Checks: []string{"balance >= 0"}})
+	open(d, t, Relied{Rights: addAndChange, Checks: []string{"balance >= 0"}})
 	t.Add = t.Insert().Racing()
 	t.Find = t.Table.Find(batch.ForUpdate, "", "balance")
 	t.Put = t.Upsert("balance")

@@ -26,8 +26,8 @@ type AdjustmentRow struct {
 }
 
 func openAdjustments(d *Database) {
-	open(d, &d.Adjustments, Relied{Table: "adjustments", Rights: addOnly})
-	d.AllPostings = newTable[PostingRow](d, "postings")
+	open(d, &d.Adjustments, Relied{Rights: addOnly})
+	d.AllPostings = newTable[PostingRow](d)
 	d.AllPostings.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", d.Prefix)
 }
 

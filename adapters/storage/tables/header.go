@@ -41,13 +41,13 @@ type Listed[R any] struct {
 	Selected []string
 }
 
-// newListed returns a list. own are the columns of its own table.
-func newListed[R any](d *Database, table string, own []batch.Column) Listed[R] {
-	l := Listed[R]{Table: newTable[R](d, table)}
-	l.Source = l.Name + " t JOIN " + d.Prefix + "operations o ON o.operation_id = t.operation_id"
+// newListed returns a list of the rows of a table.
+func newListed[R, T any](d *Database, table *batch.Table[T]) Listed[R] {
+	l := Listed[R]{Table: newTable[R](d)}
+	l.Source = table.Name + " t JOIN " + d.Operations.Name + " o ON o.operation_id = t.operation_id"
 	for i, column := range batch.Names(l.Columns) {
 		of := "o."
-		if i < len(own) {
+		if i < len(table.Columns) {
 			of = "t."
 		}
 		l.Selected = append(l.Selected, of+column)

@@ -15,7 +15,7 @@ type HoldingRow struct {
 
 func openHoldings(d *Database) {
 	t := &d.Holdings
-	open(d, t, Relied{Table: "holdings", Rights: addAndChange, Checks: []string{"units >= 0"}})
+	open(d, t, Relied{Rights: addAndChange, Checks: []string{"units >= 0"}})
 	t.Add = t.Insert().Racing()
 	t.Find = t.Table.Find(batch.ForUpdate, "", "units")
 	t.Put = t.Upsert("units")

@@ -31,7 +31,7 @@ func (d *Database) ReadKey(ctx context.Context) error {
 	}
 	if text == "" { // a book that was made by hand
 		var stored []int64
-		err = d.DB.Translate(d.Reads.WithContext(ctx).Table(d.Notifications.Name).Limit(1).Pluck("position", &stored).Error)
+		err = d.DB.Translate(d.Reads.WithContext(ctx).Model(&NotificationRow{}).Limit(1).Pluck("position", &stored).Error)
 		if err != nil {
 			return err
 		}

@@ -39,12 +39,12 @@ type NotificationRow struct {
 
 func openNotifications(d *Database) {
 	t := &d.Notifications
-	open(d, t, Relied{Table: "notifications", Rights: addAndChange})
+	open(d, t, Relied{Rights: addAndChange})
 	t.Add = t.Upsert()
 	t.Find = t.Table.Find(batch.NoLock, "", "operation_id")
 	d.Erasable = t.Select(erasable(t.Table)...)
 	t.Put = t.Update(batch.Names(d.Erasable)...)
-	listed := newListed[ListedNotificationRow](d, "notifications", t.Columns)
+	listed := newListed[ListedNotificationRow](d, t.Table)
 	listed.Source += " LEFT JOIN " + d.Prefix + "audits a ON a.audit_id = t.erasure_id"
 	listed.Selected[len(listed.Selected)-1] = "COALESCE(a.reason, '') AS reason"
 	d.ListedNotifications = listed

@@ -33,15 +33,16 @@ type OperationRow struct {
 
 func openOperations(d *Database) {
 	t := &d.Operations
-	open(d, t, Relied{Table: "operations", Rights: addAndChange, Unique: "identity", Where: "caller_id <> ''"})
+	open(d, t, Relied{Rights: addAndChange, Unique: "identity", Where: "caller_id <> ''"})
 	t.Add = t.Insert().Racing()
 	t.Find = t.Table.Find(batch.SkipLocked, "t."+IsRecorded, "state")
 	t.Put = t.Update("state", "faults", "ended_at")
 	d.LockOperation = t.Table.Find(batch.ForUpdate, "", "state", "reversal_id")
 	d.ReverseOperation = t.Update("reversal_id", "reversed_at")
 	d.EraseSession = t.Update("channel_session_id", "session_hash")
-	d.FindCaller = newTable[CallerRow](d, "operations").
-		Find(batch.NoLock, "t.caller_id <> ''", "caller_id", "operation_id", "fingerprint", "state", "faults")
+	caller := newTable[CallerRow](d)
+	caller.Name = t.Name
+	d.FindCaller = caller.Find(batch.NoLock, "t.caller_id <> ''", "caller_id", "operation_id", "fingerprint", "state", "faults")
 }
 
 // CallerRow is the key of an operation with a CallerId, and what a repeat needs of it.

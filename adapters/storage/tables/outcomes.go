@@ -16,9 +16,9 @@ type OutcomeRow struct {
 
 func openOutcomes(d *Database) {
 	t := &d.Outcomes
-	open(d, t, Relied{Table: "outcomes", Rights: addOnly})
+	open(d, t, Relied{Rights: addOnly})
 	t.Find = t.Table.Find(batch.NoLock, "", "number")
-	d.ListedOutcomes = newListed[ListedOutcomeRow](d, "outcomes", t.Columns)
+	d.ListedOutcomes = newListed[ListedOutcomeRow](d, t.Table)
 }
 
 // NewOutcomeRow returns the row of an outcome.

@@ -23,7 +23,7 @@ type PriceRow struct {
 
 func openPrices(d *Database) {
 	t := &d.Prices
-	open(d, t, Relied{Table: "prices", Rights: addAndChange, Checks: []string{"price > 0"}})
+	open(d, t, Relied{Rights: addAndChange, Checks: []string{"price > 0"}})
 	columns := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
 	t.Find = t.Table.Find(batch.NoLock, "", columns...)
 	t.Add = t.Upsert()

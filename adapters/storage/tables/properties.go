@@ -23,7 +23,7 @@ type PropertyRow struct {
 
 func openProperties(d *Database) {
 	t := &d.Properties
-	t.Table = openBeside[PropertyRow](d, Relied{Table: "properties", Rights: addAndChange})
+	t.Table = openBeside[PropertyRow](d, Relied{Rights: addAndChange})
 	t.Find = t.Table.Find(batch.ForUpdate, "", "value")
 	t.Put = t.Update("value")
 	d.FindRules = t.Table.Find(batch.NoLock, "", "value")
@@ -91,7 +91,8 @@ type LogState struct {
 func (d *Database) LogState(tx *gorm.DB) (state LogState, err error) {
 	var rows []PropertyRow
 	names := []string{LogSizeProperty, LogCheckpointProperty, logBegunProperty}
-	if err := tx.Table(d.Properties.Name).Where("name IN ?", names).Order("name").Find(&rows).Error; err != nil {
+	err = tx.Where("name IN ?", names).Order("name").Find(&rows).Error
+	if err != nil {
 		return state, err
 	}
 	if len(rows) != len(names) {
@@ -115,14 +116,14 @@ const notBegun = "0"
 
 // BeginLog says that the log has begun. It returns false if it had begun before.
 func (d *Database) BeginLog(tx *gorm.DB) (begins bool, err error) {
-	update := tx.Table(d.Properties.Name).Where("name = ? AND value = ?", logBegunProperty, notBegun).Update("value", "1")
+	update := tx.Model(&PropertyRow{Name: logBegunProperty}).Where("value = ?", notBegun).Update("value", "1")
 	return update.RowsAffected == 1, update.Error
 }
 
 // ClearLogState sets the state of a log that has not begun.
 func (d *Database) ClearLogState(tx *gorm.DB) error {
 	rows := []PropertyRow{NumberProperty(LogSizeProperty, 0), {LogCheckpointProperty, ""}, {logBegunProperty, notBegun}}
-	return tx.Table(d.Properties.Name).Clauses(Replacing).Create(&rows).Error
+	return tx.Clauses(Replacing).Create(&rows).Error
 }
 
 // Replacing makes an insert of a property replace the value that the book has.
@@ -130,7 +131,7 @@ var Replacing = clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUp
 
 // PropertyIn reads a property in a transaction. It returns "" if the book does not have it.
 func (d *Database) PropertyIn(tx *gorm.DB, name string) (value string, err error) {
-	err = tx.Table(d.Properties.Name).Where("name = ?", name).Select("value").Scan(&value).Error
+	err = tx.Model(&PropertyRow{}).Where("name = ?", name).Select("value").Scan(&value).Error
 	return value, err
 }
 
@@ -143,6 +144,6 @@ func (d *Database) Property(ctx context.Context, name string) (string, error) {
 // SetProperty writes a property. existing says what to do if the book already has it.
 func (d *Database) SetProperty(ctx context.Context, name, value string, existing clause.OnConflict) error {
 	return d.Change(ctx, func(tx *gorm.DB) error {
-		return tx.Table(d.Properties.Name).Clauses(existing).Create(&PropertyRow{name, value}).Error
+		return tx.Clauses(existing).Create(&PropertyRow{Name: name, Value: value}).Error
 	})
 }

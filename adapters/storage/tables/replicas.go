@@ -26,7 +26,7 @@ type ReplicaRow struct {
 func NewReplicaRow(r fleet.Replica, now time.Time) (ReplicaRow, error) {
 	troubles, err := json.Marshal(r.Troubles)
 	return ReplicaRow{
-		ReplicaID: batch.UUID(r.ID), BeganAt: batch.Instant{Time: r.Began}, SeenAt: batch.Instant{Time: now},
+		ReplicaID: batch.UUID(r.ID), BeganAt: Microsecond(r.Began), SeenAt: Microsecond(now),
 		Silence: r.Silence.Microseconds(), Name: r.Name, Version: r.Version, Troubles: string(troubles),
 	}, err
 }

@@ -30,7 +30,7 @@ type RequestRow struct {
 }
 
 func openRequests(d *Database) {
-	open(d, &d.Requests, Relied{Table: "requests", Rights: addAndDelete})
+	open(d, &d.Requests, Relied{Rights: addAndDelete})
 	d.Requests.Add = d.Requests.Upsert()
 }
 

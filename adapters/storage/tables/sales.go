@@ -37,9 +37,9 @@ type SaleRow struct {
 
 func openSales(d *Database) {
 	t := &d.Sales
-	open(d, t, Relied{Table: "sales", Rights: addAndChange, Checks: []string{"units > 0"}})
+	open(d, t, Relied{Rights: addAndChange, Checks: []string{"units > 0"}})
 	t.Put = t.Update("state", "settled_price_id", "settled_price", "proceeds", "refusal")
-	d.ListedSales = newListed[ListedSaleRow](d, "sales", t.Columns)
+	d.ListedSales = newListed[ListedSaleRow](d, t.Table)
 }
 
 // ListedSaleRow is a sale with the columns of its operation.

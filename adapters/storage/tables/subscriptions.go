@@ -37,7 +37,7 @@ var neverLogged = []string{"primary_used_at", "secondary_used_at", "without_call
 
 func openSubscriptions(d *Database) {
 	t := &d.Subscriptions
-	open(d, t, Relied{Table: "subscriptions", Rights: addAndChange})
+	open(d, t, Relied{Rights: addAndChange})
 	t.Add = t.Insert().Racing()
 	columns := batch.Names(t.Columns)
 	t.Find = t.Table.Find(batch.ForUpdate, "", columns...)

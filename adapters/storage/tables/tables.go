@@ -7,6 +7,7 @@ package tables
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"gorm.io/gorm/schema"
@@ -27,20 +28,22 @@ func NewDatabase(db *batch.DB, prefix string) *Database {
 	openSales(d)
 	openAdjustments(d)
 	openNotifications(d)
-	open(d, &d.Audits, Relied{Table: "audits", Rights: addOnly})
+	open(d, &d.Audits, Relied{Rights: addOnly})
 	openOutcomes(d)
 	openProperties(d)
 	openRequests(d)
-	d.Replicas = openBeside[ReplicaRow](d, Relied{Table: "replicas", Rights: allRights})
+	d.Replicas = openBeside[ReplicaRow](d, Relied{Rights: allRights})
 	openTrail(d)
 	return d
 }
 
-// newTable returns a table. name has no prefix.
-func newTable[R any](d *Database, name string) *batch.Table[R] {
-	t := batch.NewTable[R](d.DB.Dialect, schema.NamingStrategy{})
-	t.Name = d.Prefix + name
-	return t
+// Naming names the tables: OperationRow is a row of the table operations.
+func Naming(prefix string) schema.NamingStrategy {
+	return schema.NamingStrategy{TablePrefix: prefix, NameReplacer: strings.NewReplacer("Row", "")}
+}
+
+func newTable[R any](d *Database) *batch.Table[R] {
+	return batch.NewTable[R](d.DB.Dialect, Naming(d.Prefix))
 }
 
 // open opens a table of the book, and gives it an insert.
@@ -51,9 +54,9 @@ func open[R any](d *Database, t *Statements[R], relied Relied) {
 }
 
 // openBeside returns a table that does not belong to the book, so it is not in TableNames. The name
-// in relied has no prefix; the columns are filled in from the row.
+// and the columns in relied are filled in from the row.
 func openBeside[R any](d *Database, relied Relied) *batch.Table[R] {
-	t := newTable[R](d, relied.Table)
+	t := newTable[R](d)
 	relied.Table, relied.Copies = t.Name, copier[R]{t}
 	relied.Columns, relied.Keys = batch.Names(t.Columns), slices.Sorted(slices.Values(t.Keys))
 	relied.Nullable, relied.Defaults = []string{}, []string{}

@@ -20,8 +20,8 @@ type TrailBatchRow struct {
 }
 
 func openTrail(d *Database) {
-	d.TrailBatches = openBeside[TrailBatchRow](d, Relied{Table: "trail_batches", Rights: addAndChange})
-	d.TrailHashes = openBeside[TrailHashRow](d, Relied{Table: "trail_hashes", Rights: addOnly})
+	d.TrailBatches = openBeside[TrailBatchRow](d, Relied{Rights: addAndChange})
+	d.TrailHashes = openBeside[TrailHashRow](d, Relied{Rights: addOnly})
 }
 
 // TrailHashRow is a row of the table trail_hashes: a node of the log's tree.
