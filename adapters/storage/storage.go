@@ -20,8 +20,9 @@
 //
 // The batches of Books and Inboxes use package batch and not gorm, because one round trip with
 // one array for each column is several times faster than one statement for each row. So do
-// imports, erasing, the trail's batches and the copy of a book, which write many rows at once. All
-// else uses gorm: lists, lookups, and changes of a few rows.
+// imports, erasing, the trail's batches and the copy of a book, which write many rows at once.
+// Changes of subscriptions and prices use it too, because it notices a row that the database did
+// not write. All else uses gorm: lists, lookups, and other changes of a few rows.
 //
 // An Engine contains the differences between databases. The packages sqlite and postgres have
 // one each. A new engine is another package like them.

@@ -30,7 +30,8 @@ type lookups struct {
 func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.Operation, err error) {
 	exists := false
 	err = l.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
-		if exists, err = l.load(tx, id, &o); err != nil {
+		exists, err = l.load(tx, id, &o)
+		if err != nil {
 			return err
 		}
 		return l.repeated(tx, &o)
@@ -46,13 +47,14 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (o backoffice.O
 
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (o backoffice.Operation, err error) {
 	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
-		var rows []tables.OperationRow
-		identity := batch.UUID(key.Identity())
-		err := tx.Where("identity = ? AND caller_id <> '' AND caller_id = ?", identity, key.CallerID).Find(&rows).Error
-		if err != nil || len(rows) == 0 {
+		var ids []batch.UUID
+		err := tx.Model(&tables.OperationRow{}).Where("identity = ? AND caller_id <> '' AND caller_id = ?", batch.UUID(key.Identity()), key.CallerID).
+			Pluck("operation_id", &ids).Error
+		if err != nil || len(ids) == 0 {
 			return err
 		}
-		if _, err := l.load(tx, operation.ID(rows[0].OperationID), &o); err != nil {
+		_, err = l.load(tx, operation.ID(ids[0]), &o)
+		if err != nil {
 			return err
 		}
 		return l.repeated(tx, &o)
@@ -149,11 +151,12 @@ func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []ba
 		SelectedDate      batch.Day
 		Operations, Sales int64
 	}
-	due := l.db.Reads.Table(l.db.Sales.Name).Select("selected_date, operation_id").Where(tables.IsRecorded).
+	due := l.db.Reads.Model(&tables.SaleRow{}).Select("selected_date, operation_id").Where(tables.IsRecorded).
 		Order("selected_date, imkb_code, holder_corporation_name, operation_id")
 	if of.Subscription != "" {
 		due = l.db.Reads.Table(l.db.ListedSales.Source).Select("o.due_on AS selected_date, t.operation_id").
-			Where("o."+tables.IsRecorded+" AND o.subscription = ?", of.Subscription).Order("o.due_on, t.operation_id")
+			Where("o."+tables.IsRecorded).Where("o.subscription = ?", of.Subscription).
+			Order("o.due_on, t.operation_id")
 	}
 	if !of.Until.IsNone() {
 		due = due.Where("selected_date <= ?", of.Until.String())
@@ -163,6 +166,9 @@ func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []ba
 			Select("selected_date, COUNT(DISTINCT operation_id) AS operations, COUNT(*) AS sales").
 			Group("selected_date").Order("selected_date").Find(&rows).Error
 	})
+	if err != nil {
+		return nil, err
+	}
 	for _, row := range rows {
 		date, err := day.Parse(string(row.SelectedDate))
 		if err != nil {
@@ -170,7 +176,7 @@ func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []ba
 		}
 		days = append(days, backoffice.DueDay{Day: date, Operations: row.Operations, Sales: row.Sales})
 	}
-	return days, err
+	return days, nil
 }
 
 // CountReceived reads ranges of primary keys, and the operations that ended on their day by time.
@@ -182,8 +188,7 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 			return err
 		}
 		// A cancelled sale ended too.
-		ended := tx.Where("o.due_on IS NOT NULL AND o.ended_at >= ? AND o.ended_at < ? AND t.refusal <> ?",
-			tables.Microsecond(since), tables.Microsecond(until), fault.Cancelled)
+		ended := tx.Scopes(between("o.ended_at", since, until)).Where("o.due_on IS NOT NULL AND t.refusal <> ?", fault.Cancelled)
 		err = l.countSales(ended, true, &r)
 		if err != nil {
 			return err
@@ -214,10 +219,11 @@ func (l lookups) countSales(tx *gorm.DB, waited bool, r *backoffice.Received) er
 		Reversed               bool
 		Sales, High, Low       int64 // High and Low are those of backoffice.Sum
 	}
-	err := tx.Table(l.db.ListedSales.Source).Where("NOT (" + tables.Refused + ")").Select("t.imkb_code, t.currency_code, t.state," +
-		" o.reversal_id IS NOT NULL AS reversed, COUNT(*) AS sales," +
-		" CAST(COALESCE(SUM(t.proceeds / 1000000000), 0) AS BIGINT) AS high, CAST(COALESCE(SUM(t.proceeds % 1000000000), 0) AS BIGINT) AS low").
-		Group("t.imkb_code, t.currency_code, t.state, o.reversal_id IS NOT NULL").Find(&rows).Error
+	err := tx.Table(l.db.ListedSales.Source).Not(tables.Refused).Select(
+		"t.imkb_code, t.currency_code, t.state, o.reversal_id IS NOT NULL AS reversed, COUNT(*) AS sales",
+		"CAST(COALESCE(SUM(t.proceeds / 1000000000), 0) AS BIGINT) AS high",
+		"CAST(COALESCE(SUM(t.proceeds % 1000000000), 0) AS BIGINT) AS low",
+	).Group("t.imkb_code, t.currency_code, t.state, o.reversal_id IS NOT NULL").Find(&rows).Error
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // Package office serves the people of the bank: lists and lookups, imports, the calendar, the rules
 // and other acts. People ask for rows in many combinations, and change few of them, so this package
-// uses gorm; only imports write batches.
+// uses gorm. Only imports and acts write batches.
 //
 // Operations is the only reader of everything that is stored of an operation, which is in several
 // tables. The evidence for verify is made from the same rows as what a person sees.

@@ -25,12 +25,17 @@ type rankedPriceRow struct {
 
 // PricesOn implements backoffice.Pricing. The index of current prices has the order.
 func (p pricing) PricesOn(ctx context.Context, on day.Day) (all []backoffice.FundPrice, err error) {
-	const fund = "PARTITION BY t.imkb_code, t.holder_corporation_name"
+	const (
+		place = "DENSE_RANK() OVER (PARTITION BY imkb_code, holder_corporation_name ORDER BY valid_from DESC) AS place"
+		nth   = "ROW_NUMBER() OVER (PARTITION BY imkb_code, holder_corporation_name, valid_from ORDER BY price_id DESC) AS nth"
+	)
+	ranked := p.db.Reads.Model(&tables.PriceRow{}).Select(append(batch.Names(p.db.Prices.Columns), place, nth)).Where("valid_from <= ?", on.String())
 	var rows []rankedPriceRow
-	err = p.db.Query(ctx).Raw("SELECT r.*, a.at, a.actor FROM (SELECT t.*, DENSE_RANK() OVER ("+fund+" ORDER BY t.valid_from DESC) AS place,"+
-		" ROW_NUMBER() OVER ("+fund+", t.valid_from ORDER BY t.price_id DESC) AS nth FROM "+p.db.Prices.Name+" t WHERE t.valid_from <= ?) r"+
-		" LEFT JOIN "+p.db.Audits.Name+" a ON a.audit_id = r.act_id WHERE r.place <= 2 AND r.nth = 1"+
-		" ORDER BY r.imkb_code, r.holder_corporation_name, r.place", on.String()).Scan(&rows).Error
+	err = p.db.Query(ctx).Table("(?) r", ranked).Select("r.*, a.at, a.actor").
+		Joins("LEFT JOIN " + p.db.Audits.Name + " a ON a.audit_id = r.act_id").
+		Where("r.place <= 2 AND r.nth = 1").
+		Order("r.imkb_code, r.holder_corporation_name, r.place").
+		Scan(&rows).Error
 	if err != nil {
 		return nil, p.db.Translate(err)
 	}
