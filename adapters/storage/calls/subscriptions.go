@@ -40,9 +40,11 @@ func (s subscribers) All(ctx context.Context) ([]*subscription.Subscription, err
 func (s subscribers) Create(ctx context.Context, sub *subscription.Subscription) error {
 	row := tables.NewSubscriptionRow(sub)
 	return s.db.Transact(ctx, func(session batch.Session) error {
-		if taken, err := tables.LookUp(ctx, session, s.db.Subscriptions.Find, row); err != nil {
+		taken, err := tables.LookUp(ctx, session, s.db.Subscriptions.Find, row)
+		if err != nil {
 			return err
-		} else if taken != nil {
+		}
+		if taken != nil {
 			return batch.FailureError{Failure: batch.Refused, Cause: subscriptions.ErrNameTaken}
 		}
 		return s.commit(ctx, session, s.db.Subscriptions.Add, row)
@@ -62,7 +64,8 @@ func (s subscribers) Change(ctx context.Context, name string, change func(*subsc
 		if err != nil {
 			return err
 		}
-		if err := change(sub); err != nil {
+		err = change(sub)
+		if err != nil {
 			return batch.FailureError{Failure: batch.Refused, Cause: err}
 		}
 		return s.commit(ctx, session, s.db.Subscriptions.Put, tables.NewSubscriptionRow(sub))
@@ -88,7 +91,8 @@ func (s subscribers) KeepUses(ctx context.Context, uses []subscriptions.Use) err
 			})
 			return nil
 		})
-		if err := session.Exchange(ctx, find); err != nil {
+		err := session.Exchange(ctx, find)
+		if err != nil {
 			return err
 		}
 		return session.Commit(ctx, batch.NonEmpty(s.db.UseSubscription.Request(rows))...)

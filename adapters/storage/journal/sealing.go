@@ -21,10 +21,12 @@ import (
 // Clear removes the whole log.
 func (j Journal) Clear(tx *gorm.DB) error {
 	j.base.Store(&emptyLog)
-	if err := tx.Exec("DELETE FROM " + j.db.TrailBatches.Name).Error; err != nil {
+	err := tx.Exec("DELETE FROM " + j.db.TrailBatches.Name).Error
+	if err != nil {
 		return err
 	}
-	if err := tx.Exec("DELETE FROM " + j.db.TrailHashes.Name).Error; err != nil {
+	err = tx.Exec("DELETE FROM " + j.db.TrailHashes.Name).Error
+	if err != nil {
 		return err
 	}
 	return j.db.ClearLogState(tx)
