@@ -178,14 +178,9 @@ func (all *forecast) group(f *fund.Forecast) {
 	if of.Result == waits {
 		of.PriceID, of.PerUnit = f.PriceID, f.PerUnit
 	}
-	at := slices.IndexFunc(all.Groups, func(g dueGroup) bool {
-		return g.Result == of.Result && g.Refusal == of.Refusal && g.Of == of.Of && g.Currency == of.Currency
+	g := entryFor(&all.Groups, of, func(known *dueGroup) bool {
+		return known.Result == of.Result && known.Refusal == of.Refusal && known.Of == of.Of && known.Currency == of.Currency
 	})
-	if at < 0 {
-		at = len(all.Groups)
-		all.Groups = append(all.Groups, of)
-	}
-	g := &all.Groups[at]
 	g.Sales++
 	g.Units += f.Terms.Units
 	g.Proceeds = g.Proceeds.Plus(backoffice.SumOf(f.Proceeds.Minor()))

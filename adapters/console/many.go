@@ -100,12 +100,7 @@ func countMany(q *request) (*manyPage, error) {
 func (p *manyPage) add(s *fund.SaleEntry) {
 	p.Sales++
 	of := manySum{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency}
-	at := slices.IndexFunc(p.Sums, func(known manySum) bool { return known.IMKBCode == of.IMKBCode && known.Currency == of.Currency })
-	if at < 0 {
-		at = len(p.Sums)
-		p.Sums = append(p.Sums, of)
-	}
-	sum := &p.Sums[at]
+	sum := entryFor(&p.Sums, of, func(known *manySum) bool { return known.IMKBCode == of.IMKBCode && known.Currency == of.Currency })
 	sum.Sales++
 	sum.Units += s.Terms.Units
 	sum.Proceeds = sum.Proceeds.Plus(backoffice.SumOf(s.Proceeds.Minor()))
@@ -141,16 +136,21 @@ func correctMany(q *request) (any, error) {
 	}
 	p.Report = &report
 	for _, refused := range report.Refused {
-		p.refuse(strings.TrimPrefix(q.explain(refused.Err).Text, nothingText), refused.ID)
+		text := strings.TrimPrefix(q.explain(refused.Err).Text, nothingText)
+		of := entryFor(&p.Reasons, refusedReason{Text: text}, func(known *refusedReason) bool { return known.Text == text })
+		of.IDs = append(of.IDs, refused.ID)
 	}
 	return p, nil
 }
 
-func (p *manyPage) refuse(text string, id operation.ID) {
-	at := slices.IndexFunc(p.Reasons, func(r refusedReason) bool { return r.Text == text })
-	if at < 0 {
-		at = len(p.Reasons)
-		p.Reasons = append(p.Reasons, refusedReason{Text: text})
+// entryFor returns the entry of a list that is for the same as a new one. It appends the new one if
+// the list has none.
+func entryFor[T any](list *[]T, added T, isFor func(*T) bool) *T {
+	for i := range *list {
+		if isFor(&(*list)[i]) {
+			return &(*list)[i]
+		}
 	}
-	p.Reasons[at].IDs = append(p.Reasons[at].IDs, id)
+	*list = append(*list, added)
+	return &(*list)[len(*list)-1]
 }

@@ -44,12 +44,9 @@ func (p todayPage) Funds() (all []closed) {
 		if key.State != operation.Completed {
 			continue
 		}
-		at := slices.IndexFunc(all, func(c closed) bool { return c.IMKBCode == key.IMKBCode && c.Currency == key.Currency })
-		if at < 0 {
-			at = len(all)
-			all = append(all, closed{IMKBCode: key.IMKBCode, Currency: key.Currency})
-		}
-		of := &all[at]
+		of := entryFor(&all, closed{IMKBCode: key.IMKBCode, Currency: key.Currency}, func(known *closed) bool {
+			return known.IMKBCode == key.IMKBCode && known.Currency == key.Currency
+		})
 		if key.Reversed {
 			of.Reversed += sum.Sales
 			of.Returned = of.Returned.Plus(sum.Proceeds)
@@ -70,12 +67,7 @@ func (p todayPage) Funds() (all []closed) {
 // Currencies returns the sums of all funds by currency.
 func (p todayPage) Currencies() (all []closed) {
 	for _, of := range p.Funds() {
-		at := slices.IndexFunc(all, func(c closed) bool { return c.Currency == of.Currency })
-		if at < 0 {
-			at = len(all)
-			all = append(all, closed{Currency: of.Currency})
-		}
-		sum := &all[at]
+		sum := entryFor(&all, closed{Currency: of.Currency}, func(known *closed) bool { return known.Currency == of.Currency })
 		sum.Sales += of.Sales
 		sum.Waited += of.Waited
 		sum.Reversed += of.Reversed
