@@ -30,6 +30,7 @@ type request struct {
 	Wrong   string // why a form changed nothing
 	Missed  string // what a search did not find; it never appears in a URL or a log
 	console *Console
+	w       http.ResponseWriter
 	r       *http.Request
 	ctx     context.Context // ends when the page may no longer read
 	form    string          // the ID of the form that was sent
@@ -106,30 +107,19 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		defer cancel()
 		s.foreign = isForeign(r)
 		q := c.request(s)
-		q.Page, q.r, q.ctx = p, r, ctx
-		exchange{q, w}.serve(handle)
+		q.Page, q.w, q.r, q.ctx = p, w, r, ctx
+		err := q.admit()
+		if err == nil {
+			err = q.inTurn(func() error { return q.handle(handle) })
+		}
+		if err != nil {
+			q.fail(err)
+		}
 	})
 }
 
-// exchange is a request to a page, and its answer.
-type exchange struct {
-	q *request
-	w http.ResponseWriter
-}
-
-func (x exchange) serve(handle handler) {
-	err := x.admit()
-	if err == nil {
-		err = x.inTurn(func() error { return x.handle(handle) })
-	}
-	if err != nil {
-		x.fail(err)
-	}
-}
-
 // admit reads the form of a request, and refuses a request that another site has caused.
-func (x exchange) admit() (err error) {
-	q := x.q
+func (q *request) admit() (err error) {
 	if q.foreign && strings.HasSuffix(q.Page.path, "/export") {
 		return errForeign
 	}
@@ -144,32 +134,31 @@ func (x exchange) admit() (err error) {
 }
 
 // inTurn calls work when the page may read. A page of memory need not wait.
-func (x exchange) inTurn(work func() error) error {
-	if x.q.Page.memory {
+func (q *request) inTurn(work func() error) error {
+	if q.Page.memory {
 		return caught(work)
 	}
-	return x.q.console.inTurn(x.q.ctx, work)
+	return q.console.inTurn(q.ctx, work)
 }
 
 // handle answers the request, and records what it shows of a person before it is sent.
-func (x exchange) handle(handle handler) error {
-	answer, err := handle(x.q)
+func (q *request) handle(handle handler) error {
+	answer, err := handle(q)
 	if err != nil {
 		return err
 	}
 	_, isOther := answer.(response)
-	showsNothing := isOther && x.q.r.Method == http.MethodPost // a form that redirects
-	if x.q.Page.personal && !showsNothing {
-		if err := x.q.look(); err != nil {
+	showsNothing := isOther && q.r.Method == http.MethodPost // a form that redirects
+	if q.Page.personal && !showsNothing {
+		if err := q.look(); err != nil {
 			return err
 		}
 	}
-	return x.answer(answer)
+	return q.answer(answer)
 }
 
 // fail shows an error, unless the client has disconnected.
-func (x exchange) fail(err error) {
-	q := x.q
+func (q *request) fail(err error) {
 	if errors.Is(err, context.Canceled) && q.ctx.Err() != context.DeadlineExceeded {
 		return
 	}
@@ -178,25 +167,24 @@ func (x exchange) fail(err error) {
 		q.Options.Failed(q.Page.Title, err)
 	}
 	q.status, q.template = known.Status, "error"
-	if x.answer(known) != nil {
-		http.Error(x.w, known.Text, known.Status) // the template is broken
+	if q.answer(known) != nil {
+		http.Error(q.w, known.Text, known.Status) // the template is broken
 	}
 }
 
-func (x exchange) answer(answer any) error {
-	q := x.q
+func (q *request) answer(answer any) error {
 	if send, is := answer.(response); is {
-		q.console.sessions.save(x.w, q.r, q.session)
-		return send(x.w)
+		q.console.sessions.save(q.w, q.r, q.session)
+		return send(q.w)
 	}
 	var body bytes.Buffer
 	if err := q.console.templates[cmp.Or(q.template, q.Page.template)].ExecuteTemplate(&body, "layout.html", view{q, answer}); err != nil {
 		return err
 	}
-	q.console.sessions.save(x.w, q.r, q.session)
-	x.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	x.w.WriteHeader(cmp.Or(q.status, http.StatusOK))
-	_, _ = x.w.Write(visible(body.Bytes())) // it fails only if the client disconnected
+	q.console.sessions.save(q.w, q.r, q.session)
+	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	q.w.WriteHeader(cmp.Or(q.status, http.StatusOK))
+	_, _ = q.w.Write(visible(body.Bytes())) // it fails only if the client disconnected
 	return nil
 }
 
