@@ -151,16 +151,6 @@ func assetPath(name string) (string, error) {
 // stolenText tells the owner of a session that another browser has sent its cookie.
 const stolenText = "Another browser has sent the cookie of your session, so the session has ended. If it was not you, somebody has copied the cookie: see Audit, action console.stolen."
 
-// recordStolen keeps an act of the owner's session that another browser has ended.
-func (c *Console) recordStolen(r *http.Request, s *session) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	q := c.request(s)
-	if err := q.record(ctx, "console.stolen", "console"); err != nil {
-		c.o.Failed("Sign in", err)
-	}
-}
-
 // refuse responds with the page Sign in. why is empty, form, spent, asked, stolen or left.
 func (c *Console) refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -189,13 +179,17 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 // begin makes a session and records it. It is valid even if it cannot be recorded.
 func (c *Console) begin(r *http.Request, user string) *session {
 	s := c.sessions.begin(r, user)
+	c.record(r, s, "console.signin")
+	return s
+}
+
+// record keeps an act that begins or ends a session.
+func (c *Console) record(r *http.Request, s *session, action string) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	q := c.request(s)
-	if err := q.record(ctx, "console.signin", "console"); err != nil {
+	if err := c.request(s).record(ctx, action, "console"); err != nil {
 		c.o.Failed("Sign in", err)
 	}
-	return s
 }
 
 // askLink prints a link on the terminal of the service. Everyone can ask for a link. So the
@@ -210,7 +204,7 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 	s, stolen := c.sessions.find(r)
 	why := ""
 	if stolen {
-		c.recordStolen(r, s)
+		c.record(r, s, "console.stolen") // for the owner of the session
 		s = nil
 	}
 	wasStolen := s == nil && r.Header.Get("X-Live") == "" && c.sessions.wasStolen(r)
