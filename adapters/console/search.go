@@ -132,36 +132,27 @@ type position struct {
 func parsePosition(text string) (p position, is bool) {
 	parts := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("-/. ", r) })
 	if len(parts) == 1 && parts[0] == text {
-		p.customerNo = customerNumber(text)
-		return p, p.customerNo > 0
+		number, err := strconv.ParseInt(text, 10, 64)
+		return position{customerNo: number}, err == nil && number > 0
 	}
 	if len(parts) != 3 && len(parts) != 4 {
 		return p, false
 	}
 	p.isAccount = true
-	p.customerNo = customerNumber(parts[1])
-	var wrongBranch, wrongSuffix error
+	var wrongBranch, wrongCustomer, wrongSuffix error
 	p.branch, wrongBranch = strconv.ParseInt(parts[0], 10, 64)
+	p.customerNo, wrongCustomer = strconv.ParseInt(parts[1], 10, 64)
 	p.suffix, wrongSuffix = strconv.ParseInt(parts[2], 10, 64)
 	if len(parts) == 4 {
 		p.currency = parts[3]
 	}
-	return p, p.customerNo > 0 && wrongBranch == nil && wrongSuffix == nil
+	return p, p.customerNo > 0 && errors.Join(wrongBranch, wrongCustomer, wrongSuffix) == nil
 }
 
 // isOf reports whether an account of the customer is the one that the person wrote.
 func (p position) isOf(a fund.AccountKey) bool {
 	isCurrency := p.currency == "" || p.currency == a.Currency.Code()
 	return isCurrency && a.BranchCode == p.branch && a.AccountSuffix == p.suffix
-}
-
-// customerNumber returns 0 for a text that is no number of a customer.
-func customerNumber(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // findCustomer finds a customer who has a holding or an account, or requested a sale that was
