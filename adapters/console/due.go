@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"slices"
 	"sort"
 	"strconv"
@@ -208,18 +207,14 @@ func closedDays(q *request, days []backoffice.DueDay) (map[day.Day]string, error
 	return closed, err
 }
 
-// recorded yields the sales that wait for a day, or for all days if no day is chosen.
-func recorded(ctx context.Context, q *request, f dueFilter, limit int) iter.Seq2[fund.SaleEntry, error] {
-	return q.Options.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueSince: f.Day, DueUntil: f.Day, IMKBCode: f.Fund, Limit: limit, Order: backoffice.ByDay})
-}
-
 func exportDue(q *request) (any, error) {
-	filter, err := dueFilterOf(q)
+	f, err := dueFilterOf(q)
 	if err != nil {
 		return nil, err
 	}
-	q.about = " " + filter.Day.String() + " " + filter.Fund
-	return download(q, "due", bookfile.Sales, recorded(q.r.Context(), q, filter, 0))
+	q.about = " " + f.Day.String() + " " + f.Fund
+	waiting := backoffice.Query{State: operation.Recorded, DueSince: f.Day, DueUntil: f.Day, IMKBCode: f.Fund, Order: backoffice.ByDay}
+	return download(q, "due", bookfile.Sales, q.Options.Office.Reader.Sales(q.r.Context(), waiting))
 }
 
 // failedOnTheirDay returns the sales that failed on their day, last settled first, without
