@@ -2,9 +2,9 @@ package console
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
@@ -31,19 +31,16 @@ func showPrices(q *request) (any, error) {
 	return p, err
 }
 
-// signedPercent formats the change of a price.
+// signedPercent formats the change of a price, or returns an empty text if it is not known.
 func signedPercent(of backoffice.FundPrice) string {
-	text := percentOf(&of)
-	if text == "" {
+	percent, known := of.Change()
+	if !known {
 		return ""
 	}
-	if !strings.HasPrefix(text, "-") {
-		text = "+" + text
-	}
-	return text + " %"
+	return fmt.Sprintf("%+.2f %%", percent)
 }
 
-// percentOf returns the change with two decimals, or an empty text if it is not known.
+// percentOf is signedPercent for a file.
 func percentOf(of *backoffice.FundPrice) string {
 	percent, known := of.Change()
 	if !known {
