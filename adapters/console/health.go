@@ -2,7 +2,6 @@ package console
 
 import (
 	"net/http"
-	"slices"
 
 	"bankingapi/application/fleet"
 )
@@ -47,9 +46,6 @@ func (b *bar) Alarm() (bad int) {
 	}
 	return bad
 }
-
-// isUnready reports whether this replica is not ready.
-func (b *bar) isUnready() bool { return slices.ContainsFunc(b.Troubles(), fleet.Trouble.IsUnready) }
 
 // showHealth sends the bar to the script of the pages.
 func showHealth(q *request) (any, error) {

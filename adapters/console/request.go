@@ -10,10 +10,12 @@ import (
 	"net/url"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/fleet"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
@@ -246,7 +248,7 @@ func (q *request) explain(err error) *problem {
 	case fault.KindOf(err) == fault.Indeterminate && q.r.Method == http.MethodPost:
 		return errUnknown
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(q.ctx.Err(), context.DeadlineExceeded):
-		if q.Page.narrow == "" || q.Bar.isUnready() { // a smaller page would not be faster
+		if q.Page.narrow == "" || slices.ContainsFunc(q.Bar.Troubles(), fleet.Trouble.IsUnready) { // a smaller page would not be faster
 			return errSlow
 		}
 		return &problem{errSlow.Status, errSlow.Text + " " + q.Page.narrow}
