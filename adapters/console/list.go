@@ -205,8 +205,8 @@ func (l list[T]) show(q *request) (any, error) {
 		return nil, err
 	}
 	path, list := l.address(q, "", values), rows[T]{Export: l.address(q, "/export", values)}
-	if action := map[operation.State]string{operation.Recorded: "Cancel", operation.Completed: "Reverse"}[f.State]; l.path == "sales" && q.Operator {
-		list.Many, list.Action = l.address(q, "/many", values), action
+	if l.path == "sales" && q.Operator {
+		list.Many, list.Action = l.address(q, "/many", values), manyActions[f.State]
 	}
 	l.showFields(q, values, &list)
 	if q.Wrong != "" {

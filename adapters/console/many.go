@@ -18,7 +18,7 @@ import (
 
 // manyPage cancels or reverses the operations that a list of sales shows.
 type manyPage struct {
-	Action  string // cancel or reverse
+	Action  string // one of manyActions
 	Path    string // of this page, with the filter
 	List    string // the list with the same filter
 	IDs     []operation.ID
@@ -51,6 +51,9 @@ const (
 	manyTime = 20 * time.Second
 )
 
+// manyActions are what a form does with all operations of a list, by the state of their sales.
+var manyActions = map[operation.State]string{operation.Recorded: "cancel", operation.Completed: "reverse"}
+
 var errMany = &problem{http.StatusBadRequest, "Filter the list by state 1 Recorded to cancel, or 2 Completed to reverse what it shows."}
 
 func showMany(q *request) (any, error) { return countMany(q) }
@@ -61,13 +64,8 @@ func countMany(q *request) (*manyPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &manyPage{Path: sales.address(q, "/many", values), List: sales.address(q, "", values)}
-	switch f.State {
-	case operation.Recorded:
-		p.Action = "cancel"
-	case operation.Completed:
-		p.Action = "reverse"
-	default:
+	p := &manyPage{Action: manyActions[f.State], Path: sales.address(q, "/many", values), List: sales.address(q, "", values)}
+	if p.Action == "" {
 		return nil, errMany
 	}
 	f.After, f.ScanLimit = backoffice.Cursor{}, 0
