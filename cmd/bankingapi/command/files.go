@@ -168,53 +168,26 @@ var saleStates = map[string]operation.State{
 	"failed": operation.Failed, "8": operation.Failed,
 }
 
-// filter is a flag that filters rows. Code names its variable, so that a misspelt filter does not
-// compile.
-type filter struct {
-	name string
-	// isPersonal means that the value names a person or an object: the audit does not keep it.
-	isPersonal bool
-}
-
-var (
-	byCustomer     = &filter{"customer", true}
-	byPrice        = &filter{"price-id", false}
-	sinceTime      = &filter{"since", false}
-	untilTime      = &filter{"until", false}
-	dueSince       = &filter{"due-since", false}
-	dueUntil       = &filter{"due-until", false}
-	settledSince   = &filter{"settled-since", false}
-	settledUntil   = &filter{"settled-until", false}
-	byState        = &filter{"state", false}
-	bySubscription = &filter{"subscription", false}
-	byCallerID     = &filter{"caller-id", false}
-	byRequestID    = &filter{"request-id", false}
-	byOperationID  = &filter{"operation-id", false}
-	byUser         = &filter{"user", true}
-	byPushID       = &filter{"push-id", false}
-	byActor        = &filter{"actor", false}
-	byAction       = &filter{"action", false}
-	byObject       = &filter{"object", true}
-	follow         = &filter{"follow", false}
-)
-
-// filters are the filters of the rows of each kind.
-var filters = map[string][]*filter{
-	"prices":   {sinceTime, untilTime},
-	"holdings": {byCustomer},
-	"accounts": {byCustomer},
+// filters are the flags that filter the rows of each kind.
+var filters = map[string][]string{
+	"prices":   {"since", "until"},
+	"holdings": {"customer"},
+	"accounts": {"customer"},
 	"calendar": nil,
 	"sales": {
-		byCustomer, sinceTime, untilTime, dueSince, dueUntil, settledSince, settledUntil, byState, bySubscription,
-		byCallerID, byRequestID, byOperationID, byPrice, follow,
+		"customer", "since", "until", "due-since", "due-until", "settled-since", "settled-until", "state", "subscription",
+		"caller-id", "request-id", "operation-id", "price-id", "follow",
 	},
-	"postings":      {byCustomer, sinceTime, untilTime, byOperationID},
-	"notifications": {byUser, byPushID, sinceTime, untilTime, bySubscription, byCallerID, byRequestID, byOperationID, follow},
-	"operations":    {byCustomer, sinceTime, untilTime, byState, bySubscription, byCallerID, byRequestID, byOperationID},
-	"outcomes":      {bySubscription, follow},
-	"requests":      {sinceTime, untilTime, bySubscription, byCallerID, byRequestID},
-	"audit":         {sinceTime, untilTime, byActor, byAction, byObject, byCustomer},
+	"postings":      {"customer", "since", "until", "operation-id"},
+	"notifications": {"user", "push-id", "since", "until", "subscription", "caller-id", "request-id", "operation-id", "follow"},
+	"operations":    {"customer", "since", "until", "state", "subscription", "caller-id", "request-id", "operation-id"},
+	"outcomes":      {"subscription", "follow"},
+	"requests":      {"since", "until", "subscription", "caller-id", "request-id"},
+	"audit":         {"since", "until", "actor", "action", "object", "customer"},
 }
+
+// personalFilters name a person or an object: the audit does not keep their values.
+var personalFilters = []string{"customer", "user", "object"}
 
 type exportCommand struct {
 	format, state, operationID                              string
@@ -229,26 +202,26 @@ func (o *exportCommand) flags(f *flags) {
 	q := &o.query
 	f.oneOf(&o.format, "format", "format of the rows; json is ndjson, a line for each row", "csv", "json", "ndjson", "excel")
 	f.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
-	f.BoolVar(&q.Follow, follow.name, false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
-	f.Var(number(&o.customer), byCustomer.name, "only rows of this customer `number`, or acts that showed this customer")
-	f.integer(&q.PriceID, byPrice.name, "only sales that were settled at the price with this `PriceID`")
-	f.StringVar(&o.since, sinceTime.name, "", "only rows from this `day` or time on")
-	f.StringVar(&o.until, untilTime.name, "", "only rows up to this `day`, or before this time")
-	f.StringVar(&o.state, byState.name, "", "only sales or operations in this `state`: recorded, completed or failed")
-	f.complete(byState.name, "recorded", "completed", "failed")
-	f.StringVar(&o.settledSince, settledSince.name, "", "only sales that were settled from this `day` or time on")
-	f.StringVar(&o.settledUntil, settledUntil.name, "", "only sales that were settled up to this `day`, or before this time")
-	f.StringVar(&o.dueSince, dueSince.name, "", "only sales for this later `day` or a later one")
-	f.StringVar(&o.due, dueUntil.name, "", "only sales for this later `day` or an earlier one")
-	f.StringVar(&q.UserID, byUser.name, "", "only notifications of this `UserId`")
-	f.StringVar(&q.PushID, byPushID.name, "", "only notifications with this `PushId`")
-	f.StringVar(&q.Subscription, bySubscription.name, "", "only rows of the subscription with this `name`")
-	f.StringVar(&q.CallerID, byCallerID.name, "", "only rows with this `CallerId`")
-	f.StringVar(&q.RequestID, byRequestID.name, "", "only rows with this `X-Request-Id` of the caller")
-	f.StringVar(&o.operationID, byOperationID.name, "", "only rows of this operation `ID`")
-	f.StringVar(&q.Actor, byActor.name, "", "only acts of the person with this `name`")
-	f.StringVar(&q.Action, byAction.name, "", "only acts of this `kind`, like subscription.change")
-	f.StringVar(&q.Object, byObject.name, "", "only acts on this `object`, like the name of a subscription")
+	f.BoolVar(&q.Follow, "follow", false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
+	f.Var(number(&o.customer), "customer", "only rows of this customer `number`, or acts that showed this customer")
+	f.integer(&q.PriceID, "price-id", "only sales that were settled at the price with this `PriceID`")
+	f.StringVar(&o.since, "since", "", "only rows from this `day` or time on")
+	f.StringVar(&o.until, "until", "", "only rows up to this `day`, or before this time")
+	f.StringVar(&o.state, "state", "", "only sales or operations in this `state`: recorded, completed or failed")
+	f.complete("state", "recorded", "completed", "failed")
+	f.StringVar(&o.settledSince, "settled-since", "", "only sales that were settled from this `day` or time on")
+	f.StringVar(&o.settledUntil, "settled-until", "", "only sales that were settled up to this `day`, or before this time")
+	f.StringVar(&o.dueSince, "due-since", "", "only sales for this later `day` or a later one")
+	f.StringVar(&o.due, "due-until", "", "only sales for this later `day` or an earlier one")
+	f.StringVar(&q.UserID, "user", "", "only notifications of this `UserId`")
+	f.StringVar(&q.PushID, "push-id", "", "only notifications with this `PushId`")
+	f.StringVar(&q.Subscription, "subscription", "", "only rows of the subscription with this `name`")
+	f.StringVar(&q.CallerID, "caller-id", "", "only rows with this `CallerId`")
+	f.StringVar(&q.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
+	f.StringVar(&o.operationID, "operation-id", "", "only rows of this operation `ID`")
+	f.StringVar(&q.Actor, "actor", "", "only acts of the person with this `name`")
+	f.StringVar(&q.Action, "action", "", "only acts of this `kind`, like subscription.change")
+	f.StringVar(&q.Object, "object", "", "only acts on this `object`, like the name of a subscription")
 }
 
 // check reads the flags, and refuses flags that do not apply.
@@ -265,7 +238,7 @@ func (o *exportCommand) check(c *call) (err error) {
 		return wrongUsef("--spreadsheet is for --format csv")
 	case o.customer.isGiven && o.customer.value <= 0:
 		return wrongUsef("--customer must be greater than 0")
-	case c.Flags().Changed(byPrice.name) && q.PriceID <= 0:
+	case c.Flags().Changed("price-id") && q.PriceID <= 0:
 		return wrongUsef("--price-id must be greater than 0")
 	case kind == "audit" && q.CustomerNo != 0 && q.Object != "":
 		return wrongUsef("use --customer or --object, not both")
@@ -280,24 +253,24 @@ func (o *exportCommand) check(c *call) (err error) {
 
 func (o *exportCommand) dates(c *call) (err error) {
 	q := &o.query
-	q.Since, q.Until, err = c.period(sinceTime.name, o.since, untilTime.name, o.until)
+	q.Since, q.Until, err = c.period("since", o.since, "until", o.until)
 	if err != nil {
 		return err
 	}
-	q.SettledSince, q.SettledUntil, err = c.period(settledSince.name, o.settledSince, settledUntil.name, o.settledUntil)
+	q.SettledSince, q.SettledUntil, err = c.period("settled-since", o.settledSince, "settled-until", o.settledUntil)
 	if err != nil {
 		return err
 	}
-	q.DueSince, err = parseDay(dueSince.name, o.dueSince, "2026-11-20")
+	q.DueSince, err = parseDay("due-since", o.dueSince, "2026-11-20")
 	if err != nil {
 		return err
 	}
-	q.DueUntil, err = parseDay(dueUntil.name, o.due, "2026-11-20")
+	q.DueUntil, err = parseDay("due-until", o.due, "2026-11-20")
 	if err != nil {
 		return err
 	}
 	if !q.DueUntil.IsNone() && q.DueUntil.Before(q.DueSince) {
-		return emptyPeriod(dueSince.name, dueUntil.name)
+		return emptyPeriod("due-since", "due-until")
 	}
 	return nil
 }
@@ -305,13 +278,13 @@ func (o *exportCommand) dates(c *call) (err error) {
 // checkFilters returns an error if a flag is given that does not filter the kind.
 func checkFilters(c *call, kind string) error {
 	for _, of := range slices.Sorted(maps.Keys(filters)) { // each filter is that of some kind
-		for _, f := range filters[of] {
+		for _, name := range filters[of] {
 			switch {
-			case !c.Flags().Changed(f.name) || slices.Contains(filters[kind], f):
-			case f == follow:
-				return wrongUsef("--%s is for sales, notifications and outcomes", f.name)
+			case !c.Flags().Lookup(name).Changed || slices.Contains(filters[kind], name):
+			case name == "follow":
+				return wrongUsef("--follow is for sales, notifications and outcomes")
 			default:
-				return wrongUsef("--%s does not filter %s", f.name, kind)
+				return wrongUsef("--%s does not filter %s", name, kind)
 			}
 		}
 	}
@@ -340,14 +313,14 @@ func rowFormat(format string) string {
 // persons.
 func (o *exportCommand) details(c *call, format string) string {
 	var narrowed []string
-	for _, f := range filters[c.args[0]] {
-		flag := c.Flags().Lookup(f.name)
+	for _, name := range filters[c.args[0]] {
+		flag := c.Flags().Lookup(name)
 		switch {
 		case !flag.Changed:
-		case f.isPersonal:
-			narrowed = append(narrowed, f.name)
+		case slices.Contains(personalFilters, name):
+			narrowed = append(narrowed, name)
 		default:
-			narrowed = append(narrowed, f.name+"="+flag.Value.String())
+			narrowed = append(narrowed, name+"="+flag.Value.String())
 		}
 	}
 	return strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
@@ -356,8 +329,8 @@ func (o *exportCommand) details(c *call, format string) string {
 // showsCustomers reports whether rows of the kind have data of customers. Operations and acts do
 // not name the customer unless they are filtered by one.
 func (o *exportCommand) showsCustomers(kind string) bool {
-	isOfCustomers := slices.Contains(filters[kind], byCustomer) && kind != "operations" && kind != "audit"
-	return o.query.CustomerNo != 0 || isOfCustomers || slices.Contains(filters[kind], byUser)
+	isOfCustomers := slices.Contains(filters[kind], "customer") && kind != "operations" && kind != "audit"
+	return o.query.CustomerNo != 0 || isOfCustomers || slices.Contains(filters[kind], "user")
 }
 
 func (o *exportCommand) run(c *call) error {
