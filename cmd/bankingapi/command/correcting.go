@@ -155,13 +155,13 @@ func about(err error, what string) error {
 
 // adjustFlags are the flags of both adjust commands.
 type adjustFlags struct {
-	customer int64
+	customer optional[int64]
 	by       string
 }
 
 func (o *adjustFlags) bind(f *flags) {
 	f.neededReason()
-	f.integer(&o.customer, "customer", "customer `number`")
+	f.Var(number(&o.customer), "customer", "customer `number`")
 	f.StringVar(&o.by, "by", "", "difference, like 12.5 or -12.5")
 	f.need("by", "customer")
 }
@@ -180,7 +180,7 @@ func (o *adjustHoldingCommand) flags(f *flags) {
 
 func (o *adjustHoldingCommand) run(c *call) error {
 	h, faults := fund.NewHolding(fund.HoldingFields{
-		CustomerNo: decimal.Int(o.customer), IMKBCode: o.fund, HolderCorporationName: o.holder, Units: decimal.Int(0),
+		CustomerNo: decimal.Int(o.customer.value), IMKBCode: o.fund, HolderCorporationName: o.holder, Units: decimal.Int(0),
 	})
 	return o.adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		units, err := fund.ParseUnits(by)
@@ -193,22 +193,22 @@ func (o *adjustHoldingCommand) run(c *call) error {
 
 type adjustAccountCommand struct {
 	adjustFlags
-	branch, suffix int64
+	branch, suffix optional[int64]
 	currency       string
 }
 
 func (o *adjustAccountCommand) flags(f *flags) {
 	o.bind(f)
-	f.integer(&o.branch, "branch", "`BranchCode`")
-	f.integer(&o.suffix, "suffix", "`AccountSuffix`")
+	f.Var(number(&o.branch), "branch", "`BranchCode`")
+	f.Var(number(&o.suffix), "suffix", "`AccountSuffix`")
 	f.StringVar(&o.currency, "currency", "", "`CurrencyCode`")
 	f.need("branch", "suffix", "currency")
 }
 
 func (o *adjustAccountCommand) run(c *call) error {
 	a, faults := fund.NewAccount(fund.AccountFields{
-		BranchCode: decimal.Int(o.branch), CustomerNo: decimal.Int(o.customer),
-		AccountSuffix: decimal.Int(o.suffix), CurrencyCode: o.currency,
+		BranchCode: decimal.Int(o.branch.value), CustomerNo: decimal.Int(o.customer.value),
+		AccountSuffix: decimal.Int(o.suffix.value), CurrencyCode: o.currency,
 	}, decimal.Int(0))
 	return o.adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		amount, err := money.FromDecimal(by, a.Key.Currency)

@@ -193,7 +193,7 @@ type exportCommand struct {
 	format, state, operationID                              string
 	since, until, settledSince, settledUntil, dueSince, due string
 	spreadsheet                                             bool
-	customer                                                optional[int64]
+	customer, priceID                                       optional[int64]
 
 	query bookfile.Query
 }
@@ -204,7 +204,7 @@ func (o *exportCommand) flags(f *flags) {
 	f.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
 	f.BoolVar(&q.Follow, "follow", false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
 	f.Var(number(&o.customer), "customer", "only rows of this customer `number`, or acts that showed this customer")
-	f.integer(&q.PriceID, "price-id", "only sales that were settled at the price with this `PriceID`")
+	f.Var(number(&o.priceID), "price-id", "only sales that were settled at the price with this `PriceID`")
 	f.StringVar(&o.since, "since", "", "only rows from this `day` or time on")
 	f.StringVar(&o.until, "until", "", "only rows up to this `day`, or before this time")
 	f.StringVar(&o.state, "state", "", "only sales or operations in this `state`: recorded, completed or failed")
@@ -231,14 +231,14 @@ func (o *exportCommand) check(c *call) (err error) {
 		return err
 	}
 	var isKnown bool
-	q.CustomerNo = o.customer.value
+	q.CustomerNo, q.PriceID = o.customer.value, o.priceID.value
 	q.State, isKnown = saleStates[strings.ToLower(o.state)]
 	switch {
 	case o.spreadsheet && o.format != "csv":
 		return wrongUsef("--spreadsheet is for --format csv")
 	case o.customer.isGiven && o.customer.value <= 0:
 		return wrongUsef("--customer must be greater than 0")
-	case c.Flags().Changed("price-id") && q.PriceID <= 0:
+	case o.priceID.isGiven && o.priceID.value <= 0:
 		return wrongUsef("--price-id must be greater than 0")
 	case kind == "audit" && q.CustomerNo != 0 && q.Object != "":
 		return wrongUsef("use --customer or --object, not both")

@@ -65,21 +65,6 @@ func (f *flags) complete(name string, values ...string) { completeFlag(f.call.Co
 // need makes a flag required.
 func (f *flags) need(names ...string) { f.call.needed = append(f.call.needed, names...) }
 
-// integer declares a flag with a whole number. 010 is ten: the flags of pflag would read it as eight.
-func (f *flags) integer(field *int64, name, usage string) { f.Var(&wholeNumber{field}, name, usage) }
-
-type wholeNumber struct{ field *int64 }
-
-func (v *wholeNumber) String() string { return strconv.FormatInt(*v.field, 10) }
-func (v *wholeNumber) Type() string   { return "int64" }
-
-func (v *wholeNumber) Set(text string) (err error) {
-	*v.field, err = parseNumber(text)
-	return err
-}
-
-func parseNumber(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
-
 // once is the value of a flag that may be given once. A script with an empty variable would
 // otherwise act on everything: an empty text counts only where it has a meaning.
 type once struct {
@@ -188,8 +173,10 @@ func text(of *optional[string]) pflag.Value {
 	return optionalValue[string]{of, "string", func(text string) (string, error) { return text, nil }}
 }
 
+// number is the value of a flag with a whole number. 010 is ten: the flags of pflag would read it as
+// eight.
 func number(of *optional[int64]) pflag.Value {
-	return optionalValue[int64]{of, "int64", parseNumber}
+	return optionalValue[int64]{of, "int64", func(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }}
 }
 
 func onOff(of *optional[bool]) pflag.Value {

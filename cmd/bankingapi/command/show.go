@@ -279,7 +279,7 @@ func accountText(a fund.AccountKey) string {
 
 type showCustomerCommand struct {
 	at, since string
-	limit     int64
+	limit     optional[int64]
 
 	query backoffice.Query
 }
@@ -288,12 +288,12 @@ func (o *showCustomerCommand) flags(f *flags) {
 	f.json()
 	f.StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
 	f.StringVar(&o.since, "since", "", "only postings and sales from this `day` or time on")
-	f.integer(&o.limit, "limit", "only the newest postings and sales, at most this `number` of each list")
+	f.Var(number(&o.limit), "limit", "only the newest postings and sales, at most this `number` of each list")
 }
 
 func (o *showCustomerCommand) check(c *call) (err error) {
 	q := &o.query
-	q.Order, q.Limit = backoffice.Newest, int(o.limit)
+	q.Order, q.Limit = backoffice.Newest, int(o.limit.value)
 	q.CustomerNo, err = strconv.ParseInt(c.args[0], 10, 64)
 	if err != nil || q.CustomerNo <= 0 {
 		return wrongUsef("NUMBER must be a customer number greater than 0")
