@@ -3,7 +3,6 @@ package command
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -82,7 +81,11 @@ func (o *restoreCommand) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	erasures, err := o.replaceBook(c, copied, backup, book)
+	var erasures []audit.Act // of the book that is replaced
+	err = checkBook(c, copied, backup)
+	if err == nil {
+		erasures, err = o.makeRoom(c, book)
+	}
 	if err != nil {
 		return errors.Join(err, os.Remove(copied))
 	}
@@ -128,16 +131,6 @@ func copyBackup(backup, book string) (copied string, err error) {
 	return copied, nil
 }
 
-// replaceBook checks the copy of the backup, and makes room for it. It returns the erasures of the
-// book that was there.
-func (o *restoreCommand) replaceBook(c *call, copied, backup, book string) ([]audit.Act, error) {
-	err := checkBook(c, copied, backup)
-	if err != nil {
-		return nil, err
-	}
-	return o.makeRoom(c, book)
-}
-
 // verify checks the restored book, and compares its log with the checkpoints of --against that are
 // not newer than the backup.
 func (o *restoreCommand) verify(c *call) error {
@@ -176,19 +169,13 @@ func withoutNewer(c *call, against []string) (older []string, err error) {
 // readErasures returns the acts in the present book that erased messages. A book that cannot be
 // read is no reason not to restore another one.
 func readErasures(c *call) (acts []audit.Act) {
-	quiet := c.settings
-	quiet.Settlement.Enabled = false
-	quiet.Log.Level = "error"
-	app, err := bootstrap.Open(c.Context(), quiet, c.serviceOptions(), bootstrap.WithBookAsItIs())
-	if err != nil {
+	present := &call{Command: c.Command, program: c.program, settings: c.settings} // opens the book as it is
+	present.settings.Log.Level = "error"
+	defer func() { _ = present.close() }()
+	if present.openBook() != nil {
 		return nil
 	}
-	defer func() { _ = app.Close(context.WithoutCancel(c.Context())) }()
-	office, err := app.Backoffice(c.Context())
-	if err != nil {
-		return nil
-	}
-	for act, err := range office.Reader.Acts(c.Context(), backoffice.Query{Action: backoffice.EraseAct}) {
+	for act, err := range present.office.Reader.Acts(c.Context(), backoffice.Query{Action: backoffice.EraseAct}) {
 		if err != nil {
 			return acts
 		}
@@ -380,14 +367,16 @@ func (o *copyCommand) target(of bootstrap.Settings) (target bootstrap.Settings, 
 // book closed. A book that was copied already is no error: the copy may go on.
 func keyFileOfBook(c *call) (string, error) {
 	keyFile := c.settings.Trail.KeyFile
-	switch err := c.openAny(); {
-	case isCopied(err):
+	err := c.openAny()
+	mark, isMarked := errors.AsType[store.MarkError](err)
+	switch {
+	case isMarked && mark == store.CopiedMark:
 	case err != nil:
 		return "", err
 	default:
 		keyFile = c.keeper.KeyFile()
 	}
-	err := c.close()
+	err = c.close()
 	if err != nil || keyFile == "" {
 		return "", err
 	}
@@ -396,12 +385,6 @@ func keyFileOfBook(c *call) (string, error) {
 		return keyFile, nil //nolint:nilerr // the name as it was given will do
 	}
 	return absolute, nil
-}
-
-// isCopied reports whether an error says that a copy of the book is used instead.
-func isCopied(err error) bool {
-	mark, ok := errors.AsType[store.MarkError](err)
-	return ok && mark == store.CopiedMark
 }
 
 func (o *copyCommand) takeBookBack(c *call) error {
