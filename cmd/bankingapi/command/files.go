@@ -34,16 +34,14 @@ func (o *importCommand) flags(f *flags) {
 	f.dryRun("say what would change, and change nothing")
 	f.StringVar(&o.asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse a file whose positions had sales since")
 	f.BoolVar(&o.force, "force", false, "import prices that differ by more than import.price_change_limit, and new funds that may be taken for others")
-	f.StringVar(&o.format, "format", "", "`format` of the file: csv or excel (default: the first line decides)")
-	f.complete("format", "csv", "excel")
+	formats := []string{string(bookfile.CSV), string(bookfile.Excel)}
+	f.Var(&choice{&o.format, formats}, "format", "`format` of the file: csv or excel (default: the first line decides)")
+	f.complete("format", formats...)
 }
 
 func (o *importCommand) check(c *call) error {
 	if o.force && c.args[0] != "prices" && c.args[0] != "holdings" {
 		return wrongUsef("--force is for prices and holdings")
-	}
-	if format := bookfile.Format(o.format); format != "" && format != bookfile.CSV && format != bookfile.Excel {
-		return wrongUsef("--format must be csv or excel")
 	}
 	if !o.force {
 		o.options.PriceChangeLimit = c.settings.Import.PriceChangeLimit
