@@ -14,6 +14,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fund"
 )
 
 // With --format json a program reads what people read: the same names and values.
@@ -117,7 +118,7 @@ func TestVerifyNamesItsActor(t *testing.T) {
 var screened = map[string]any{
 	"help": new(cobra.Command), "version": build{}, "listening": listening{}, "config": []setting{}, "migrate status": []migration{},
 	"subscriptions": []listed{}, "subscription": shownSubscription{}, "waiting sales": waitingSales{}, "prices": []listedPrice{}, "status": serviceStatus{}, "reversed": reversed{}, "one reversed": reversed{}, "operation": shownOperation{}, "customer": shownCustomer{}, "settled": settled{}, "due sale": dueSale{},
-	"due sales": settled{}, "verified": backoffice.Proof{}, "copied": copied{}, "rules": shownRules{},
+	"due sales": settled{}, "verified": backoffice.Proof{}, "copied": copied{}, "rules": fund.RulesFields{},
 	// parts of others
 	"minute": (*time.Time)(nil), "micros": (*time.Time)(nil), "key": keyLife{}, "fund": awaited{},
 }

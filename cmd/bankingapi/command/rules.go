@@ -16,15 +16,12 @@ func (f *flags) rulesOf(rules *fund.RulesFields, of string) {
 	f.StringVar(&rules.SettleFrom, "settle-from", "", "local time (`HH:MM`) from which the sales of a day are settled"+of)
 }
 
-// shownRules are the rules as rules prints them.
-type shownRules struct{ TimeZone, ClosedWeekdays, CutOff, SettleFrom string }
-
 func showRules(c *call) error {
 	rules, err := c.office.RuleBook.Rules(c.Context())
 	if err != nil {
 		return err
 	}
-	return c.write("rules", shownRules(rules.Fields()))
+	return c.write("rules", rules.Fields())
 }
 
 // changeRulesCommand changes the rules whose flags are given.
