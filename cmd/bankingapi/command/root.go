@@ -114,7 +114,7 @@ func rows() []row {
 		{"trail prove", keptTrail, new(proveCommand)},
 		{"trail check", nothing, new(checkCommand)},
 		{"trail adopt", keptTrail, new(adoptCommand)},
-		{"trail rekey", allSettings, new(rekeyCommand)},
+		{"trail rekey", allSettings, acting(rekey)},
 		{"config", allSettings, new(configCommand)},
 		{"openapi", allSettings, new(openAPICommand)},
 		{"healthcheck", ownSettings, new(healthcheckCommand)},

@@ -218,7 +218,11 @@ func listSubscriptions(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.write("subscriptions", subscriptionList(list))
+	all := make([]listed, len(list))
+	for i, s := range list {
+		all[i] = listedSubscription(s)
+	}
+	return c.write("subscriptions", all)
 }
 
 // listed is a subscription, without its keys.
@@ -235,14 +239,6 @@ type listed struct {
 }
 
 type keyLife struct{ Created, Used, Expires *time.Time }
-
-func subscriptionList(list []*subscription.Subscription) []listed {
-	all := make([]listed, len(list))
-	for i, s := range list {
-		all[i] = listedSubscription(s)
-	}
-	return all
-}
 
 func listedSubscription(s *subscription.Subscription) listed {
 	callerID := "optional"

@@ -18,14 +18,14 @@ import (
 
 func TestSubscriptionsTable(t *testing.T) {
 	t.Parallel()
-	list := subscriptionList([]*subscription.Subscription{
-		{Name: "mobile-app", State: "active", Operations: operation.AllNames()},
-		{
+	list := []listed{
+		listedSubscription(&subscription.Subscription{Name: "mobile-app", State: "active", Operations: operation.AllNames()}),
+		listedSubscription(&subscription.Subscription{
 			Name: "branch office", State: "suspended", Operations: []string{"BuyFundFromCustomer", "RecordConsent"},
 			RequestsPerSecond: 20, Channel: "BRANCH", TellerName: "A \t\"B\"",
 			PrimaryKey: subscription.KeyLife{Created: time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)},
-		},
-	})
+		}),
+	}
 	for format, file := range map[string]string{"text": "subscriptions.txt", "json": "subscriptions.json"} {
 		var out strings.Builder
 		c := &call{Command: new(cobra.Command), settings: bootstrap.DefaultSettings(), format: format}

@@ -79,11 +79,7 @@ func (*adoptCommand) run(c *call) error {
 	return nil
 }
 
-type rekeyCommand struct{}
-
-func (*rekeyCommand) flags(f *flags) { f.reason() }
-
-func (*rekeyCommand) run(c *call) error {
+func rekey(c *call) error {
 	if err := bootstrap.CheckAlone(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
 		return err
 	}
