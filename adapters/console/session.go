@@ -192,24 +192,18 @@ func (s *sessions) find(r *http.Request) (_ *session, stolen bool) {
 	if err != nil || !unseal(s.box, "session", cookie.Value, found) || s.Machine().Sub(found.Used) > idle {
 		return nil, false
 	}
-	if found.Browser != r.UserAgent() && s.end(found.ID) {
-		s.markStolen(found.ID)
-		return found, true
-	}
+	stolen = found.Browser != r.UserAgent() && s.end(found.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if stolen {
+		maps.DeleteFunc(s.stolen, func(id string, _ bool) bool { _, is := s.over[id]; return !is })
+		s.stolen[found.ID] = true
+		return found, true
+	}
 	if _, over := s.over[found.ID]; over {
 		return nil, false
 	}
 	return found, false
-}
-
-// markStolen remembers that another browser ended a session, for its owner.
-func (s *sessions) markStolen(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.stolen, func(id string, _ bool) bool { _, is := s.over[id]; return !is })
-	s.stolen[id] = true
 }
 
 // wasStolen reports whether another browser has ended the session of the request, and its owner
