@@ -20,8 +20,8 @@ import (
 
 type duePage struct {
 	Due dueDays
-	// Closed are the reasons of the days of Due on which the bank is closed.
-	Closed map[day.Day]string
+	// Closed are the days of Due on which the bank is closed.
+	Closed map[day.Day]*backoffice.ClosedWait
 	dueFilter
 	// Until is the last day whose sales are forecast.
 	Until day.Day
@@ -197,12 +197,12 @@ func (p duePage) Path(page int) string {
 	return with("/console/due", "day", p.Day.String(), "fund", p.Fund, "result", p.Result, "page", text) + "#waiting"
 }
 
-// closedDays returns why the bank is closed on days for which sales wait.
-func closedDays(q *request, days []backoffice.DueDay) (map[day.Day]string, error) {
-	closed := make(map[day.Day]string)
+// closedDays returns the days on which the bank is closed, of those for which sales wait.
+func closedDays(q *request, days []backoffice.DueDay) (map[day.Day]*backoffice.ClosedWait, error) {
+	closed := make(map[day.Day]*backoffice.ClosedWait)
 	all, err := q.Options.Office.ClosedWaiting(q.ctx, days)
 	for _, of := range all {
-		closed[of.Day] = of.Reason
+		closed[of.Day] = &of
 	}
 	return closed, err
 }

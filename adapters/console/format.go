@@ -26,7 +26,7 @@ import (
 // formats are the functions of templates for values that everyone may see.
 var formats = template.FuncMap{
 	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
-	"has": strings.Contains, "hasday": hasDay, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
+	"has": strings.Contains, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
 	"record": recordAt, "salepath": salePath, "signedpercent": signedPercent, "split": strings.Split, "total": total, "units": units,
 	"on":      func(v view, content any) view { return view{v.request, content} },
 	"terms":   terms,
@@ -69,12 +69,6 @@ type saleTable struct {
 	Sales      []fund.SaleEntry
 	// Twins are the indexes of Sales that have another sale of the same terms within a minute.
 	Twins map[int]bool
-}
-
-// hasDay reports whether a map has a day, whose text may be empty.
-func hasDay(of map[day.Day]string, d day.Day) bool {
-	_, is := of[d]
-	return is
 }
 
 // short formats a rate.
