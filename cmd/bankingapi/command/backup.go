@@ -54,22 +54,15 @@ func backup(c *call) error {
 }
 
 type restoreCommand struct {
+	againstFlag
 	replace bool
-	against []string
-
-	checkpoints []string
 }
 
 func (o *restoreCommand) flags(f *flags) {
 	f.as()
 	f.json()
 	f.BoolVar(&o.replace, "replace", false, "keep the book that is there under another name")
-	f.against(&o.against)
-}
-
-func (o *restoreCommand) check(c *call) (err error) {
-	o.checkpoints, err = readCheckpoints(c, o.against)
-	return err
+	o.bind(f)
 }
 
 func (o *restoreCommand) run(c *call) error {

@@ -47,11 +47,6 @@ func (f *flags) json() {
 // dryRun declares --dry-run. With it the book is opened as it is.
 func (f *flags) dryRun(usage string) { f.BoolVar(&f.call.dryRun, "dry-run", false, usage) }
 
-// against declares --against of a command that compares the trail.
-func (f *flags) against(files *[]string) {
-	f.StringArrayVar(files, "against", nil, "`file` with earlier checkpoints of the trail; may be repeated")
-}
-
 // oneOf declares a flag that has one of a few values, the first by default.
 func (f *flags) oneOf(field *string, name, usage string, values ...string) {
 	*field = values[0]

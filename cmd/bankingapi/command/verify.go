@@ -11,39 +11,39 @@ import (
 	"bankingapi/application/owner"
 )
 
-// readCheckpoints returns the contents of the files of --against.
-func readCheckpoints(c *call, files []string) (all []string, err error) {
-	for _, file := range files {
+// againstFlag is --against of a command that compares the trail.
+type againstFlag struct{ files, checkpoints []string }
+
+func (o *againstFlag) bind(f *flags) {
+	f.StringArrayVar(&o.files, "against", nil, "`file` with earlier checkpoints of the trail; may be repeated")
+}
+
+// check reads the checkpoints from the files.
+func (o *againstFlag) check(c *call) error {
+	for _, file := range o.files {
 		content, err := c.readInput(file)
 		if err != nil {
-			return nil, wrongUsef("--against: %v", err)
+			return wrongUsef("--against: %v", err)
 		}
 		if err := trail.CheckCheckpoints(string(content)); err != nil {
-			return nil, wrongUsef("--against %s: %v", file, err)
+			return wrongUsef("--against %s: %v", file, err)
 		}
-		all = append(all, string(content))
+		o.checkpoints = append(o.checkpoints, string(content))
 	}
-	return all, nil
+	return nil
 }
 
 type verifyCommand struct {
-	report  string
-	against []string
-
-	checkpoints []string
+	againstFlag
+	report string
 }
 
 func (o *verifyCommand) flags(f *flags) {
 	f.as()
 	f.json()
 	f.StringVar(&o.report, "report", "", "write a report for an auditor to this new `file`")
-	f.against(&o.against)
+	o.bind(f)
 	f.call.mayChange = false // it keeps its act in any book
-}
-
-func (o *verifyCommand) check(c *call) (err error) {
-	o.checkpoints, err = readCheckpoints(c, o.against)
-	return err
 }
 
 func (o *verifyCommand) run(c *call) error {
