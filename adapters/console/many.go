@@ -108,7 +108,7 @@ func (p *manyPage) add(s *fund.SaleEntry) {
 func correctMany(q *request) (any, error) {
 	reason := strings.TrimSpace(q.field("reason"))
 	if reason == "" || q.field("confirm") != "yes" {
-		return nil, &problem{http.StatusBadRequest, "Nothing was changed: give a reason and tick the box."}
+		return nil, errReason
 	}
 	p, err := countMany(q)
 	if err != nil {

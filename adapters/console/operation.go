@@ -3,7 +3,6 @@ package console
 import (
 	"bufio"
 	"errors"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -177,7 +176,7 @@ func areTwins(a, b *fund.SaleEntry) bool {
 func correctOperation(q *request) (any, error) {
 	reason := strings.TrimSpace(q.field("reason"))
 	if reason == "" || q.field("confirm") != "yes" {
-		return nil, &problem{http.StatusBadRequest, "Nothing was changed: give a reason and tick the box."}
+		return nil, errReason
 	}
 	found, err := operationOf(q)
 	if err != nil {

@@ -85,6 +85,7 @@ var (
 	errCustomer  = &problem{http.StatusBadRequest, "A customer is a whole number."}
 	errPrice     = &problem{http.StatusBadRequest, "A PriceID is a whole number."}
 	errAmount    = &problem{http.StatusBadRequest, "An amount is written as 15.43 or 15,43."}
+	errReason    = &problem{http.StatusBadRequest, "Nothing was changed: give a reason and tick the box."}
 	errConfirm   = &problem{http.StatusBadRequest, "Nothing was changed: tick the box to confirm."}
 	errSent      = &problem{http.StatusConflict, "This form was sent before. Nothing more was done."}
 	errBusy      = &problem{http.StatusServiceUnavailable, "Other pages are being read: try again in a moment."}
