@@ -71,8 +71,10 @@ type Due struct {
 // DueFund describes the sales of one fund that are recorded for one day.
 type DueFund struct {
 	fund.PriceDay
-	Priced bool  // the fund has a price whose ValidFrom is this day
-	Sales  int64 // the number of sales if it was counted, otherwise 0
+	Priced bool // the fund has a price whose ValidFrom is this day
+	// PricedAt is when the first such price was imported. It is the zero time if this is not known.
+	PricedAt time.Time
+	Sales    int64 // the number of sales if it was counted, otherwise 0
 }
 
 // Compare is the order of Books.DueFunds: by day, then by fund.

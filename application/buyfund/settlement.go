@@ -31,8 +31,8 @@ func (b *Buyer) DueUntil() day.Day { return b.options.Rules.Known().DueUntil(b.o
 type Waits struct {
 	ForPrice   []DueFund // the funds and days whose sales wait for a price of that day
 	PriceSales int64     // the number of sales in ForPrice
-	// ForSettling is the number of sales that wait for the next SettleDue. Since is the hour of
-	// settling on the oldest of their days. The price of that day may have come later.
+	// ForSettling is the number of sales that wait for the next SettleDue. Since is when the first of
+	// them could be settled: at the hour of settling on its day, or when its price came.
 	ForSettling int64
 	Since       time.Time
 }
@@ -58,8 +58,12 @@ func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 			w.PriceSales += dueFund.Sales
 			continue
 		}
-		if w.ForSettling == 0 {
-			w.Since = rules.Begins(dueFund.Day)
+		since := rules.Begins(dueFund.Day)
+		if dueFund.PricedAt.After(since) {
+			since = dueFund.PricedAt
+		}
+		if w.ForSettling == 0 || since.Before(w.Since) {
+			w.Since = since
 		}
 		w.ForSettling += dueFund.Sales
 	}

@@ -611,6 +611,29 @@ func TestWaitingSalesAreNotListedAgain(t *testing.T) {
 	require.Zero(t, lists, "a round reads no sale that waits for a price")
 }
 
+// A sale whose price comes after the hour of settling has waited since then for its price only.
+func TestALatePriceMakesNoSaleLate(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{unpriced: true})
+	silver := b.putSilver(1000)
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)))))
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1)), ofSilver)))
+	morning := midnight(1).Add(9 * time.Hour)
+	b.store.PutPricesAt(morning, fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
+	b.clock.Set(morning.Add(time.Minute))
+	waits, err := b.CountDue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, waits.Lag(b.clock.Now()))
+
+	earlier := morning.Add(-time.Hour)
+	b.store.PutPricesAt(earlier, fund.Price{ID: 3, Fund: silver, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
+	b.store.PutPricesAt(morning, fund.Price{ID: 4, Fund: silver, PerUnit: 300_000_000, Currency: lira, ValidFrom: today(1)})
+	waits, err = b.CountDue(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, waits.ForSettling)
+	require.Equal(t, earlier.UTC(), waits.Since, "of the sale that has waited longest, since its first price")
+}
+
 func TestSalesAreSettledFromTheHourOfTheBank(t *testing.T) {
 	t.Parallel()
 	half, err := day.ParseClock("18:30")

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
@@ -82,7 +84,7 @@ func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) (all []
 		}
 		for of, n := range sales {
 			price, ok := s.currentPrice(of)
-			due := buyfund.DueFund{PriceDay: of, Priced: ok && price.ValidFrom == of.Day}
+			due := buyfund.DueFund{PriceDay: of, Priced: ok && price.ValidFrom == of.Day, PricedAt: s.pricedAt(of)}
 			if count {
 				due.Sales = n
 			}
@@ -174,6 +176,21 @@ func (s *Store) book(touched fund.LockSet) *fund.Book {
 		}
 	}
 	return book
+}
+
+// pricedAt returns when the first price of exactly this day was imported. It is the zero time if
+// that is not known.
+func (s *Store) pricedAt(of fund.PriceDay) (first time.Time) {
+	for _, p := range s.prices {
+		act, isKnown := s.priceActs[p.ID]
+		if p.Fund != of.Fund || p.ValidFrom != of.Day || !isKnown {
+			continue
+		}
+		if at := act.ID.Time(); first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // price is the place of a price, or -1.
@@ -302,6 +319,16 @@ func (s *Store) PutPrices(prices ...fund.Price) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prices = append(s.prices, prices...)
+}
+
+// PutPricesAt is PutPrices by an import at that time.
+func (s *Store) PutPricesAt(at time.Time, prices ...fund.Price) {
+	s.PutPrices(prices...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range prices {
+		s.priceActs[p.ID] = audit.Act{ID: backoffice.FirstID(at), At: at}
+	}
 }
 
 // PutHoldings adds holdings or replaces them.

@@ -84,8 +84,9 @@ func (d *dueOperations) readable() []*fund.Operation {
 // DueFunds implements buyfund.Books. The index of waiting funds has all columns that it reads.
 func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
 	const key = "selected_date, imkb_code, holder_corporation_name"
-	columns := key + ", EXISTS (SELECT 1 FROM " + b.db.Prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
-		" AND p.holder_corporation_name = s.holder_corporation_name AND p.valid_from = s.selected_date) AS priced"
+	prices := " FROM " + b.db.Prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
+		" AND p.holder_corporation_name = s.holder_corporation_name AND p.valid_from = s.selected_date"
+	columns := key + ", EXISTS (SELECT 1" + prices + ") AS priced, (SELECT p.act_id" + prices + " ORDER BY p.act_id LIMIT 1) AS first_act"
 	due := func() *gorm.DB {
 		return b.db.Query(ctx).Table(b.db.Sales.Name+" AS s").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).Order(key)
 	}
@@ -118,13 +119,18 @@ type dueFundRow struct {
 	IMKBCode              string
 	HolderCorporationName string
 	Priced                bool
+	FirstAct              batch.UUID // the first import of such a price
 	Sales                 int64
 }
 
 func (r *dueFundRow) fund() (buyfund.DueFund, error) {
 	date, err := day.Parse(string(r.SelectedDate))
-	return buyfund.DueFund{
+	due := buyfund.DueFund{
 		PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName}, Day: date},
 		Priced:   r.Priced, Sales: r.Sales,
-	}, err
+	}
+	if r.FirstAct != (batch.UUID{}) {
+		due.PricedAt = operation.ID(r.FirstAct).Time()
+	}
+	return due, err
 }
