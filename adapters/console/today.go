@@ -132,7 +132,7 @@ func (g *glance) read(q *request, p *todayPage) error {
 		p.Closing, p.Open = now.Received, !now.Counted.IsZero()
 		return nil
 	}
-	_, err = g.close.countFor(q, p.Close)
+	_, err = g.close.count(q, p.Close)
 	p.Closing, p.Open = g.close.sum, g.close.until.Before(p.Close.Plus(1).Start(q.Options.Zone()))
 	return err
 }
@@ -167,7 +167,7 @@ func (g *glance) readNow(q *request) (now glanced, err error) {
 	if err != nil {
 		return now, err
 	}
-	isOpen, err := g.today.countFor(q, q.Clock.Today())
+	isOpen, err := g.today.count(q, q.Clock.Today())
 	if err != nil {
 		return now, err
 	}
@@ -217,39 +217,27 @@ func sold(r backoffice.Received) (sales int64) {
 	return sales
 }
 
-// countFor continues to count a day for a second. isOpen says that the next page has more.
-func (t *tally) countFor(q *request, of day.Day) (isOpen bool, err error) {
+// count continues to count a day for a second. isOpen says that the next page has more.
+func (t *tally) count(q *request, of day.Day) (isOpen bool, err error) {
 	ctx, cancel := context.WithTimeout(q.ctx, tallyTime)
 	defer cancel()
-	err = t.count(ctx, q, of)
-	isOnlyLate := err != nil && ctx.Err() != nil && q.ctx.Err() == nil
-	if isOnlyLate {
-		err = nil
-	}
-	return t.until.Before(t.end(q)), err
-}
-
-// end is until when a tally can count. It omits the last minutes: more may be stored.
-func (t *tally) end(q *request) time.Time {
-	return earliest(t.day.Plus(1).Start(q.Options.Zone()), q.Clock.bank.Add(-tallyOpen))
-}
-
-// count continues to count until ctx ends.
-func (t *tally) count(ctx context.Context, q *request, of day.Day) error {
 	// A sandbox can be reset. Its book is small.
 	isOld := q.Clock.Machine.Sub(t.started).Abs() > tallyAge || t.until.After(q.Clock.bank) // or the clock was set back
 	if t.day != of || q.Options.Sandbox != nil || isOld {
 		*t = tally{started: q.Clock.Machine, day: of, until: of.Start(q.Options.Zone())}
 	}
-	closed := t.end(q)
+	closed := earliest(of.Plus(1).Start(q.Options.Zone()), q.Clock.bank.Add(-tallyOpen)) // more may be stored of the last minutes
 	for t.until.Before(closed) {
 		end := earliest(t.until.Add(time.Hour-t.until.Sub(of.Start(q.Options.Zone()))%time.Hour), closed)
 		part, err := q.Options.Office.Lookups.CountReceived(ctx, t.until, end)
+		if err != nil && ctx.Err() != nil && q.ctx.Err() == nil {
+			return true, nil
+		}
 		if err != nil {
-			return err
+			return true, err
 		}
 		t.sum.Add(part)
 		t.until = end
 	}
-	return nil
+	return false, nil
 }
