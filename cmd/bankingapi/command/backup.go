@@ -385,7 +385,7 @@ func (o *copyCommand) takeBookBack(c *call) error {
 	case o.to != "":
 		return wrongUsef("use --to or --take-back, not both")
 	case c.reason == "":
-		return wrongUsef("--reason is missing: say why, for the audit")
+		return errNoReason
 	}
 	err := bootstrap.TakeBack(c.Context(), c.settings, c.options)
 	if mark, ok := errors.AsType[store.MarkError](err); ok && mark == "" {

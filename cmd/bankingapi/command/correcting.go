@@ -58,7 +58,7 @@ func (o *reverseCommand) check(c *call) (err error) {
 	case o.priceID.isGiven && o.priceID.value < 1:
 		return wrongUsef("--price-id must be greater than 0")
 	case !c.dryRun && c.reason == "":
-		return wrongUsef("--reason is missing: say why, for the audit")
+		return errNoReason
 	case !o.priceID.isGiven:
 		o.id, err = parseID(c.args[0])
 	}

@@ -70,6 +70,8 @@ type once struct {
 var (
 	errTwice = errors.New("is given twice")
 	errEmpty = errors.New("has no value")
+
+	errNoReason = wrongUsef("--reason is missing: say why, for the audit")
 )
 
 func (v *once) Set(text string) error {
@@ -101,7 +103,7 @@ func (c *call) checkNeeded() error {
 		switch {
 		case flag.Changed && flag.Value.String() != "":
 		case name == "reason":
-			return wrongUsef("--reason is missing: say why, for the audit")
+			return errNoReason
 		default:
 			return wrongUsef("--%s is missing", name)
 		}
