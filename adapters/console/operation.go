@@ -66,8 +66,11 @@ func showOperation(q *request) (any, error) {
 	return p, err
 }
 
-// showSales selects the sale that the query names, and reads what the page says about it.
-func (p *operationPage) showSales(q *request) error {
+// maxBefore is how many waiting sales of a customer a forecast of one of them reads.
+const maxBefore = 500
+
+// showSales selects the sale that the query names, forecasts it, and finds its twins.
+func (p *operationPage) showSales(q *request) (err error) {
 	if n, err := strconv.Atoi(q.query("sale")); err == nil && n >= 1 && n <= len(p.Sales) {
 		p.Chosen = n - 1
 	}
@@ -76,7 +79,32 @@ func (p *operationPage) showSales(q *request) error {
 			p.Sales[i].ReversedAt = p.Reversal.At
 		}
 	}
-	return p.lookAround(q)
+	chosen := &p.Sales[p.Chosen]
+	p.Twins, err = twinsOf(q, chosen)
+	if err != nil {
+		return err
+	}
+	if chosen.State != operation.Recorded {
+		return nil
+	}
+	var before []fund.SaleEntry // of the customer, which take its units first
+	for s, err := range q.Options.Office.Reader.Sales(q.ctx, backoffice.Query{
+		CustomerNo: chosen.Terms.Holding.CustomerNo, State: operation.Recorded, DueUntil: chosen.Terms.SelectedDay, Order: backoffice.ByDay, Limit: maxBefore,
+	}) {
+		if err != nil {
+			return err
+		}
+		if s.ID == p.ID {
+			break
+		}
+		before = append(before, s)
+	}
+	all, err := q.Options.ForecastOf(q.ctx, append(before, p.Sales...))
+	if err != nil {
+		return err
+	}
+	p.Forecast = &all[len(before)+p.Chosen]
+	return nil
 }
 
 // showReversed leads from the ID of a reversal to the page of the sale, which has its postings.
@@ -109,40 +137,6 @@ func reversedBy(q *request, id operation.ID) (sale operation.ID, err error) {
 		}
 	}
 	return sale, nil
-}
-
-// maxBefore is how many waiting sales of a customer a forecast of one of them reads.
-const maxBefore = 500
-
-// lookAround forecasts the chosen sale, and finds its twins.
-func (p *operationPage) lookAround(q *request) error {
-	chosen := &p.Sales[p.Chosen]
-	twins, err := twinsOf(q, chosen)
-	if err != nil {
-		return err
-	}
-	p.Twins = twins
-	if chosen.State != operation.Recorded {
-		return nil
-	}
-	var before []fund.SaleEntry // of the customer, which take its units first
-	for s, err := range q.Options.Office.Reader.Sales(q.ctx, backoffice.Query{
-		CustomerNo: chosen.Terms.Holding.CustomerNo, State: operation.Recorded, DueUntil: chosen.Terms.SelectedDay, Order: backoffice.ByDay, Limit: maxBefore,
-	}) {
-		if err != nil {
-			return err
-		}
-		if s.ID == p.ID {
-			break
-		}
-		before = append(before, s)
-	}
-	all, err := q.Options.ForecastOf(q.ctx, append(before, p.Sales...))
-	if err != nil {
-		return err
-	}
-	p.Forecast = &all[len(before)+p.Chosen]
-	return nil
 }
 
 // twinWithin is how close to each other sales of the same terms look like one that was sent twice.
