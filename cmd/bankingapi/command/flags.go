@@ -55,7 +55,9 @@ func (f *flags) oneOf(field *string, name, usage string, values ...string) {
 }
 
 // complete sets the values of a flag for shell completion.
-func (f *flags) complete(name string, values ...string) { completeFlag(f.call.Command, name, values) }
+func (f *flags) complete(name string, values ...string) {
+	_ = f.call.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
 
 // need makes a flag required.
 func (f *flags) need(names ...string) { f.call.needed = append(f.call.needed, names...) }
@@ -188,24 +190,20 @@ func (v *settingValue) String() string        { return v.text }
 func (v *settingValue) Type() string          { return v.form }
 func (v *settingValue) Set(text string) error { v.text = text; return nil }
 
-func addSettingFlags(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false // help sorts all flags except the settings
+// addSettings declares a flag for each setting.
+func (f *flags) addSettings() {
+	f.SortFlags = false // help sorts all flags except the settings
 	for _, s := range settings.All() {
 		value := &settingValue{s.Default, s.Form}
-		flag := cmd.Flags().VarPF(value, s.Path, "", s.Usage)
+		flag := f.VarPF(value, s.Path, "", s.Usage)
 		if s.IsSwitch() {
 			value.form, flag.NoOptDefVal = "bool", "true"
 		}
 		if choices := s.Choices(); choices != nil {
-			completeFlag(cmd, s.Path, choices)
+			f.complete(s.Path, choices...)
 		}
 	}
 }
 
 // isSetting reports whether a flag is a setting: only settings have a section in the name.
 func isSetting(flag *pflag.Flag) bool { return strings.Contains(flag.Name, ".") }
-
-// completeFlag sets the values of an existing flag for shell completion.
-func completeFlag(cmd *cobra.Command, name string, values []string) {
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}

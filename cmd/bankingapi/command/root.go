@@ -178,9 +178,10 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 // complete adds the flags of a command, and makes it run the command of its row.
 func (p program) complete(cmd *cobra.Command, r row) {
 	c := &call{Command: cmd, program: p}
-	r.does.flags(&flags{cmd.Flags(), c})
+	f := &flags{cmd.Flags(), c}
+	r.does.flags(f)
 	if r.uses >= ownSettings {
-		addSettingFlags(cmd)
+		f.addSettings()
 	}
 	if cmd.Annotations["name"] == "known" {
 		cmd.ValidArgsFunction = p.completeName(cmd.ValidArgsFunction)
