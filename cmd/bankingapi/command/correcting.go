@@ -247,23 +247,21 @@ func (o *withdrawCommand) run(c *call) error {
 }
 
 type eraseCommand struct {
-	user, before string
-
-	day day.Day // of before
+	user   string
+	before day.Day
 }
 
 func (o *eraseCommand) flags(f *flags) {
 	f.neededReason()
 	f.StringVar(&o.user, "user", "", "erase the messages of this `UserId`")
-	f.StringVar(&o.before, "before", "", "erase messages received before this `day` (YYYY-MM-DD)")
+	f.Var(&dayValue{&o.before, "2025-01-01"}, "before", "erase messages received before this `day` (YYYY-MM-DD)")
 }
 
-func (o *eraseCommand) check(*call) (err error) {
-	if (o.user == "") == (o.before == "") {
+func (o *eraseCommand) check(*call) error {
+	if (o.user == "") == o.before.IsNone() {
 		return wrongUsef("either --user or --before is needed")
 	}
-	o.day, err = parseDay("before", o.before, "2025-01-01")
-	return err
+	return nil
 }
 
 func (o *eraseCommand) run(c *call) (err error) {
@@ -272,7 +270,7 @@ func (o *eraseCommand) run(c *call) (err error) {
 	if o.user != "" {
 		erased, err = c.office.Eraser().EraseUser(c.Context(), o.user, bar.rows.Store)
 	} else {
-		erased, err = c.office.Eraser().EraseBefore(c.Context(), o.day, bar.rows.Store)
+		erased, err = c.office.Eraser().EraseBefore(c.Context(), o.before, bar.rows.Store)
 	}
 	bar.stop()
 	if errors.Is(err, backoffice.ErrNotPast) {

@@ -188,10 +188,10 @@ var filters = map[string][]string{
 var personalFilters = []string{"customer", "user", "object"}
 
 type exportCommand struct {
-	format, state, operationID                              string
-	since, until, settledSince, settledUntil, dueSince, due string
-	spreadsheet                                             bool
-	customer, priceID                                       optional[int64]
+	format, state, operationID               string
+	since, until, settledSince, settledUntil string
+	spreadsheet                              bool
+	customer, priceID                        optional[int64]
 
 	query bookfile.Query
 }
@@ -209,8 +209,8 @@ func (o *exportCommand) flags(f *flags) {
 	f.complete("state", "recorded", "completed", "failed")
 	f.StringVar(&o.settledSince, "settled-since", "", "only sales that were settled from this `day` or time on")
 	f.StringVar(&o.settledUntil, "settled-until", "", "only sales that were settled up to this `day`, or before this time")
-	f.StringVar(&o.dueSince, "due-since", "", "only sales for this later `day` or a later one")
-	f.StringVar(&o.due, "due-until", "", "only sales for this later `day` or an earlier one")
+	f.Var(&dayValue{&q.DueSince, "2026-11-20"}, "due-since", "only sales for this later `day` or a later one")
+	f.Var(&dayValue{&q.DueUntil, "2026-11-20"}, "due-until", "only sales for this later `day` or an earlier one")
 	f.StringVar(&q.UserID, "user", "", "only notifications of this `UserId`")
 	f.StringVar(&q.PushID, "push-id", "", "only notifications with this `PushId`")
 	f.StringVar(&q.Subscription, "subscription", "", "only rows of the subscription with this `name`")
@@ -240,6 +240,8 @@ func (o *exportCommand) check(c *call) (err error) {
 		return wrongUsef("--price-id must be greater than 0")
 	case kind == "audit" && q.CustomerNo != 0 && q.Object != "":
 		return wrongUsef("use --customer or --object, not both")
+	case !q.DueUntil.IsNone() && q.DueUntil.Before(q.DueSince):
+		return emptyPeriod("due-since", "due-until")
 	case !isKnown:
 		return wrongUsef("--state must be recorded, completed or failed")
 	}
@@ -256,21 +258,7 @@ func (o *exportCommand) dates(c *call) (err error) {
 		return err
 	}
 	q.SettledSince, q.SettledUntil, err = c.period("settled-since", o.settledSince, "settled-until", o.settledUntil)
-	if err != nil {
-		return err
-	}
-	q.DueSince, err = parseDay("due-since", o.dueSince, "2026-11-20")
-	if err != nil {
-		return err
-	}
-	q.DueUntil, err = parseDay("due-until", o.due, "2026-11-20")
-	if err != nil {
-		return err
-	}
-	if !q.DueUntil.IsNone() && q.DueUntil.Before(q.DueSince) {
-		return emptyPeriod("due-since", "due-until")
-	}
-	return nil
+	return err
 }
 
 // checkFilters returns an error if a flag is given that does not filter the kind.
@@ -385,18 +373,6 @@ func (o *exportCommand) writeTo(c *call, output io.Writer, kind, format string) 
 		return rows, err
 	}
 	return rows, out.Flush()
-}
-
-// parseDay parses the day of a flag. An empty text is no day.
-func parseDay(flag, text, example string) (d day.Day, err error) {
-	if text == "" {
-		return d, nil
-	}
-	d, err = day.Parse(text)
-	if err != nil {
-		return d, wrongUsef("--%s must be a day like %s", flag, example)
-	}
-	return d, nil
 }
 
 // period parses the texts of the two flags of a period. A day counts whole. A flag without a text

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"bankingapi/adapters/settings"
+	"bankingapi/domain/day"
 )
 
 // flags declares the flags of a command. Each flag is bound to a field of the command's options,
@@ -62,6 +63,28 @@ func (f *flags) complete(name string, values ...string) {
 // need makes a flag required.
 func (f *flags) need(names ...string) { f.call.needed = append(f.call.needed, names...) }
 
+// flagError says what is wrong with a value, after the name of its flag.
+type flagError string
+
+func (e flagError) Error() string { return string(e) }
+
+// dayValue is the value of a flag with a day. Without the flag it is no day.
+type dayValue struct {
+	field   *day.Day
+	example string
+}
+
+func (v *dayValue) String() string { return v.field.String() }
+func (v *dayValue) Type() string   { return "string" }
+
+func (v *dayValue) Set(text string) (err error) {
+	*v.field, err = day.Parse(text)
+	if err != nil {
+		return flagError("must be a day like " + v.example)
+	}
+	return nil
+}
+
 // once is the value of a flag that may be given once. A script with an empty variable would
 // otherwise act on everything: an empty text counts only where it has a meaning.
 type once struct {
@@ -69,19 +92,12 @@ type once struct {
 	isGiven, mayBeEmpty bool
 }
 
-var (
-	errTwice = errors.New("is given twice")
-	errEmpty = errors.New("has no value")
-
-	errNoReason = wrongUsef("--reason is missing: say why, for the audit")
-)
-
 func (v *once) Set(text string) error {
 	switch {
 	case v.isGiven:
-		return errTwice
+		return flagError("is given twice")
 	case text == "" && !v.mayBeEmpty:
-		return errEmpty
+		return flagError("has no value")
 	}
 	v.isGiven = true
 	return v.Value.Set(text)
@@ -97,6 +113,8 @@ func (c *call) onlyOnce() {
 		flag.Value = &once{Value: flag.Value, mayBeEmpty: isTerm || isSetting(flag) || slices.Contains(c.needed, flag.Name)}
 	})
 }
+
+var errNoReason = wrongUsef("--reason is missing: say why, for the audit")
 
 // checkNeeded returns an error if a required flag is missing.
 func (c *call) checkNeeded() error {

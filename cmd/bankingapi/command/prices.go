@@ -11,20 +11,11 @@ import (
 	"bankingapi/domain/day"
 )
 
-type listPricesCommand struct {
-	day string
-
-	on day.Day // of day
-}
+type listPricesCommand struct{ on day.Day }
 
 func (o *listPricesCommand) flags(f *flags) {
 	f.json()
-	f.StringVar(&o.day, "day", "", "the prices that hold on this `day` of the bank (default: today)")
-}
-
-func (o *listPricesCommand) check(*call) (err error) {
-	o.on, err = parseDay("day", o.day, "2026-12-04")
-	return err
+	f.Var(&dayValue{&o.on, "2026-12-04"}, "day", "the prices that hold on this `day` of the bank (default: today)")
 }
 
 // listedPrice is a fund with the price that holds, and the due sales that have no price.

@@ -301,8 +301,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag := invalid.GetFlag()
-		if cause := invalid.Unwrap(); errors.Is(cause, errTwice) || errors.Is(cause, errEmpty) {
-			return wrongUsef("--%s %w", flag.Name, cause)
+		if wrong, ok := errors.AsType[flagError](err); ok {
+			return wrongUsef("--%s %w", flag.Name, wrong)
 		}
 		given, _ := flag.Value.(*once)
 		if given == nil {

@@ -18,25 +18,20 @@ type someFailed string
 
 func (counted someFailed) Error() string { return "the bank refuses " + string(counted) }
 
-type settleCommand struct {
-	day string
-
-	until day.Day // of day
-}
+type settleCommand struct{ until day.Day }
 
 func (o *settleCommand) flags(f *flags) {
 	f.as()
 	f.json()
 	f.dryRun("say what would happen to each due sale, and change nothing")
-	f.StringVar(&o.day, "day", "", "the `day` of --dry-run: take the sales that are due until then")
+	f.Var(&dayValue{&o.until, "2026-12-04"}, "day", "the `day` of --dry-run: take the sales that are due until then")
 }
 
-func (o *settleCommand) check(c *call) (err error) {
-	if o.day != "" && !c.dryRun {
+func (o *settleCommand) check(c *call) error {
+	if !o.until.IsNone() && !c.dryRun {
 		return wrongUsef("--day is for --dry-run")
 	}
-	o.until, err = parseDay("day", o.day, "2026-12-04")
-	return err
+	return nil
 }
 
 func (o *settleCommand) run(c *call) error {
