@@ -172,7 +172,7 @@ func setCustomer(q *request, f *backoffice.Query, name, value string) error {
 	if err != nil || n < 1 {
 		return errCustomer
 	}
-	f.CustomerNo, f.Object = n, q.console.sessions.customer(n)
+	f.CustomerNo, f.Object = n, audit.CustomerObject(q.Options.Key, n)
 	if name == "customer" {
 		q.customer = n
 	}

@@ -347,7 +347,7 @@ func (q *request) look() error {
 func (q *request) record(ctx context.Context, action, object string) error {
 	details := strings.TrimSpace(q.about)
 	if q.customer != 0 {
-		object, details = q.console.sessions.customer(q.customer), strings.TrimSpace(object+" "+details)
+		object, details = audit.CustomerObject(q.Options.Key, q.customer), strings.TrimSpace(object+" "+details)
 	}
 	ctx = q.by(ctx, "")
 	return q.Options.Office.Audit.Keep(ctx, q.Options.Office.Acts.New(ctx, action, object, details))

@@ -16,8 +16,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"bankingapi/domain/audit"
 )
 
 const (
@@ -118,11 +116,6 @@ func newBox(key [sha256.Size]byte) cipher.AEAD {
 
 // behindProxy reports whether an identity proxy names the user.
 func (s *sessions) behindProxy() bool { return s.UserHeader != "" }
-
-// customer returns a customer's name for the audit. A search finds it; it hides the number.
-func (s *sessions) customer(n int64) string {
-	return audit.CustomerObject(s.Key, n)
-}
 
 // end ends a session, or marks a form as used. It returns false if this was done before.
 func (s *sessions) end(id string) bool {

@@ -80,8 +80,8 @@ func TestReplicasShareSessions(t *testing.T) {
 		require.True(t, found.Revealed())
 		_, err := other.readFormToken(found, token)
 		require.NoError(t, err)
-		require.Equal(t, one.customer(1001), other.customer(1001))
-		require.NotContains(t, one.customer(1001), "1001")
+		require.Equal(t, audit.CustomerObject(one.Key, 1001), audit.CustomerObject(other.Key, 1001))
+		require.NotContains(t, audit.CustomerObject(one.Key, 1001), "1001")
 	}
 }
 
