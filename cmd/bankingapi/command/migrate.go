@@ -7,7 +7,6 @@ import (
 	"bankingapi/domain/fund"
 )
 
-// migrateCommand is migrate up.
 type migrateCommand struct{ rules fund.RulesFields }
 
 func (o *migrateCommand) flags(f *flags) {

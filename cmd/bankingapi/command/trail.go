@@ -56,7 +56,6 @@ func printCheckpoint(c *call) error {
 	return c.print("%s", checkpoint)
 }
 
-// adoptCommand is trail adopt.
 type adoptCommand struct{}
 
 func (*adoptCommand) flags(f *flags) { f.neededReason() }
