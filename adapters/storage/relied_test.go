@@ -70,6 +70,14 @@ func TestWhatThePostgresBookReliesOn(t *testing.T) {
 		"no default":                   {[]string{"ALTER TABLE operations ALTER COLUMN faults DROP DEFAULT"}, "The table operations lacks the default of a column"},
 		"another unique index":         {[]string{"CREATE UNIQUE INDEX one_each ON sales (customer_no)"}, "The table sales has the unique index one_each"},
 		"another unique constraint":    {[]string{"ALTER TABLE audits ADD CONSTRAINT one_each UNIQUE (actor, at)"}, "The table audits has the unique index one_each"},
+		"rounded times":                {[]string{"ALTER TABLE operations ALTER COLUMN received_at TYPE timestamptz(0)"}, "The table operations has a column of another type"},
+		"times without a zone":         {[]string{"ALTER TABLE audits ALTER COLUMN at TYPE timestamp"}, "The table audits has a column of another type"},
+		"padded texts":                 {[]string{"ALTER TABLE operations ALTER COLUMN channel TYPE char(20)"}, "The table operations has a column of another type"},
+		"a rounded number":             {[]string{"ALTER TABLE subscriptions ALTER COLUMN requests_per_second TYPE numeric"}, "The table subscriptions has a column of another type"},
+		"texts in any letter case":     {[]string{"CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)", "ALTER TABLE operations ALTER COLUMN app_key TYPE text COLLATE ci"}, "The table operations has a column of another type"},
+		"another default":              {[]string{"ALTER TABLE sales ALTER COLUMN refusal SET DEFAULT 'amount-mismatch'"}, "The table sales has another default of a column"},
+		"a default instead of NULL":    {[]string{"ALTER TABLE operations ALTER COLUMN ended_at SET DEFAULT now()"}, "The table operations has another default of a column"},
+		"a table that inherits":        {[]string{"CREATE TABLE archive () INHERITS (accounts)"}, "The table archive inherits from the table accounts"},
 		"a new column":                 {[]string{"ALTER TABLE operations ADD COLUMN branch text NOT NULL DEFAULT ''", "ALTER TABLE operations ALTER COLUMN branch DROP DEFAULT"}, "The column branch of the table operations needs a value"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,8 +108,8 @@ func openAgain(t *testing.T, dsn string) *store.Store {
 	return s
 }
 
-// Nobody can say how to mend a column that is gone.
-func TestAMissingColumnOfPostgresIsNamed(t *testing.T) {
+// Nobody can say how to mend a column or a table that is gone.
+func TestWhatIsMissingOfPostgresIsNamed(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	s := storekit.OpenPostgres(t, dsn)
@@ -109,6 +117,8 @@ func TestAMissingColumnOfPostgresIsNamed(t *testing.T) {
 	for _, test := range []struct{ sabotage, mend, sentence string }{
 		{"ALTER TABLE audits RENAME COLUMN details TO notes", "ALTER TABLE audits RENAME COLUMN notes TO details", "The table audits lacks the column details"},
 		{"ALTER TABLE requests DROP COLUMN codes", "ALTER TABLE requests ADD COLUMN codes text NOT NULL DEFAULT ''", "The table requests lacks the column codes"},
+		{"ALTER TABLE trail_hashes RENAME TO hashes", "ALTER TABLE hashes RENAME TO trail_hashes", "The table trail_hashes is missing"},
+		{"ALTER TABLE audits RENAME TO acts", "ALTER TABLE acts RENAME TO audits", "The table audits is missing"},
 		{"ALTER TABLE replicas RENAME COLUMN troubles TO t", "ALTER TABLE replicas RENAME COLUMN t TO troubles", "The table replicas lacks the column troubles"},
 	} {
 		script(t, dsn, test.sabotage)
@@ -116,6 +126,29 @@ func TestAMissingColumnOfPostgresIsNamed(t *testing.T) {
 		script(t, dsn, test.mend)
 		require.NoError(t, s.Ping(t.Context()))
 	}
+}
+
+// Somebody may write the properties of the book by hand. Then no request is a defect of the service.
+func TestAPropertyThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, db *sql.DB) {
+		newBank(t, s, 2)
+		require.NoError(t, s.Ping(t.Context()))
+		for _, test := range []struct{ sabotage, mend, sentence string }{
+			{"UPDATE properties SET value = 'garbage' WHERE name = 'calendar'", "UPDATE properties SET value = '' WHERE name = 'calendar'", "The property calendar of the book has a line"},
+			{"DELETE FROM properties WHERE name = 'calendar'", "INSERT INTO properties (name, value) VALUES ('calendar', '')", "The property calendar of the book is missing"},
+			{"UPDATE properties SET value = '-1' WHERE name = 'outcomes'", "UPDATE properties SET value = '0' WHERE name = 'outcomes'", "The property outcomes of the book is not a count"},
+			{"DELETE FROM properties WHERE name = 'outcomes'", "INSERT INTO properties (name, value) VALUES ('outcomes', '0')", "The property outcomes of the book is missing"},
+			{"INSERT INTO properties (name, value) VALUES ('rules', 'garbage')", "DELETE FROM properties WHERE name = 'rules'", "The rules of the book cannot be read"},
+		} {
+			execute(t, db, test.sabotage)
+			err := s.Ping(t.Context())
+			require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+			require.ErrorContains(t, err, test.sentence)
+			execute(t, db, test.mend)
+			require.NoError(t, s.Ping(t.Context()))
+		}
+	})
 }
 
 // A column that a request, a page or a command needs may be gone, or an index may refuse rows.
@@ -127,6 +160,9 @@ func TestAColumnOrAnIndexOfSQLiteIsMissed(t *testing.T) {
 		"a column of replicas":    {"ALTER TABLE replicas RENAME COLUMN troubles TO trouble", "ALTER TABLE replicas RENAME COLUMN trouble TO troubles", "The table replicas lacks the column troubles"},
 		"a column of the trail":   {"ALTER TABLE trail_hashes RENAME COLUMN hash TO sum", "ALTER TABLE trail_hashes RENAME COLUMN sum TO hash", "The table trail_hashes lacks the column hash"},
 		"a dropped column":        {"ALTER TABLE subscriptions DROP COLUMN client_certificate", "ALTER TABLE subscriptions ADD COLUMN client_certificate TEXT NOT NULL DEFAULT ''", "The table subscriptions lacks the column client_certificate"},
+		"no table of acts":        {"ALTER TABLE audits RENAME TO acts", "ALTER TABLE acts RENAME TO audits", "The table audits is missing"},
+		"no table of hashes":      {"ALTER TABLE trail_hashes RENAME TO hashes", "ALTER TABLE hashes RENAME TO trail_hashes", "The table trail_hashes is missing"},
+		"another default":         {"ALTER TABLE operations DROP COLUMN faults; ALTER TABLE operations ADD COLUMN faults TEXT NOT NULL DEFAULT 'x'", "ALTER TABLE operations DROP COLUMN faults; ALTER TABLE operations ADD COLUMN faults TEXT NOT NULL DEFAULT ''", "The column faults of the table operations has another default"},
 		"another unique index":    {"CREATE UNIQUE INDEX one_each ON sales (customer_no)", "", "The table sales has the unique index one_each"},
 		"a unique index of texts": {"CREATE UNIQUE INDEX one_each ON audits (lower(actor))", "", "The table audits has the unique index one_each"},
 	} {
@@ -165,6 +201,7 @@ func TestASaleBesideAChangeOfTheSchema(t *testing.T) {
 	for name, sabotage := range map[string]string{
 		"another NOT NULL":     "UPDATE sales SET control_total = 0; ALTER TABLE sales ALTER COLUMN control_total SET NOT NULL",
 		"a new column":         "ALTER TABLE sales ADD COLUMN branch text NOT NULL DEFAULT ''; ALTER TABLE sales ALTER COLUMN branch DROP DEFAULT",
+		"another condition":    "ALTER TABLE operations ADD CHECK (state <> 2) NOT VALID",
 		"a renamed column":     "ALTER TABLE sales RENAME COLUMN units TO amount",
 		"a shorter text":       "DROP VIEW postings; ALTER TABLE sales ALTER COLUMN holder_corporation_name TYPE varchar(3) USING 'x'",
 		"a smaller number":     "DROP VIEW postings; ALTER TABLE sales ALTER COLUMN units TYPE smallint USING 1",

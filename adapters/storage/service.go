@@ -46,6 +46,10 @@ func (d service) ping(ctx context.Context) error {
 	if err != nil {
 		return d.db.Translate(err)
 	}
+	err = d.db.RequireProperties(ctx)
+	if err != nil {
+		return err
+	}
 	var none []tables.SubscriptionRow
 	return d.db.Translate(d.db.Reads.WithContext(ctx).Limit(0).Find(&none).Error)
 }

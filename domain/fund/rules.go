@@ -189,7 +189,8 @@ func ParseRules(text string) (Rules, error) {
 	return rules, nil
 }
 
-var errRules = errors.New("the rules of the book cannot be read: a newer version has written them, or somebody has changed them by hand")
+var errRules = fault.New(fault.Unavailable, "The rules of the book cannot be read: a newer version has written them, or somebody has changed them by hand."+
+	" Run the newer version, or restore the row rules of the table properties from a backup.")
 
 // Differences returns a text for each rule that differs from before, such as
 // "cut-off none -> 17:30".

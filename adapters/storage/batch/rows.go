@@ -22,6 +22,11 @@ const (
 	Time                    // Instant, []*time.Time; nil is NULL
 )
 
+// String returns the name of the kind. A column is the same with and without NULL.
+func (k Kind) String() string {
+	return [...]string{"integer", "integer", "text", "bytes", "identifier", "date", "time"}[k]
+}
+
 // kinds maps the type of a struct field to its kind.
 var kinds = map[reflect.Type]Kind{
 	reflect.TypeFor[int64]():         Integer,

@@ -6,7 +6,6 @@ package book
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -271,7 +270,7 @@ func writeOutcomes(ctx context.Context, d *tables.Database, session batch.Sessio
 		return nil, err
 	}
 	if counter == nil {
-		return nil, errors.New("the property outcomes is missing in the database: restore it from a backup")
+		return nil, tables.MissingProperty(tables.OutcomesProperty)
 	}
 	counter.Name = tables.OutcomesProperty
 	last, err := counter.Number()

@@ -2,7 +2,6 @@ package office
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"bankingapi/adapters/storage/batch"
@@ -21,7 +20,7 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 			return err
 		}
 		if row == nil {
-			return errors.New("the property calendar is missing in the database: restore it from a backup")
+			return tables.MissingProperty(tables.CalendarProperty)
 		}
 		before := make(map[day.Day]string)
 		for closed, err := range row.Days {

@@ -68,13 +68,17 @@ func (r reader) Accounts(ctx context.Context, q backoffice.Query) iter.Seq2[fund
 
 func (r reader) ClosedDays(ctx context.Context) iter.Seq2[fund.ClosedDay, error] {
 	return func(yield func(fund.ClosedDay, error) bool) {
-		calendar, err := r.db.PropertyIn(r.db.Query(ctx), tables.CalendarProperty)
+		var rows []tables.PropertyRow
+		err := r.db.Query(ctx).Table(r.db.Properties.Name).Where("name = ?", tables.CalendarProperty).Find(&rows).Error
 		if err != nil {
 			yield(fund.ClosedDay{}, r.db.Translate(err))
 			return
 		}
-		row := tables.PropertyRow{Name: tables.CalendarProperty, Value: calendar}
-		row.Days(yield)
+		if len(rows) == 0 { // not a bank without closed days
+			yield(fund.ClosedDay{}, tables.MissingProperty(tables.CalendarProperty))
+			return
+		}
+		rows[0].Days(yield)
 	}
 }
 

@@ -59,6 +59,8 @@ var meanings = map[string]meaning{
 	"42":    {batch.Altered, changed},
 	"22001": {batch.Altered, changed}, // a text is too long for the column
 	"22003": {batch.Altered, changed}, // a number is too large for the column
+	"23502": {batch.Altered, changed}, // another column must not be NULL
+	"23514": {batch.Altered, changed}, // another condition; the optimistic way also meets those of the tables
 	"23503": {batch.Altered, changed}, // a foreign key: the tables have none
 	"23P01": {batch.Altered, changed}, // an exclusion: the tables have none
 	"22P03": {batch.Altered, changed}, // a value has the form of another type

@@ -1,4 +1,10 @@
-WITH relied AS (
+WITH listed AS (
+    SELECT * FROM jsonb_to_recordset($1::text::jsonb)
+        AS r("Table" text, "Columns" text[], "Kinds" text[], "Keys" text[], "Nullable" text[], "Defaults" text[], "Unique" text, "Where" text, "Checks" text[], "Rights" text[])
+), types (kind, name, accepted) AS ( -- of columns; the first type is that of the schema
+    VALUES ('integer', 'bigint', '{int8,int4,int2}'::regtype[]), ('text', 'text', '{text,varchar}'), ('bytes', 'bytea', '{bytea}'),
+        ('identifier', 'uuid', '{uuid}'), ('date', 'date', '{date}'), ('time', 'timestamptz', '{timestamptz}')
+), relied AS (
     -- The first thing that is wrong with the tables on which the program relies, as a
     -- sentence with the SQL that mends it, the schema of the book, and the tables for
     -- unchanged. There is always one row; all are empty if there is no book, and the
@@ -8,9 +14,8 @@ WITH relied AS (
     -- schema, and $3 is the schema of the book, or empty while it is not known. $4 are the
     -- sentences, in which %1$s is the name of the table, %2$s what it is about, %3$s the
     -- schema of the book and %4$s the role.
-    SELECT to_regclass(r."Table")::oid AS oid, r."Table" AS name, r."Columns" AS columns, r."Keys" AS keys, r."Nullable" AS nullable, r."Defaults" AS defaults, r."Unique" AS own, r."Where" AS only_where, r."Checks" AS checks, r."Rights" AS rights
-    FROM jsonb_to_recordset($1::text::jsonb) AS r("Table" text, "Columns" text[], "Keys" text[], "Nullable" text[], "Defaults" text[], "Unique" text, "Where" text, "Checks" text[], "Rights" text[])
-    WHERE to_regclass(r."Table") IS NOT NULL
+    SELECT to_regclass(r."Table")::oid AS oid, r."Table" AS name, r."Columns" AS columns, r."Kinds" AS kinds, r."Keys" AS keys, r."Nullable" AS nullable, r."Defaults" AS defaults, r."Unique" AS own, r."Where" AS only_where, r."Checks" AS checks, r."Rights" AS rights
+    FROM listed r WHERE to_regclass(r."Table") IS NOT NULL
 ), parts AS (
     SELECT oid, name FROM relied
     UNION SELECT i.inhrelid, r.name FROM relied r JOIN pg_inherits i ON i.inhparent = r.oid
@@ -96,6 +101,29 @@ WITH relied AS (
         )
     END
 
+    UNION ALL SELECT 17, quote_ident(r."Table"), '' FROM listed r WHERE to_regclass(r."Table") IS NULL
+
+    -- A value of another type may be rounded, cut or filled up, and verify accuses its operation.
+    UNION ALL SELECT 18, r.name, quote_ident(a.attname) || CASE WHEN a.attgenerated <> '' THEN ' DROP EXPRESSION' WHEN a.attidentity = 'a' THEN ' DROP IDENTITY' ELSE ' TYPE ' || t.name END
+    FROM relied r, unnest(r.columns, r.kinds) AS c(name, kind) JOIN types t ON t.kind = c.kind, pg_attribute a
+    WHERE a.attrelid = r.oid AND a.attname::text = c.name AND (
+        a.attgenerated <> '' OR a.attidentity = 'a' OR NOT a.atttypid = ANY (t.accepted) OR a.atttypmod NOT IN (-1, 6)
+        OR EXISTS (SELECT FROM pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
+    )
+
+    UNION ALL SELECT 19, r.name, quote_ident(a.attname) || CASE
+        WHEN a.attname::text = ANY (r.nullable) THEN ' DROP DEFAULT'
+        WHEN a.atttypid = ANY ('{int2,int4,int8}'::regtype[]) THEN ' SET DEFAULT 0'
+        ELSE ' SET DEFAULT ' || quote_literal('')
+    END
+    FROM relied r JOIN pg_attribute a ON a.attrelid = r.oid JOIN pg_attrdef d ON d.adrelid = r.oid AND d.adnum = a.attnum AND a.attgenerated = ''
+    WHERE a.attname::text = ANY (r.nullable)
+        OR a.attname::text = ANY (r.defaults) AND split_part( -- of no bytes it is two characters, or three
+            regexp_replace(pg_get_expr(d.adbin, d.adrelid), chr(92) || chr(92) || '+x', ''), '::', 1) NOT IN ('0', quote_literal('0'), quote_literal(''))
+
+    UNION ALL SELECT 20, r.name, i.inhrelid::regclass::text
+    FROM relied r JOIN pg_class c ON c.oid = r.oid AND c.relkind = 'r' JOIN pg_inherits i ON i.inhparent = r.oid
+
     UNION ALL SELECT 10, $2::text, 'SELECT' WHERE NOT has_any_column_privilege(to_regclass($2::text)::oid, 'SELECT')
 )
 SELECT COALESCE(format(($4::text[])[f.number], f.name, f.object, quote_ident(home.name), quote_ident(current_user)), ''), COALESCE(home.name, ''),
@@ -106,4 +134,4 @@ SELECT COALESCE(format(($4::text[])[f.number], f.name, f.object, quote_ident(hom
             'Conditions', cardinality(r.checks)
         ))::text FROM relied r
     ), '{}')
-FROM home LEFT JOIN flaws f ON true ORDER BY f.number, f.name, f.object LIMIT 1
+FROM home LEFT JOIN flaws f ON home.name IS NOT NULL ORDER BY f.number, f.name, f.object LIMIT 1

@@ -10,7 +10,9 @@ WITH relied AS MATERIALIZED (
     FROM sqlite_schema m JOIN relied r ON r.name = m.tbl_name COLLATE NOCASE
 ), columns AS (
     SELECT r.name AS owner, c.name, c.pk, r.keys, c."notnull" AND c.dflt_value IS NULL AND c.name NOT IN (SELECT value FROM json_each(r.columns)) AS missing,
-        c."notnull" AND (c.name IN (SELECT value FROM json_each(r.nullable)) OR c.dflt_value IS NULL AND c.name IN (SELECT value FROM json_each(r.defaults))) AS strict
+        c."notnull" AND (c.name IN (SELECT value FROM json_each(r.nullable)) OR c.dflt_value IS NULL AND c.name IN (SELECT value FROM json_each(r.defaults))) AS strict,
+        c.name IN (SELECT value FROM json_each(r.nullable)) AND upper(c.dflt_value) <> 'NULL'
+            OR c.name IN (SELECT value FROM json_each(r.defaults)) AND c.dflt_value NOT IN ('0', '''''', 'x''''', 'X''''') AS other
     FROM sqlite_schema m JOIN relied r ON r.name = m.name COLLATE NOCASE, pragma_table_info(m.name) c WHERE m.type = 'table'
 ), flaws (number, sentence) AS (
     SELECT 0, 'The table ' || owner || ' has the trigger ' || name || ', which may change or swallow rows. Run: DROP TRIGGER ' || name
@@ -30,6 +32,12 @@ WITH relied AS MATERIALIZED (
 
     UNION ALL SELECT 3, 'The column ' || name || ' of the table ' || owner || ' must not need a value. Restore a backup.'
     FROM columns WHERE strict
+
+    UNION ALL SELECT 3, 'The column ' || name || ' of the table ' || owner || ' has another default, so that rows are stored with a wrong value. Restore a backup.'
+    FROM columns WHERE other
+
+    UNION ALL SELECT 7, 'The table ' || r.name || ' is missing: somebody has renamed or dropped it. Rename it back, or restore a backup.'
+    FROM relied r WHERE EXISTS (SELECT 1 FROM objects) AND NOT EXISTS (SELECT 1 FROM sqlite_schema m WHERE m.name = r.name COLLATE NOCASE)
 
     UNION ALL SELECT 4, 'The table ' || owner || ' has no key (' || (SELECT group_concat(value, ', ' ORDER BY key) FROM json_each(keys)) ||
         '), so that rows may be there twice. Restore a backup.'

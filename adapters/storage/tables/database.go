@@ -242,6 +242,8 @@ type Relied struct {
 	// Columns are the columns that the program knows, Keys the sorted columns of the primary
 	// key.
 	Columns, Keys []string
+	// Kinds are the kinds of the values in Columns.
+	Kinds []string
 	// Nullable are the columns that may be NULL, Defaults those that an insert may leave out.
 	Nullable, Defaults []string
 	// Unique is a column that identifies the rows that satisfy Where, or "". Both engines write

@@ -3,7 +3,6 @@ package tables
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -11,7 +10,9 @@ import (
 	"gorm.io/gorm/clause"
 
 	"bankingapi/adapters/storage/batch"
+	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 )
 
@@ -59,11 +60,11 @@ func NumberProperty(name string, number int64) PropertyRow {
 	return PropertyRow{name, strconv.FormatInt(number, 10)}
 }
 
-// Number returns the value of a property that is a number.
+// Number returns the value of a property that is a count.
 func (r *PropertyRow) Number() (int64, error) {
 	number, err := strconv.ParseInt(r.Value, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("the property %s of the book is not a number: restore it from a backup", r.Name)
+	if err != nil || number < 0 {
+		return 0, fault.New(fault.Unavailable, "The property "+r.Name+" of the book is not a count. Restore this row of the table properties from a backup.")
 	}
 	return number, nil
 }
@@ -73,10 +74,53 @@ func (r *PropertyRow) Days(yield func(fund.ClosedDay, error) bool) {
 	for line := range strings.Lines(r.Value) {
 		text, reason, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		closed, err := day.Parse(text)
+		if err != nil {
+			err = fault.Wrap(fault.Unavailable, err, "The property calendar of the book has a line that begins with no day. Restore this row of the table properties from a backup.")
+		}
 		if !yield(fund.ClosedDay{Day: closed, Reason: reason}, err) || err != nil {
 			return
 		}
 	}
+}
+
+// RequireProperties returns an error if requests cannot use the properties that they read: the
+// rules of the bank, its calendar, or the number of the newest outcome. A new book has no rules yet.
+func (d *Database) RequireProperties(ctx context.Context) error {
+	var rows []PropertyRow
+	names := []string{RulesProperty, CalendarProperty, OutcomesProperty}
+	err := d.Reads.WithContext(ctx).Table(d.Properties.Name).Where("name IN ?", names).Find(&rows).Error
+	if err != nil {
+		return d.DB.Translate(err)
+	}
+	found := make(map[string]PropertyRow, len(rows))
+	for _, row := range rows {
+		found[row.Name] = row
+	}
+	for _, name := range []string{CalendarProperty, OutcomesProperty} {
+		if _, exists := found[name]; !exists {
+			return MissingProperty(name)
+		}
+	}
+	outcomes, calendar, rules := found[OutcomesProperty], found[CalendarProperty], found[RulesProperty]
+	_, err = outcomes.Number()
+	if err != nil {
+		return err
+	}
+	for _, err := range calendar.Days {
+		if err != nil {
+			return err
+		}
+	}
+	_, err = ParseRules(rules.Value)
+	if errors.Is(err, backoffice.ErrNoRules) {
+		return nil
+	}
+	return err
+}
+
+// MissingProperty is the error of a book without a property that every book has.
+func MissingProperty(name string) error {
+	return fault.New(fault.Unavailable, "The property "+name+" of the book is missing. Restore this row of the table properties from a backup.")
 }
 
 // LogState is the state of the log of the trail.
@@ -96,7 +140,7 @@ func (d *Database) LogState(tx *gorm.DB) (state LogState, err error) {
 		return state, err
 	}
 	if len(rows) != len(names) {
-		return state, errors.New("the book lacks a property of its log: restore log_size, log_checkpoint and log_begun from a backup")
+		return state, fault.New(fault.Unavailable, "The book lacks a property of its log. Restore the rows log_size, log_checkpoint and log_begun of the table properties from a backup.")
 	}
 	for i := range rows {
 		switch rows[i].Name {

@@ -61,6 +61,7 @@ func openBeside[R any](d *Database, relied Relied) *batch.Table[R] {
 	relied.Columns, relied.Keys = batch.Names(t.Columns), slices.Sorted(slices.Values(t.Keys))
 	relied.Nullable, relied.Defaults = []string{}, []string{}
 	for _, c := range t.Columns {
+		relied.Kinds = append(relied.Kinds, c.Kind.String())
 		if c.Nullable {
 			relied.Nullable = append(relied.Nullable, c.Name)
 		}
