@@ -30,6 +30,7 @@ type Trouble struct {
 	Bad bool
 	// Quiet troubles can wait for days. They are on the pages that they concern, not in the bar.
 	Quiet bool
+	// Since is the zero time if the clock of the replica is wrong.
 	Since time.Time
 	// Where names the replicas that have it. It is empty for a trouble of the book, and if there
 	// is only one replica.
@@ -55,6 +56,9 @@ const (
 
 // IsUnready reports whether the trouble makes a replica not ready.
 func (t Trouble) IsUnready() bool { return t.Effect != "" }
+
+// isOfClock reports whether the clock of the replica is wrong.
+func (t Trouble) isOfClock() bool { return t.Kind == clock }
 
 // shape returns the text without the numbers, which may change while a trouble lasts.
 func (t Trouble) shape() string { return t.Kind + shapeOf(t.Text) }
@@ -137,9 +141,11 @@ func merge(replicas []Replica, book []Trouble) []Trouble {
 			key := t.shape()
 			names[key] = append(names[key], r.Name)
 			same := slices.IndexFunc(all, func(known Trouble) bool { return known.shape() == key })
-			if same < 0 {
+			switch {
+			case same < 0:
 				all = append(all, t)
-			} else if t.Since.Before(all[same].Since) {
+			case t.Since.IsZero(): // its clock is wrong
+			case all[same].Since.IsZero(), t.Since.Before(all[same].Since):
 				all[same].Since = t.Since
 			}
 		}

@@ -337,12 +337,41 @@ func TestOneLineForEachKind(t *testing.T) {
 	require.Equal(t, []string{"database: It is gone.", "trail: One. Two."}, r.lines())
 	require.Equal(t, since, r.Status().Troubles[0].Since, "the service was not ready meanwhile")
 
-	r.checks = []summary.Check{{Name: "clock", Warnings: summary.Warnings([]string{"It is 999 s late."})}}
+	r.checks = []summary.Check{{Name: "trail", Warnings: summary.Warnings([]string{"It is 999 s late."})}}
 	r.look()
 	since = r.Status().Troubles[0].Since
-	r.checks = []summary.Check{{Name: "clock", Warnings: summary.Warnings([]string{"It is 1,000 s late."})}}
+	r.checks = []summary.Check{{Name: "trail", Warnings: summary.Warnings([]string{"It is 1,000 s late."})}}
 	r.look()
+	require.NotZero(t, since)
 	require.Equal(t, since, r.Status().Troubles[0].Since, "a number that changes is no other trouble")
+}
+
+// A replica whose clock is wrong by days does not know since when.
+func TestAWrongClockSaysNotSinceWhen(t *testing.T) {
+	t.Parallel()
+	store := fake.NewStore()
+	right, wrong := open(t, store, new(atomic.Int64), 1), open(t, store, new(atomic.Int64), 2)
+	slow := summary.Check{Name: "trail", Warnings: summary.Warnings([]string{"Slow."})}
+	right.checks = []summary.Check{slow}
+	right.look()
+	since := right.Status().Troubles[0].Since
+	require.NotZero(t, since)
+	wrong.passed.Add(int64(-72 * time.Hour))
+	wrong.checks = []summary.Check{{Name: "clock", Problem: "72 h behind."}, slow}
+	wrong.look()
+	right.passed.Add(int64(time.Second))
+	require.NoError(t, store.Replicas(nil, right.now).Keep(t.Context(), wrong.Status().Replicas[0], 0))
+	right.Status()
+	right.Wait()
+	for _, trouble := range right.Status().Troubles {
+		if trouble.Kind == "clock" {
+			require.Zero(t, trouble.Since)
+			continue
+		}
+		require.Equal(t, "on all 2 replicas that report", trouble.Where)
+		require.Equal(t, since, trouble.Since, "of the replica whose clock is right")
+	}
+	require.Len(t, right.Status().Troubles, 2)
 }
 
 // While the storage does not answer, nothing is known of the clock, so that nobody should set it.

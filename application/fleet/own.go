@@ -26,8 +26,8 @@ const (
 	partnersSlow       = "Some requests fail. Send each again with the same CallerId until it is answered: nothing is carried out twice."
 )
 
-// durability is the check that says what may lose data.
-const durability = "durability"
+// durability is the check that says what may lose data, and clock the check of the clock.
+const durability, clock = "durability", "clock"
 
 // nextOfCheck is what an operator does if a check of readiness fails or warns.
 var nextOfCheck = map[string]string{
@@ -35,7 +35,7 @@ var nextOfCheck = map[string]string{
 	"schema":   "Run bankingapi migrate up with the version of the service that should run.",
 	durability: "Do what the text says. The service notices by itself what changes at the database server, or when another program ends." +
 		" After a change of storage.dsn, of synchronous_commit, or of how a host opens the database, restart the service.",
-	"clock":       "Set the clock of this machine: turn on its time service (NTP). The replica goes on by itself.",
+	clock:         "Set the clock of this machine: turn on its time service (NTP). The replica goes on by itself.",
 	"trail":       "Give this replica the key file of the trail (trail.key_file) that the other replicas have, and reload it with SIGHUP.",
 	"certificate": "Replace tls.cert_file and tls.key_file. They are read within a second, without a restart. A self-signed certificate is made anew at the next start after its end.",
 	"shutdown":    "Nothing: the replica was told to stop.",

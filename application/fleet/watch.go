@@ -141,6 +141,11 @@ func (w *Watch) own() Replica {
 	all = append(all, ofCertificate(checks, w.o.CertificateEnd(), now)...)
 	all = append(all, ofTraffic(w.o.Activity, now)...)
 	w.date(all, now, &w.since)
+	if slices.ContainsFunc(all, Trouble.isOfClock) {
+		for i := range all {
+			all[i].Since = time.Time{} // it may be days away from the time of the others
+		}
+	}
 	// A row becomes as old as two writes: it has the time at which its own began, and stays until
 	// the next one has ended.
 	silence := w.o.Every + grace + 2*time.Duration(w.keeping.Load())
