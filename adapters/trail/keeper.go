@@ -72,6 +72,9 @@ const NoKey = "There is no trail, because trail.key_file is empty. Make a key wi
 const (
 	lostKey = "The book has a trail, and the key of its log is missing. Set trail.key_file to the file with that key" +
 		" (trail.key beside the original book), or begin another log with `bankingapi trail rekey`."
+	damagedKey = ": the file is empty or damaged. Put the key of the log of this book there (trail.key beside the original book," +
+		" or a copy of it), or begin another log with `bankingapi trail rekey`."
+	makeKey  = ": make one with `bankingapi trail keygen`"
 	otherKey = "The key of %s is not that of the log of this book. Set trail.key_file to the file with the key of" +
 		" this log (trail.key beside the original book), or begin another log with `bankingapi trail rekey`."
 	notAsked = "The book could not be asked whether it has a trail, so no key was made. The service asks again."
@@ -154,6 +157,9 @@ func (k *Keeper) load(named string) (*Notary, error) {
 		}
 	}
 	notary, err := LoadNotary(k.keyFile(named), canCreate)
+	if errors.Is(err, errNoKey) {
+		return nil, fmt.Errorf("%w%s", err, k.adviceForNoKey(ctx))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +169,16 @@ func (k *Keeper) load(named string) (*Notary, error) {
 		return nil, missing(fmt.Sprintf(otherKey, k.keyFile(named)))
 	}
 	return notary, nil
+}
+
+// adviceForNoKey says what to do if the file of the key has something else. A new key helps only a
+// book without a log.
+func (k *Keeper) adviceForNoKey(ctx context.Context) string {
+	isEmpty, err := k.isEmpty(ctx)
+	if err == nil && isEmpty {
+		return makeKey
+	}
+	return damagedKey
 }
 
 // isEmpty reports whether the book has no log.

@@ -65,11 +65,14 @@ type Notary struct {
 	verifying string
 }
 
+// errNoKey is the error of a text that is not a signing key.
+var errNoKey = errors.New("not a signing key of the trail")
+
 // NewNotary returns the Notary of a signing key. The error never contains the key.
 func NewNotary(signingKey string) (*Notary, error) {
 	signer, err := note.NewSigner(strings.TrimSpace(signingKey))
 	if err != nil {
-		return nil, errors.New("not a signing key of the trail: make one with `bankingapi trail keygen`")
+		return nil, errNoKey
 	}
 	secret := []byte(strings.TrimSpace(signingKey))
 	verifying, err := verifyingKey(string(secret))
@@ -82,7 +85,7 @@ func verifyingKey(signing string) (string, error) {
 	_, encoded, _ := strings.Cut(rest, "+")
 	seed, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(seed) != 1+ed25519.SeedSize {
-		return "", errors.New("not a signing key of the trail")
+		return "", errNoKey
 	}
 	public, _ := ed25519.NewKeyFromSeed(seed[1:]).Public().(ed25519.PublicKey)
 	return note.NewEd25519VerifierKey(name, public)

@@ -67,6 +67,23 @@ func TestAServiceThatCannotExtendTheLogTakesNothing(t *testing.T) {
 	})
 }
 
+// The file of the key was emptied or damaged. A new key is no help for a book that has a log.
+func TestADamagedKeyIsNotReplacedByANewOne(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, b bank) {
+		s, _, _ := trailHouse(t, b)
+		s.Stop(t)
+		for _, content := range []string{"", "PRIVATE+KEY+bank.example/log+1234", "\x00\x01\x02"} {
+			damaged := filepath.Join(t.TempDir(), "damaged.key")
+			require.NoError(t, os.WriteFile(damaged, []byte(content), 0o600))
+			got := b.replica(t).with("trail.key_file", damaged).Run(t, "config", "--check")
+			require.Equal(t, 1, got.Status)
+			require.Contains(t, got.Err, "the file is empty or damaged. Put the key of the log of this book there")
+			require.NotContains(t, got.Err, "keygen")
+		}
+	})
+}
+
 // A book has one key. A service that lost it makes no other one.
 func TestAServiceMakesNoSecondKey(t *testing.T) {
 	t.Parallel()
