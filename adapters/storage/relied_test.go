@@ -508,6 +508,20 @@ func TestRightsOfAServiceThatBegins(t *testing.T) {
 	require.ErrorContains(t, err, "The database role lacks a right: permission denied for table properties")
 }
 
+// A book that search_path or a missing right hides looks like an empty database. To make another
+// book there is no help.
+func TestAHiddenBookIsSaidToBeHidden(t *testing.T) {
+	t.Parallel()
+	const sentence = "If there is a book already, it was not found: check storage.dsn and, on Postgres, search_path and the right to USAGE of its schema."
+	dsn := testdb.Postgres(t)
+	newBank(t, storekit.OpenPostgres(t, dsn), 2)
+	guest := asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE")
+	script(t, dsn, "REVOKE USAGE ON SCHEMA public FROM PUBLIC, teller_"+database(t, dsn))
+	require.ErrorContains(t, openAgain(t, guest).Schema.Require(t.Context()), sentence)
+	admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET search_path = nowhere")
+	require.ErrorContains(t, openAgain(t, dsn).Schema.Require(t.Context()), sentence)
+}
+
 // Another schema on the search_path may have tables of the same name.
 func TestTheSearchPathLeadsElsewhere(t *testing.T) {
 	t.Parallel()

@@ -178,8 +178,11 @@ func (s *migrator) Require(ctx context.Context) error {
 	case err != nil:
 		return s.asFound(ctx, err)
 	case version < store.SchemaVersion:
-		return fault.New(fault.Unavailable, fmt.Sprintf(
-			"The schema is too old: version %d, this program needs %d. Run `bankingapi migrate up`, or set storage.migrate.", version, store.SchemaVersion))
+		sentence := fmt.Sprintf("The schema is too old: version %d, this program needs %d. Run `bankingapi migrate up`, or set storage.migrate.", version, store.SchemaVersion)
+		if version == 0 { // migrate up would make a second book
+			sentence += " If there is a book already, it was not found: check storage.dsn and, on Postgres, search_path and the right to USAGE of its schema."
+		}
+		return fault.New(fault.Unavailable, sentence)
 	case version > store.SchemaVersion && state == unknown:
 		return fault.New(fault.Unavailable, fmt.Sprintf(
 			"The schema is too new: version %d, this program knows %d. Run a newer bankingapi.", version, store.SchemaVersion))
