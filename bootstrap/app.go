@@ -208,7 +208,7 @@ func (a *App) Reload(load func() (Settings, error)) {
 	}{
 		{"log.level " + loaded.Log.Level, a.parts.Log.level != nil, func() error { return a.parts.Log.level.UnmarshalText([]byte(loaded.Log.Level)) }},
 		{"certificate files", !a.parts.API.server.CertificateEnd().IsZero(), a.parts.API.server.Reload},
-		{"trail key", a.parts.Trail.IsWanted(), func() error { return a.parts.Trail.Reload(loaded.Trail.KeyFile) }},
+		{"trail key", a.parts.Trail.IsWanted(), func() error { return a.parts.Trail.Reload(context.Background(), loaded.Trail.KeyFile) }},
 	} {
 		if !each.isUsed {
 			continue

@@ -163,9 +163,12 @@ func newTrail(lc fx.Lifecycle, p trailParts) *trail.Keeper {
 // begin loads the key of the trail, and logs why no trail is kept. Then it migrates the schema,
 // because the act of the migration needs its leaf, and reads the rules of the bank.
 func (p trailParts) begin(ctx context.Context, k *trail.Keeper) error {
-	err := k.Load()
+	err := k.Load(ctx)
 	if err != nil {
 		return err
+	}
+	if ctx.Err() != nil { // the start is interrupted
+		return ctx.Err()
 	}
 	if k.IsWanted() && k.Missing() != nil {
 		level := zap.WarnLevel
@@ -320,7 +323,8 @@ func (i *Inspection) inspectSchema(ctx context.Context, in basics, s *store.Stor
 
 // inspectTrail adds what is wrong with the key of the trail.
 func (i *Inspection) inspectTrail(ctx context.Context, k *trail.Keeper) error {
-	if err := k.Load(); err != nil {
+	err := k.Load(ctx)
+	if err != nil {
 		i.Blockers = append(i.Blockers, err.Error())
 		return nil
 	}
@@ -345,7 +349,7 @@ func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied [
 func changeSchema[T any](ctx context.Context, settings Settings, all []Option, act string, change func(store.Schema, context.Context) (T, error)) (T, error) {
 	return withStore(settings, collect(all), func(in basics, s *store.Store) (none T, err error) {
 		k := makeTrail(in.Settings, in.Book, in.Clocks, s)
-		err = k.Load()
+		err = k.Load(ctx)
 		if err != nil {
 			return none, err
 		}
@@ -412,7 +416,8 @@ func copyFrom(ctx context.Context, mark string, settings, target Settings, watch
 			return 0, err
 		}
 		log := makeTrail(book.Settings, book.Book, book.Clocks, from)
-		if err := log.Load(); err != nil {
+		err := log.Load(ctx)
+		if err != nil {
 			return 0, err
 		}
 		target.Trail.Enabled = settings.Trail.Enabled
@@ -446,7 +451,7 @@ func asTarget(err error) error {
 // report it.
 func keepAct(ctx context.Context, in basics, s *store.Store, action, object string) error {
 	log := makeTrail(in.Settings, in.Book, in.Clocks, s)
-	err := log.Load()
+	err := log.Load(ctx)
 	if err != nil {
 		return err
 	}

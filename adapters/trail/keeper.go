@@ -62,7 +62,7 @@ type missing string
 
 func (m missing) Error() string { return string(m) }
 
-// startTimeout bounds how long Load waits for the log.
+// startTimeout bounds how long Load and Reload wait for the log.
 const startTimeout = 3 * time.Second
 
 // NoKey is the reason why no trail is kept if no key was configured.
@@ -95,8 +95,8 @@ func New(o Options) *Keeper {
 // Load reads the key or makes it. From the next transaction on, the storage writes leaves. Call
 // it once, before the first transaction. If the key is not the key of the log, no leaves are
 // written: they would look forged. Missing returns what is missing.
-func (k *Keeper) Load() error {
-	err := k.Reload(k.o.KeyFile)
+func (k *Keeper) Load(ctx context.Context) error {
+	err := k.Reload(ctx, k.o.KeyFile)
 	if why, ok := errors.AsType[missing](err); ok {
 		k.current.Store(&kept{missing: why})
 		return nil
@@ -108,17 +108,17 @@ func (k *Keeper) Load() error {
 // the key was missing keeps one from now on. It returns an error if the key is missing, or if
 // the file has another key than the log: then the service continues with its current key. It
 // does nothing if the trail is disabled.
-func (k *Keeper) Reload(keyFile string) error {
+func (k *Keeper) Reload(ctx context.Context, keyFile string) error {
 	if !k.IsWanted() {
 		return nil
 	}
-	notary, err := k.load(keyFile)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	notary, err := k.load(ctx, keyFile)
 	if err != nil || k.Missing() == nil {
 		return err
 	}
 	current := k.use(notary, keyFile)
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
 	current.mu.Lock()
 	defer current.mu.Unlock()
 	_ = current.follow(ctx) // if the storage does not answer yet, the first round follows the log
@@ -139,9 +139,7 @@ func (k *Keeper) keyFile(named string) string { return cmp.Or(named, k.o.file("k
 
 // load loads the key of the log. It makes a key for an empty log. It returns an error of type
 // missing if there is no key.
-func (k *Keeper) load(named string) (*Notary, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
+func (k *Keeper) load(ctx context.Context, named string) (*Notary, error) {
 	_, err := os.Stat(k.keyFile(named))
 	canCreate := named == "" && k.o.Book != ""
 	if named == "" && (!canCreate || errors.Is(err, fs.ErrNotExist)) {
@@ -219,7 +217,8 @@ func (k *Keeper) Ready(ctx context.Context) (warnings []string, err error) {
 	}
 	current := k.current.Load()
 	if current.missing == notAsked {
-		if err := k.Load(); err != nil {
+		err := k.Load(ctx)
+		if err != nil {
 			return nil, err
 		}
 		current = k.current.Load()

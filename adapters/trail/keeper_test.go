@@ -75,7 +75,7 @@ func newKeepers(t *testing.T, l *sharedLog) func() (*trailadapter.Keeper, *follo
 			Ports: &application.Ports{Writer: f, Log: l, Origin: l}, Wanted: true, KeyFile: key, Folder: t.TempDir(),
 			Ready: func(context.Context) error { return nil },
 		})
-		require.NoError(t, k.Load())
+		require.NoError(t, k.Load(t.Context()))
 		return k, f
 	}
 }

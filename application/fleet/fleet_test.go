@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -116,6 +117,16 @@ func TestAReplicaSpeaksForAllOthers(t *testing.T) {
 	status = one.Status()
 	require.Len(t, status.Replicas, 1, "a replica that stops in order leaves no line")
 	require.Empty(t, status.Troubles[0].Where)
+}
+
+// A start that fails before the first row asks the storage for nothing: it may not answer.
+func TestAReplicaWithoutARowRemovesNone(t *testing.T) {
+	t.Parallel()
+	failed := false
+	broken := fake.NewStore().Replicas(func(context.Context, fake.Moment) error { failed = true; return errors.New("no answer") }, time.Now)
+	w := fleet.NewWatch(fleet.Options{Replicas: broken, Machine: time.Now})
+	require.NoError(t, w.Remove(t.Context()))
+	require.False(t, failed)
 }
 
 // A page may still be made when the service stops, and the storage is closed after that.

@@ -39,10 +39,10 @@ type Options struct {
 type Watch struct {
 	o     Options
 	began time.Time
-	// isKept is set when the first row of this process is stored. keeping is how long the last
-	// write of the row took.
-	isKept  atomic.Bool
-	keeping atomic.Int64
+	// hasRow is set when the first row of this process may be stored, isKept when it is. keeping is
+	// how long the last write of the row took.
+	hasRow, isKept atomic.Bool
+	keeping        atomic.Int64
 
 	mu        sync.Mutex
 	running   sync.WaitGroup
@@ -99,6 +99,7 @@ func (w *Watch) Keep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	began := w.o.Machine()
+	w.hasRow.Store(true)
 	err := w.o.Replicas.Keep(ctx, r, replaced)
 	took := w.o.Machine().Sub(began)
 	w.keeping.Store(int64(min(max(0, took), patience))) // the clock may have been set
@@ -108,8 +109,11 @@ func (w *Watch) Keep(ctx context.Context) error {
 	return err
 }
 
-// Remove deletes the row of this replica: it stops.
+// Remove deletes the row of this replica, if it has kept one: it stops.
 func (w *Watch) Remove(ctx context.Context) error {
+	if !w.hasRow.Load() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return w.o.Replicas.Remove(ctx, w.o.ID)
