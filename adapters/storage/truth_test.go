@@ -111,6 +111,9 @@ func TestAnotherFile(t *testing.T) {
 		"replaced": func(file string) error {
 			return errors.Join(os.Rename(file, file+".old"), os.WriteFile(file, nil, 0o600))
 		},
+		"renamed, with a link in its place": func(file string) error {
+			return errors.Join(os.Rename(file, file+".old"), os.Symlink(file+".old", file))
+		},
 		"without its log": func(file string) error {
 			return os.Remove(file + "-wal")
 		},
@@ -148,6 +151,28 @@ func TestAnotherFile(t *testing.T) {
 			}
 			require.ErrorContains(t, s.Ping(t.Context()), file)
 		})
+	}
+}
+
+// The name of the file may be a link, such as one to another disk. SQLite keeps the log beside the
+// file itself.
+func TestALinkToTheFile(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	link := filepath.Join(t.TempDir(), "book.db")
+	require.NoError(t, os.Symlink(file, link))
+	s := storekit.OpenSQLite(t, link)
+	b := newBank(t, s, 1)
+	b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+	require.NoError(t, s.Ping(t.Context()))
+	require.FileExists(t, file+"-wal")
+	b.holds()
+
+	require.NoError(t, os.Remove(link))
+	require.NoError(t, os.Symlink(testdb.SQLite(t), link))
+	for _, err := range []error{settle(t.Context(), s, today, order(nextID(), "", sale(1, 1, 1))), s.Ping(t.Context())} {
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "leads to another file")
 	}
 }
 

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -110,7 +111,10 @@ func (e ownEngine) Align(ctx context.Context, first, second *sql.Tx) error {
 	return e.connections.align(ctx, first, second)
 }
 
+// onDisk returns the name of the file without symbolic links, once it was opened.
+func (e ownEngine) onDisk() string { return cmp.Or(e.connections.file.real, e.options.DSN) }
+
 func (e ownEngine) Risks(context.Context) ([]store.Risk, error) { return longLog(e.LogSize()), nil }
 func (e ownEngine) Alone(ctx context.Context) error             { return e.connections.alone(ctx) }
-func (e ownEngine) FreeSpace() int64                            { return free(filepath.Dir(e.options.DSN)) }
-func (e ownEngine) LogSize() int64                              { return logSize(e.options.DSN) }
+func (e ownEngine) FreeSpace() int64                            { return free(filepath.Dir(e.onDisk())) }
+func (e ownEngine) LogSize() int64                              { return logSize(e.onDisk()) }

@@ -23,6 +23,8 @@ import (
 // are closed. So each commit checks that the files are still the files that were opened.
 type file struct {
 	path string
+	// real is path without symbolic links. SQLite names the files beside the database by it.
+	real string
 	// asItIs: the file may have no log.
 	asItIs bool
 
@@ -48,7 +50,12 @@ var suffixes = [2]string{"-wal", "-shm"}
 // open stores the identity of the file. A nil *file is used for a database that a host has
 // opened. Then, and before open, nothing is checked.
 func (f *file) open() error {
-	h, err := hold(f.path)
+	real, err := filepath.EvalSymlinks(f.path)
+	if err != nil {
+		return err
+	}
+	f.real = real
+	h, err := hold(f.real)
 	if err != nil {
 		return err
 	}
@@ -65,15 +72,27 @@ func (f *file) open() error {
 
 // take makes a file that was opened the one of this book, unless another file has its name.
 func (f *file) take(h *held) error {
-	info, err := same(f.path, h.info)
+	err := f.hasName(h)
 	if err != nil {
 		return err
 	}
-	err = checkLinks(f.path, info)
+	return h.claim(f.real)
+}
+
+// hasName returns an error if another file has the name of the database now, or if the file has a
+// second name.
+func (f *file) hasName(h *held) error {
+	info, err := same(f.real, h.info)
 	if err != nil {
 		return err
 	}
-	return h.claim(f.path)
+	if f.path != f.real {
+		linked, err := os.Stat(f.path)
+		if err != nil || !os.SameFile(linked, info) {
+			return fileError(err, "%s leads to another file than the one that was opened", f.path)
+		}
+	}
+	return checkLinks(f.path, info)
 }
 
 // close must be called when no connection is left.
@@ -94,12 +113,12 @@ func (f *file) remember(conn driver.Conn) error {
 		return nil
 	}
 	for i, suffix := range suffixes {
-		h, err := hold(f.path + suffix)
+		h, err := hold(f.real + suffix)
 		if f.asItIs && errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
-			return fileError(err, "%s is missing", f.path+suffix)
+			return fileError(err, "%s is missing", f.real+suffix)
 		}
 		f.beside[i].release()
 		f.beside[i] = h
@@ -119,24 +138,20 @@ func (f *file) check() error {
 	if f.held == nil {
 		return nil
 	}
-	info, err := same(f.path, f.held.info)
+	err := f.hasName(f.held)
 	if err != nil {
 		return err
 	}
-	err = checkLinks(f.path, info)
-	if err != nil {
-		return err
-	}
-	if f.beside[0] == nil && isEmpty(f.path+suffixes[0]) {
+	if f.beside[0] == nil && isEmpty(f.real+suffixes[0]) {
 		return nil // until something is written, SQLite makes a log and removes it again
 	}
 	for i, suffix := range suffixes {
 		if f.beside[i] == nil { // nothing was written yet
-			if f.beside[i], err = hold(f.path + suffix); err != nil {
+			if f.beside[i], err = hold(f.real + suffix); err != nil {
 				return nil
 			}
 		}
-		if _, err := same(f.path+suffix, f.beside[i].info); err != nil {
+		if _, err := same(f.real+suffix, f.beside[i].info); err != nil {
 			return err
 		}
 	}
@@ -188,7 +203,7 @@ func (f *file) isWhole() error {
 	for previous := (walIndex{}); ; {
 		var index walIndex
 		if _, err := f.beside[1].file.ReadAt(index[:], 0); err != nil {
-			return fileError(err, "%s cannot be read", f.path+suffixes[1])
+			return fileError(err, "%s cannot be read", f.real+suffixes[1])
 		}
 		if index[12] == 0 || !bytes.Equal(index[:48], index[48:96]) {
 			return nil // the index is being written
@@ -211,9 +226,9 @@ func (f *file) isWhole() error {
 				return err
 			}
 			if log.Size() < logHeader+frames*(page+frameHeader) {
-				flaw = fileError(nil, "%s has become smaller", f.path+suffixes[0])
+				flaw = fileError(nil, "%s has become smaller", f.real+suffixes[0])
 			} else if _, err := f.beside[0].file.ReadAt(header, 0); err != nil || !bytes.Equal(header[salt:salt+8], index[indexSalt:indexSalt+8]) {
-				flaw = fileError(err, "%s was overwritten", f.path+suffixes[0])
+				flaw = fileError(err, "%s was overwritten", f.real+suffixes[0])
 			}
 		}
 		if flaw == nil || index == previous {
@@ -224,7 +239,7 @@ func (f *file) isWhole() error {
 }
 
 func same(path string, opened os.FileInfo) (os.FileInfo, error) {
-	info, err := os.Stat(path)
+	info, err := os.Lstat(path) // a link is another file: SQLite would use other files beside the database
 	switch {
 	case err != nil:
 		return nil, fileError(err, "%s is gone", path)
@@ -243,15 +258,21 @@ func fileError(cause error, format string, path string) error {
 		"The database file was removed or replaced, or has lost data, while the service uses it. Put it back, or stop the service, restore, and start it.")
 }
 
-// canWrite returns nil if the process may write the file.
+// canWrite returns nil if the process may write the file, and if a commit would be accepted.
 func (f *file) canWrite() error {
 	if f == nil {
 		return nil
 	}
-	if err := mayWrite(f.path); err != nil {
+	err := f.check()
+	if err != nil {
+		return err
+	}
+	err = mayWrite(f.real)
+	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "The database file cannot be written.")
 	}
-	if err := f.held.claim(f.path); err != nil {
+	err = f.held.claim(f.real)
+	if err != nil {
 		return err
 	}
 	return f.hasRoom()
@@ -263,7 +284,7 @@ const room = 1 << 20
 // hasRoom writes this much to a new file and removes the file, unless another service has
 // already removed it.
 func (f *file) hasRoom() error {
-	err := takeRoom(f.path + "-space")
+	err := takeRoom(f.real + "-space")
 	switch {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		return fault.Wrap(fault.Unavailable, err, "The disk of the database is full: less than 1 MiB is left.")

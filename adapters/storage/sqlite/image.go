@@ -83,7 +83,7 @@ func (f *file) readMoved() (m moved, err error) {
 	const salt, end, begun = 32, 96, 128
 	var index [begun + 4]byte
 	if _, err := f.beside[1].file.ReadAt(index[:], 0); err != nil {
-		return m, fileError(err, "%s cannot be read", f.path+suffixes[1])
+		return m, fileError(err, "%s cannot be read", f.real+suffixes[1])
 	}
 	copy(m.salt[:], index[salt:])
 	m.end, m.begun = binary.NativeEndian.Uint32(index[end:]), binary.NativeEndian.Uint32(index[begun:])

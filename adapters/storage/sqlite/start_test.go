@@ -58,7 +58,7 @@ func TestAnEmptyLogThatDisappearsIsNotMissed(t *testing.T) {
 // Two services of one file ask at once whether the disk has room.
 func TestServicesThatAskForRoomAtOnceAreAllReady(t *testing.T) {
 	t.Parallel()
-	shared := &file{path: filepath.Join(t.TempDir(), "book.db")}
+	shared := &file{real: filepath.Join(t.TempDir(), "book.db")}
 	var asking sync.WaitGroup
 	for range 4 {
 		asking.Go(func() {
@@ -70,7 +70,7 @@ func TestServicesThatAskForRoomAtOnceAreAllReady(t *testing.T) {
 		})
 	}
 	asking.Wait()
-	require.NoFileExists(t, shared.path+"-space", "nothing is left behind")
+	require.NoFileExists(t, shared.real+"-space", "nothing is left behind")
 }
 
 // A program that keeps reading one state of the book lets its log grow.

@@ -69,7 +69,11 @@ func (o *restoreCommand) run(c *call) error {
 	if c.settings.Storage.Driver != bootstrap.SQLite {
 		return errors.New("restore is for books of SQLite: on Postgres use pg_restore, then run verify")
 	}
-	backup, book := c.args[0], c.settings.Storage.File()
+	backup := c.args[0]
+	book, err := withoutLinks(c.settings.Storage.File())
+	if err != nil {
+		return err
+	}
 	copied, err := copyBackup(backup, book)
 	if err != nil {
 		return err
@@ -96,6 +100,15 @@ func (o *restoreCommand) run(c *call) error {
 		return err
 	}
 	return o.verify(c)
+}
+
+// withoutLinks returns the file to which a name leads. A link to another disk stays a link.
+func withoutLinks(name string) (string, error) {
+	file, err := filepath.EvalSymlinks(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return name, nil
+	}
+	return file, err
 }
 
 // copyBackup copies a backup beside the book that it will replace, and returns the name of the

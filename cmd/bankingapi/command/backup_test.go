@@ -60,6 +60,24 @@ func TestRestore(t *testing.T) {
 	do(0, "restore", backup, "--trail.key_file", filepath.Join(folder, "bank.trail.key"))
 }
 
+// A book may be a link to another disk. The file there is replaced.
+func TestRestoreKeepsALink(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	book, link, backup := filepath.Join(folder, "disk.db"), filepath.Join(folder, "bank.db"), filepath.Join(folder, "backup.db")
+	require.NoError(t, os.WriteFile(book, nil, 0o600))
+	require.NoError(t, os.Symlink(book, link))
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + link}
+	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
+	require.Zero(t, bankingapi(t, environment, "backup", backup).status)
+	got := bankingapi(t, environment, "restore", backup, "--replace")
+	require.Zero(t, got.status, got.err)
+	leads, err := os.Readlink(link)
+	require.NoError(t, err)
+	require.Equal(t, book, leads)
+	require.Contains(t, got.err, "Kept "+book+" as ")
+}
+
 // What is no book for this program takes the place of none.
 func TestRestoreRefusesWhatIsNoBook(t *testing.T) {
 	t.Parallel()
