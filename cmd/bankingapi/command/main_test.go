@@ -38,6 +38,22 @@ func TestCommandsHaveTheEnginesOfTheirProgram(t *testing.T) {
 	require.Contains(t, out.String(), "flag --storage.driver")
 }
 
+// fullDisk is an output that takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// What nobody could read was not printed.
+func TestAFullOutputIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"help"}, {"--help"}, {"help", "import"}, {"import", "--help"}, {"--version"}, {"version"}, {"config"}, {"completion", "bash"}} {
+		var errOut strings.Builder
+		p := program{nil, parts.All(), ""}
+		require.Equal(t, 1, p.run(t.Context(), args, strings.NewReader(""), fullDisk{}, &errOut), args)
+		require.Equal(t, "bankingapi: no space left\n", errOut.String(), args)
+	}
+}
+
 // An operator who sets the collector gets what the Go runtime documents.
 func TestBallastLeavesTheCollectorToTheOperator(t *testing.T) {
 	t.Parallel()

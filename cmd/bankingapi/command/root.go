@@ -230,14 +230,33 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 	if isClosed(out) {
 		out = closedOutput{}
 	}
-	root.SetOut(forTerminal(out))
+	output := &checkedOutput{to: forTerminal(out)}
+	root.SetOut(output)
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = output.failed // cobra ignores it when it prints a help text
+	}
 	text, status := report(cmd, err, ctx.Err() != nil && (cmd.Name() != "serve" || errors.Is(err, context.Canceled)))
 	if text != "" { // the reader of standard error may hang
 		_, _ = io.WriteString(errOut, text)
 	}
 	return status
+}
+
+// checkedOutput remembers the first error of an output.
+type checkedOutput struct {
+	to     io.Writer
+	failed error
+}
+
+// Write implements io.Writer.
+func (o *checkedOutput) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if o.failed == nil {
+		o.failed = err
+	}
+	return n, err
 }
 
 // report returns what went wrong and what to do next, and the exit status.
