@@ -20,6 +20,10 @@ import (
 // LoadNotary reads the signing key from a file. If the file does not exist and create is true,
 // it makes a key and the file. Only the owner of the file may read it.
 func LoadNotary(file string, create bool) (*Notary, error) {
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() { // to read a pipe would wait for its writer
+		return nil, fmt.Errorf("trail.key_file: %s is not a file", file)
+	}
 	key, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) && create {
 		return createKey(file)
