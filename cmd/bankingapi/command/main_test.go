@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,6 +52,19 @@ func TestAFullOutputIsAnError(t *testing.T) {
 		p := program{nil, parts.All(), ""}
 		require.Equal(t, 1, p.run(t.Context(), args, strings.NewReader(""), fullDisk{}, &errOut), args)
 		require.Equal(t, "bankingapi: no space left\n", errOut.String(), args)
+	}
+}
+
+// A key that could not be printed is a key that nobody has.
+func TestAKeyOnAFullOutput(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
+	for _, args := range [][]string{{"subscriptions", "create", "shop"}, {"subscriptions", "regenerate", "shop", "secondary"}} {
+		var errOut strings.Builder
+		p := program{environment, parts.All(), ""}
+		require.Equal(t, 1, p.run(t.Context(), args, strings.NewReader(""), fullDisk{}, &errOut), args)
+		require.Contains(t, errOut.String(), `bankingapi: subscription "shop" has a new key, but it could not be printed: no space left. Make another one with`, args)
 	}
 }
 

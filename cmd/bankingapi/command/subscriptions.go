@@ -112,7 +112,17 @@ func (o *createCommand) run(c *call) error {
 	if !o.rate.isGiven {
 		c.PrintErrf("%s may send any number of requests per second, because --rate is not set. Limit it with 'bankingapi subscriptions change %s --rate NUMBER'.\n", s.Name, quoted(s.Name))
 	}
-	return c.print("%s\n%s\n", primary.Reveal(), secondary.Reveal())
+	return c.printKeys(primary.Reveal(), secondary.Reveal())
+}
+
+// printKeys prints the keys of the subscription that the command has made. Nobody can ask for them
+// again.
+func (c *call) printKeys(keys ...string) error {
+	err := c.print("%s\n", strings.Join(keys, "\n"))
+	if err != nil {
+		return fmt.Errorf("subscription %q has a new key, but it could not be printed: %w. Make another one with 'subscriptions regenerate'", c.args[0], err)
+	}
+	return nil
 }
 
 // aboutSubscription calls about, and marks wrong use of the command line.
@@ -210,7 +220,7 @@ func regenerateKey(c *call) error {
 	if err != nil {
 		return aboutSubscription(c.args[0], err)
 	}
-	return c.print("%s\n", key.Reveal())
+	return c.printKeys(key.Reveal())
 }
 
 func listSubscriptions(c *call) error {
