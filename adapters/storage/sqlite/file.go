@@ -50,11 +50,11 @@ var suffixes = [2]string{"-wal", "-shm"}
 // open stores the identity of the file. A nil *file is used for a database that a host has
 // opened. Then, and before open, nothing is checked.
 func (f *file) open() error {
-	real, err := filepath.EvalSymlinks(f.path)
+	onDisk, err := filepath.EvalSymlinks(f.path)
 	if err != nil {
 		return err
 	}
-	f.real = real
+	f.real = onDisk
 	h, err := hold(f.real)
 	if err != nil {
 		return err
