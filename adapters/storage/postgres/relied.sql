@@ -104,15 +104,16 @@ WITH listed AS (
     UNION ALL SELECT 17, quote_ident(r."Table"), '' FROM listed r WHERE to_regclass(r."Table") IS NULL
 
     -- A value of another type may be rounded, cut or filled up, and verify accuses its operation.
-    UNION ALL SELECT 18, r.name, quote_ident(a.attname) || CASE WHEN a.attgenerated <> '' THEN ' DROP EXPRESSION' WHEN a.attidentity = 'a' THEN ' DROP IDENTITY' ELSE ' TYPE ' || t.name END
+    UNION ALL SELECT CASE WHEN a.attgenerated <> '' THEN 21 WHEN a.attidentity = 'a' THEN 22 ELSE 18 END,
+        r.name, quote_ident(a.attname) || CASE WHEN a.attgenerated <> '' OR a.attidentity = 'a' THEN '' ELSE ' TYPE ' || t.name END
     FROM relied r, unnest(r.columns, r.kinds) AS c(name, kind) JOIN types t ON t.kind = c.kind, pg_attribute a
     WHERE a.attrelid = r.oid AND a.attname::text = c.name AND (
         a.attgenerated <> '' OR a.attidentity = 'a' OR NOT a.atttypid = ANY (t.accepted) OR a.atttypmod NOT IN (-1, 6)
         OR EXISTS (SELECT FROM pg_collation l WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
     )
 
-    UNION ALL SELECT 19, r.name, quote_ident(a.attname) || CASE
-        WHEN a.attname::text = ANY (r.nullable) THEN ' DROP DEFAULT'
+    UNION ALL SELECT CASE WHEN a.attname::text = ANY (r.nullable) THEN 23 ELSE 19 END, r.name, quote_ident(a.attname) || CASE
+        WHEN a.attname::text = ANY (r.nullable) THEN ''
         WHEN a.atttypid = ANY ('{int2,int4,int8}'::regtype[]) THEN ' SET DEFAULT 0'
         ELSE ' SET DEFAULT ' || quote_literal('')
     END
