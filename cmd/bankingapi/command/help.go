@@ -131,7 +131,11 @@ func usages(cmd *cobra.Command, ofSettings bool) string {
 // other commands only mentions them.
 func help(cmd *cobra.Command, _ []string) {
 	cmd.InitDefaultHelpFlag() // cobra does this only in some cases
-	_ = screens.ExecuteTemplate(cmd.OutOrStdout(), "help", cmd)
+	err := screens.ExecuteTemplate(cmd.OutOrStdout(), "help", cmd)
+	printed, isOurs := cmd.OutOrStdout().(*output)
+	if isOurs {
+		printed.helpFailed = err
+	}
 }
 
 // helpCommand returns the help of cobra as a command like the others.

@@ -230,12 +230,12 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 	if isClosed(out) {
 		out = closedOutput{}
 	}
-	output := &checkedOutput{to: forTerminal(out)}
-	root.SetOut(output)
+	printed := &output{Writer: forTerminal(out)}
+	root.SetOut(printed)
 	root.SetErr(errOut)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		err = output.failed // cobra ignores it when it prints a help text
+		err = printed.helpFailed
 	}
 	text, status := report(cmd, err, ctx.Err() != nil && (cmd.Name() != "serve" || errors.Is(err, context.Canceled)))
 	if text != "" { // the reader of standard error may hang
@@ -244,19 +244,11 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 	return status
 }
 
-// checkedOutput remembers the first error of an output.
-type checkedOutput struct {
-	to     io.Writer
-	failed error
-}
-
-// Write implements io.Writer.
-func (o *checkedOutput) Write(p []byte) (int, error) {
-	n, err := o.to.Write(p)
-	if o.failed == nil {
-		o.failed = err
-	}
-	return n, err
+// output is standard output.
+type output struct {
+	io.Writer
+	// helpFailed is the error of a help text. The function that prints it cannot return one to cobra.
+	helpFailed error
 }
 
 // report returns what went wrong and what to do next, and the exit status.

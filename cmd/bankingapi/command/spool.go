@@ -98,8 +98,8 @@ func (closedOutput) Write([]byte) (int, error) { return 0, errClosedOutput }
 // requireOutput returns an error if nobody would see what the command prints. Commands call it
 // that print what cannot be asked for again, or much.
 func (c *call) requireOutput() error {
-	output, isChecked := c.OutOrStdout().(*checkedOutput)
-	if isChecked && output.to == (closedOutput{}) {
+	printed, isOurs := c.OutOrStdout().(*output)
+	if isOurs && printed.Writer == (closedOutput{}) {
 		return errClosedOutput
 	}
 	return nil

@@ -61,14 +61,16 @@ func (b *Bank) Start(t testing.TB, args ...string) *Process {
 }
 
 // StartCommand is like Start for a prepared command. If the command has its own
-// standard error, Err stays empty.
+// standard output or error, Out or Err stays empty.
 func (b *Bank) StartCommand(t T, command *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{
 		Out: &Output{written: make(chan struct{})}, Err: &Output{written: make(chan struct{})},
 		Exited: make(chan struct{}),
 	}
-	command.Stdout = p.Out
+	if command.Stdout == nil {
+		command.Stdout = p.Out
+	}
 	if command.Stderr == nil {
 		command.Stderr = p.Err
 	}

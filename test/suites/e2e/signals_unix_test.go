@@ -126,6 +126,24 @@ func starting(t *testing.T) *service.Process {
 	return s
 }
 
+// TestAServiceWithoutAReader stops in order although nobody could read what it printed.
+func TestAServiceWithoutAReader(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("SKIPPED: there is no /dev/full")
+	}
+	defer full.Close()
+	b := newBank(t, testdb.EngineSQLite)
+	b.Migrate(t)
+	command := b.Command("serve")
+	command.Stdout = full
+	s := b.StartCommand(t, command)
+	s.Await(t, s.Err, "serving the API")
+	require.NoError(t, s.Signal(syscall.SIGTERM))
+	require.Zero(t, s.Ended(t), s.Err.String())
+}
+
 // TestHangUpNeverEndsTheService sends SIGHUP while the service starts, and while it stops: a
 // program that renews certificates does not know.
 func TestHangUpNeverEndsTheService(t *testing.T) {
