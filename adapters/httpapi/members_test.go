@@ -20,7 +20,7 @@ func TestEveryFieldHasAMember(t *testing.T) {
 	t.Parallel()
 	requireMembers[push.Fields](t, "pushMembers in addpush.go", pushMembers)
 	requireMembers[fund.SaleFields](t, "saleMembers in buyfund.go", saleMembers)
-	requireMembers[operation.Header](t, "headerMembers in request.go", headerMembers, "RequestID") // an HTTP header
+	requireMembers[operation.Header](t, "headerMembers in operation.go", headerMembers, "RequestID") // an HTTP header
 }
 
 func requireMembers[Fields, T any](t *testing.T, where string, members []strictjson.Member[T], not ...string) {

@@ -3,8 +3,8 @@
 // It decides nothing about notifications and sales. The use cases do.
 //
 // A request goes through router.go (which route), operation.go (the checks in the order of the
-// contract), caller.go (who calls, and how often), body.go (media type and size), request.go
-// and package strictjson (the JSON, by the tables in addpush.go and buyfund.go), the use case,
+// contract), caller.go (who calls, and how often), body.go (media type and size),
+// package strictjson (the JSON, by the tables in addpush.go and buyfund.go), the use case,
 // and back through exchange.go (the answer) or problem.go (every answer that is not 200).
 //
 // A function like AddPush describes one more operation: .github/CONTRIBUTING.md lists
