@@ -6,13 +6,18 @@ import (
 	"database/sql/driver"
 	"errors"
 	"maps"
+	"net"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/gorm"
+
+	"bankingapi/domain/fault"
 )
 
 // connector opens connections with a marker until it detects a pooler.
@@ -63,4 +68,75 @@ func (c connector) connect(ctx context.Context, marked bool) (driver.Conn, error
 		return nil
 	})
 	return stdlib.GetConnector(*config, ping, connected).Connect(ctx)
+}
+
+// hosts dials one of several hosts, which are tried in their order. After a failover the first
+// one may be a machine that does not answer: each new connection would wait for it.
+type hosts struct {
+	dial   pgconn.DialFunc
+	silent sync.Map // when an address did not answer, by address
+}
+
+const (
+	// silentFor is for how long a host that did not answer is dialed for no longer than briefly.
+	silentFor = time.Minute
+	briefly   = time.Second / 4
+	// maxSilence is how long a connection waits for a machine that acknowledges no packet, as
+	// after a failover. Linux would wait for a quarter of an hour, and so would a chore.
+	maxSilence = 30 * time.Second
+)
+
+// dialOne is a pgconn.DialFunc.
+func (h *hosts) dialOne(ctx context.Context, network, address string) (net.Conn, error) {
+	began := time.Now() //nolint:forbidigo // measures a duration
+	last, _ := h.silent.Load(address)
+	since, isSilent := last.(time.Time)
+	if isSilent = isSilent && began.Sub(since) < silentFor; isSilent {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, briefly)
+		defer stop()
+	}
+	conn, err := h.dial(ctx, network, address)
+	if err == nil {
+		h.silent.Delete(address)
+	} else if !isSilent && time.Since(began) >= briefly { // nobody refused it
+		h.silent.Store(address, began)
+	}
+	return conn, err
+}
+
+// The texts of a book are UTF-8. In a database with another encoding, the server converts them
+// or keeps bytes that it does not understand. A dump of it cannot be restored, or the texts of
+// the restored book differ: then a repeat of a CallerId sells again.
+
+// utf8 are the names of the encoding. An empty name is that of a server like Postgres that does
+// not tell its encoding.
+var utf8 = []string{"UTF8", "UNICODE", "utf8", ""}
+
+// suits is Suits of storage.Engine.
+func suits(ctx context.Context, pool gorm.ConnPool) error {
+	var server, client string
+	err := pool.QueryRowContext(ctx, "SELECT COALESCE(current_setting('server_encoding', true), ''), COALESCE(current_setting('client_encoding', true), '')").Scan(&server, &client)
+	if err != nil {
+		return err
+	}
+	return checkEncoding(server, client)
+}
+
+// checkConnection is suits for one connection. It asks nothing: the server reports both settings
+// when a connection begins, and when they change.
+func checkConnection(conn *pgx.Conn) error {
+	return checkEncoding(conn.PgConn().ParameterStatus("server_encoding"), conn.PgConn().ParameterStatus("client_encoding"))
+}
+
+func checkEncoding(server, client string) error {
+	switch {
+	case !slices.Contains(utf8, server):
+		return fault.New(fault.Unavailable, "The database has the encoding "+server+", and a book needs UTF8: its texts would change in a copy."+
+			" Make a database with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0.")
+	case !slices.Contains(utf8, client):
+		return fault.New(fault.Unavailable, "A connection to the database has the client_encoding "+client+", and texts are UTF8."+
+			" The program that opens the database must add client_encoding=UTF8.")
+	}
+	return nil
 }

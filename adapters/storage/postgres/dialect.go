@@ -14,7 +14,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// dialect implements batch.Dialect. A statement is one command for all rows (forms.go).
+// dialect implements batch.Dialect. A statement is one command for all rows (message.go).
 type dialect struct {
 	db       *batch.Pool
 	settings *settings
