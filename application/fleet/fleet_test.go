@@ -129,6 +129,21 @@ func TestAReplicaWithoutARowRemovesNone(t *testing.T) {
 	require.False(t, failed)
 }
 
+// Such a replica never had a row: the operator has read already why nothing could be written, as
+// in a database without tables.
+func TestAReplicaThatCouldNotWriteARowNeedNotDeleteOne(t *testing.T) {
+	t.Parallel()
+	noTables := errors.New("no tables")
+	broken := fake.NewStore().Replicas(func(context.Context, fake.Moment) error { return noTables }, time.Now)
+	w := fleet.NewWatch(fleet.Options{
+		Replicas: broken, Machine: time.Now, Activity: fleet.NewActivity(time.Now()),
+		Checks:         func() []summary.Check { return nil },
+		CertificateEnd: func() time.Time { return time.Time{} },
+	})
+	require.ErrorIs(t, w.Keep(t.Context()), noTables)
+	require.NoError(t, w.Remove(t.Context()))
+}
+
 // A page may still be made when the service stops, and the storage is closed after that.
 func TestAStoppedWatchReadsNothing(t *testing.T) {
 	t.Parallel()

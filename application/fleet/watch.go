@@ -109,14 +109,19 @@ func (w *Watch) Keep(ctx context.Context) error {
 	return err
 }
 
-// Remove deletes the row of this replica, if it has kept one: it stops.
+// Remove deletes the row of this replica, if it has tried to keep one: it stops. An error is of a
+// row that was kept.
 func (w *Watch) Remove(ctx context.Context) error {
 	if !w.hasRow.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return w.o.Replicas.Remove(ctx, w.o.ID)
+	err := w.o.Replicas.Remove(ctx, w.o.ID)
+	if !w.isKept.Load() {
+		return nil
+	}
+	return err
 }
 
 // Wait waits until nothing is read in the background. Nobody may call Status meanwhile.
