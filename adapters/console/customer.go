@@ -15,9 +15,10 @@ import (
 type customerPage struct {
 	saleTable // the newest sales
 	Path      string
-	// Day is the day that the page shows, or no day for now. Past means that the day is over.
-	Day  day.Day
-	Past bool
+	// Day is the day that the page shows, or no day for now or another moment. Until is the end of
+	// the day, if it is over, or the other moment.
+	Day   day.Day
+	Until time.Time
 	backoffice.Customer
 	// Refused are the newest that were refused immediately. AllSales links to all sales.
 	Refused              []fund.SaleEntry
@@ -32,12 +33,19 @@ const (
 	maxStory, maxLines, maxPostingsRead = 20, 100, 2000
 )
 
-// customerAt reads a request. until is the zero time if the day is not over.
+// customerAt reads a request: a day, or the moment at which the bank decided something. until is
+// the zero time if the day is not over.
 func customerAt(q *request) (customerNo int64, d day.Day, until time.Time, err error) {
 	if err := q.follow(q.r.PathValue("ref"), &customerNo); err != nil {
 		return 0, d, until, err
 	}
 	q.customer = customerNo
+	if at := q.query("at"); at != "" {
+		if until, err = time.Parse(time.RFC3339Nano, at); err != nil {
+			return 0, d, until, errNothing
+		}
+		return customerNo, d, until, nil
+	}
 	d, err = parseDay(q.query("day"))
 	switch today := q.Clock.Today(); {
 	case err != nil || d.IsNone() || d == today:
@@ -56,7 +64,7 @@ func showCustomer(q *request) (any, error) {
 	}
 	of := url.Values{ofCustomer.Name: {strconv.FormatInt(n, 10)}}
 	p := customerPage{
-		saleTable: saleTable{CustomerNo: n}, Path: q.r.URL.Path, Day: d, Past: !until.IsZero(),
+		saleTable: saleTable{CustomerNo: n}, Path: q.r.URL.Path, Day: d, Until: until,
 		AllSales: sales.address(q, "", of), AllRefused: refusals.address(q, "", of),
 	}
 	if p.Customer, err = q.Options.Office.Customer(q.ctx, n, until); err != nil {
@@ -116,6 +124,6 @@ func exportStatement(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.about = " " + d.String()
+	q.about = " " + d.String() + q.query("at")
 	return download(q, "statement", bookfile.Statement, q.Options.Office.Statement(q.r.Context(), n, until))
 }

@@ -21,6 +21,8 @@ type operationPage struct {
 	// Forecast is what would happen to the chosen sale if it were settled now, after the earlier
 	// sales of its customer. It is nil unless the sale waits.
 	Forecast *fund.Forecast
+	// SettleFrom is the hour from which the bank settles the sales of a day.
+	SettleFrom string
 	// Twins are sales of the same terms within a minute.
 	Twins []fund.SaleEntry
 }
@@ -104,7 +106,9 @@ func (p *operationPage) showSales(q *request) (err error) {
 		return err
 	}
 	p.Forecast = &all[len(before)+p.Chosen]
-	return nil
+	rules, err := q.Options.Office.RuleBook.Rules(q.ctx)
+	p.SettleFrom = rules.Fields().SettleFrom
+	return err
 }
 
 // showReversed leads from the ID of a reversal to the page of the sale, which has its postings.
