@@ -27,7 +27,7 @@ import (
 var formats = template.FuncMap{
 	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
 	"has": strings.Contains, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
-	"record": recordAt, "salepath": salePath, "signedpercent": signedPercent, "split": strings.Split, "total": total, "units": units,
+	"record": recordAt, "salepath": salePath, "split": strings.Split, "total": total, "units": units,
 	"on":      func(v view, content any) view { return view{v.request, content} },
 	"terms":   terms,
 	"add":     func(a, b int) int { return a + b },

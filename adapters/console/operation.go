@@ -2,7 +2,6 @@ package console
 
 import (
 	"bufio"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -40,14 +39,15 @@ func operationOf(q *request) (*backoffice.Operation, error) {
 	return &found, err
 }
 
-// showOperation returns the page for the kind of the operation that the path names.
+// showOperation returns the page for the kind of the operation that the path names. The ID of a
+// reversal leads to the page of what it reversed, which has its postings.
 func showOperation(q *request) (any, error) {
 	found, err := operationOf(q)
-	if errors.Is(err, backoffice.ErrNotFound) {
-		return showReversed(q, err)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if found.ID.String() != q.about {
+		return q.redirect(salePath(found.ID, 0))
 	}
 	p := operationPage{Operation: found}
 	switch {
@@ -109,38 +109,6 @@ func (p *operationPage) showSales(q *request) (err error) {
 	rules, err := q.Options.Office.RuleBook.Rules(q.ctx)
 	p.SettleFrom = rules.Fields().SettleFrom
 	return err
-}
-
-// showReversed leads from the ID of a reversal to the page of the sale, which has its postings.
-func showReversed(q *request, notFound error) (any, error) {
-	id, err := operation.ParseID(q.r.PathValue("id"))
-	if err != nil {
-		return nil, errNothing
-	}
-	sale, err := reversedBy(q, id)
-	if err != nil {
-		return nil, err
-	}
-	if sale == (operation.ID{}) {
-		return nil, notFound
-	}
-	return q.redirect(salePath(sale, 0))
-}
-
-// reversedBy returns the operation that an act with this ID reversed, or the zero ID. The ID has
-// the time of the act.
-func reversedBy(q *request, id operation.ID) (sale operation.ID, err error) {
-	at := id.Time()
-	around := backoffice.Query{Action: "sales.reverse", Since: at.Add(-time.Second), Until: at.Add(time.Second), Order: backoffice.Newest}
-	for act, err := range q.Options.Office.Reader.Acts(q.ctx, around) {
-		if err != nil {
-			return sale, err
-		}
-		if act.ID == id {
-			return operation.ParseID(act.Object)
-		}
-	}
-	return sale, nil
 }
 
 // twinWithin is how close to each other sales of the same terms look like one that was sent twice.

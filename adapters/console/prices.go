@@ -2,9 +2,7 @@ package console
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
@@ -31,40 +29,10 @@ func showPrices(q *request) (any, error) {
 	return p, err
 }
 
-// signedPercent formats the change of a price, or returns an empty text if it is not known.
-func signedPercent(of backoffice.FundPrice) string {
-	percent, known := of.Change()
-	if !known {
-		return ""
-	}
-	return fmt.Sprintf("%+.2f %%", percent)
-}
-
-// percentOf is signedPercent for a file.
-func percentOf(of *backoffice.FundPrice) string {
-	percent, known := of.Change()
-	if !known {
-		return ""
-	}
-	return strconv.FormatFloat(percent, 'f', 2, 64)
-}
-
-var fundPriceColumns = []bookfile.Column[backoffice.FundPrice]{
-	{Name: "IMKBCode", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.Fund.IMKBCode) }},
-	{Name: "HolderCorporationName", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.Fund.HolderCorporationName) }},
-	{Name: "PriceID", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Integer(p.Price.ID) }},
-	{Name: "Price", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Decimal(p.Price.PerUnit.String()) }},
-	{Name: "CurrencyCode", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.Price.Currency.Code()) }},
-	{Name: "ValidFrom", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.Price.ValidFrom.String()) }},
-	{Name: "ChangePercent", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Decimal(percentOf(p)) }},
-	{Name: "Imported", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Instant(p.Imported) }},
-	{Name: "ImportedBy", Value: func(p *backoffice.FundPrice) bookfile.Value { return bookfile.Text(p.ImportedBy) }},
-}
-
 func exportPrices(q *request) (any, error) {
 	funds, err := q.Options.Office.PricesOn(q.ctx, q.Clock.Today())
 	if err != nil {
 		return nil, err
 	}
-	return download(q, "prices", fundPriceColumns, rowsOf(funds))
+	return download(q, "prices", bookfile.FundPrices, rowsOf(funds))
 }

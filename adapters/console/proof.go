@@ -113,9 +113,5 @@ func (p *proof) stop() {
 }
 
 func exportProof(q *request) (any, error) {
-	columns := []bookfile.Column[backoffice.Finding]{
-		{Name: "Rule", Value: func(f *backoffice.Finding) bookfile.Value { return bookfile.Text(f.Rule) }},
-		{Name: "Finding", Value: func(f *backoffice.Finding) bookfile.Value { return bookfile.MessageText(f.Text) }},
-	}
-	return download(q, "findings", columns, rowsOf(q.console.proof.now().Findings))
+	return download(q, "findings", bookfile.Findings, rowsOf(q.console.proof.now().Findings))
 }

@@ -109,13 +109,9 @@ func findOperation(q *request, text string) ([]hit, error) {
 	id := operation.ID(digits)
 	found, err := q.Options.Office.Operation(q.ctx, id)
 	if errors.Is(err, backoffice.ErrNotFound) {
-		sale, err := reversedBy(q, id)
-		if err != nil || sale == (operation.ID{}) {
-			return nil, err
-		}
-		return []hit{{Kind: "Reversal", Text: id.String(), Note: "of " + sale.String(), Path: salePath(sale, 0)}}, nil
+		return nil, nil
 	}
-	return []hit{{Kind: "Operation", Text: id.String(), Operation: &found, Path: salePath(id, 0)}}, err
+	return []hit{{Kind: "Operation", Text: id.String(), Operation: &found, Path: salePath(found.ID, 0)}}, err
 }
 
 // position is a customer, or one of the customer's accounts, as a person writes it.

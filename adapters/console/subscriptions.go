@@ -87,33 +87,19 @@ func newSubscriptionPage(q *request, err error, name, done string, made keys) (a
 	return subscriptionsPage{Rows: rows, NewKeys: made, Done: done}, err
 }
 
-var subscriptionColumns = []bookfile.Column[subscriber]{
-	{Name: "Name", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Name) }},
-	{Name: "State", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(string(s.State)) }},
-	{Name: "Operations", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(strings.Join(s.Operations, ", ")) }},
-	{Name: "RequestsPerSecond", Value: func(s *subscriber) bookfile.Value { return bookfile.Integer(int64(s.RequestsPerSecond)) }},
-	{Name: "BusiestMinute", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Used) }},
-	{Name: "RequireCallerId", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(strconv.FormatBool(s.RequireCallerID)) }},
-	{Name: "Created", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.Created) }},
-	{Name: "PrimaryKeyCreated", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.PrimaryKey.Created) }},
-	{Name: "PrimaryKeyUsed", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.PrimaryKey.Used) }},
-	{Name: "PrimaryKeyExpires", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.PrimaryKey.Expires) }},
-	{Name: "SecondaryKeyCreated", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.SecondaryKey.Created) }},
-	{Name: "SecondaryKeyUsed", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.SecondaryKey.Used) }},
-	{Name: "SecondaryKeyExpires", Value: func(s *subscriber) bookfile.Value { return bookfile.Instant(s.SecondaryKey.Expires) }},
-	{Name: "AppKey", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.AppKey) }},
-	{Name: "Channel", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Channel) }},
-	{Name: "TellerName", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.TellerName) }},
-	{Name: "ClientCertificate", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.ClientCertificate) }},
-	{Name: "Rejected", Value: func(s *subscriber) bookfile.Value { return bookfile.Integer(s.Refused) }},
-}
+// subscriberColumns are the columns of subscriptions, and their use.
+var subscriberColumns = append(
+	bookfile.ColumnsOf(bookfile.Subscriptions, func(s *subscriber) *subscription.Subscription { return s.Subscription }),
+	bookfile.Column[subscriber]{Name: "BusiestMinute", Value: func(s *subscriber) bookfile.Value { return bookfile.Text(s.Used) }},
+	bookfile.Column[subscriber]{Name: "Rejected", Value: func(s *subscriber) bookfile.Value { return bookfile.Integer(s.Refused) }},
+)
 
 func exportSubscriptions(q *request) (any, error) {
 	all, err := subscribers(q, "")
 	if err != nil {
 		return nil, err
 	}
-	return download(q, "subscriptions", subscriptionColumns, rowsOf(all))
+	return download(q, "subscriptions", subscriberColumns, rowsOf(all))
 }
 
 // changeSubscription processes a form. What may restrict a caller must be confirmed.

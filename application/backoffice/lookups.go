@@ -185,6 +185,30 @@ func collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
 	return all, nil
 }
 
+// Operation finds everything that is stored under an ID. The ID of a reversal leads to what it
+// reversed. The error is ErrNotFound if nothing is stored.
+func (o *Office) Operation(ctx context.Context, id operation.ID) (Operation, error) {
+	found, err := o.Lookups.Operation(ctx, id)
+	if !errors.Is(err, ErrNotFound) {
+		return found, err
+	}
+	at := id.Time() // of the act, which has the ID of the reversal
+	for act, err := range o.Reader.Acts(ctx, Query{Action: "sales.reverse", Since: at.Add(-time.Second), Until: at.Add(time.Second), Order: Newest}) {
+		if err != nil {
+			return found, err
+		}
+		if act.ID != id {
+			continue
+		}
+		reversed, err := operation.ParseID(act.Object)
+		if err != nil {
+			return found, err
+		}
+		return o.Lookups.Operation(ctx, reversed)
+	}
+	return found, err
+}
+
 // OperationsOf finds the operations that a subscription sent with a CallerId: at most one of
 // each kind. The error is ErrNotFound or the error of a port.
 func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string) ([]Operation, error) {

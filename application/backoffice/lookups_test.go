@@ -139,18 +139,14 @@ func TestPricesOfADay(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	require.Equal(t, other, found[0].Fund)
-	_, isComparable := found[0].Change()
-	require.False(t, isComparable, "another currency")
+	require.Empty(t, found[0].Change(), "another currency")
 	require.EqualValues(t, 4, found[1].Price.ID)
 	require.EqualValues(t, 5, found[1].Before.ID, "the highest ID of the day before")
-	change, isComparable := found[1].Change()
-	require.True(t, isComparable)
-	require.InDelta(t, 175, change, 1e-9)
+	require.Equal(t, "+175.00", found[1].Change())
 	first, err := office.PricesOn(t.Context(), today.Plus(-3))
 	require.NoError(t, err)
 	require.Len(t, first, 1)
-	_, isComparable = first[0].Change()
-	require.False(t, isComparable, "nothing before")
+	require.Empty(t, first[0].Change(), "nothing before")
 }
 
 func TestTheSalesOfASubscriptionThatWaitAreCounted(t *testing.T) {

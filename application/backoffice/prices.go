@@ -2,6 +2,7 @@ package backoffice
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"bankingapi/domain/day"
@@ -29,13 +30,13 @@ type FundPrice struct {
 	ImportedBy string
 }
 
-// Change returns by how many percent Price differs from Before. It returns false if they cannot
-// be compared: one is missing, or they have different currencies.
-func (f *FundPrice) Change() (percent float64, ok bool) {
+// Change returns by how many percent Price differs from Before, with its sign. It returns an empty
+// text if they cannot be compared: one is missing, or they have different currencies.
+func (f *FundPrice) Change() string {
 	if f.Price == nil || f.Before == nil || f.Price.Currency != f.Before.Currency {
-		return 0, false
+		return ""
 	}
-	return percentBetween(*f.Before, *f.Price), true
+	return fmt.Sprintf("%+.2f", percentBetween(*f.Before, *f.Price))
 }
 
 // percentBetween returns by how many percent a price differs from one before it. A percentage is

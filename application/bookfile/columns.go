@@ -16,6 +16,7 @@ import (
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
+	"bankingapi/domain/subscription"
 )
 
 var priceColumns = []Column[fund.Price]{
@@ -26,6 +27,14 @@ var priceColumns = []Column[fund.Price]{
 	{"CurrencyCode", func(p *fund.Price) Value { return Text(p.Currency.Code()) }},
 	{"ValidFrom", func(p *fund.Price) Value { return Text(p.ValidFrom.String()) }},
 }
+
+// FundPrices are the columns of funds with the price that holds: the columns of prices, how the price
+// changed, and by whom and when it was imported.
+var FundPrices = append(ColumnsOf(priceColumns, func(p *backoffice.FundPrice) *fund.Price { return p.Price }),
+	Column[backoffice.FundPrice]{"ChangePercent", func(p *backoffice.FundPrice) Value { return number(strings.TrimPrefix(p.Change(), "+")) }},
+	Column[backoffice.FundPrice]{"Imported", func(p *backoffice.FundPrice) Value { return Instant(p.Imported) }},
+	Column[backoffice.FundPrice]{"ImportedBy", func(p *backoffice.FundPrice) Value { return Text(p.ImportedBy) }},
+)
 
 var closedDayColumns = []Column[fund.ClosedDay]{
 	{"Day", func(c *fund.ClosedDay) Value { return Text(c.Day.String()) }},
@@ -49,7 +58,7 @@ var accountColumns = []Column[fund.Account]{
 
 // envelopeColumns returns the columns of a row's operation, with second after the ID.
 func envelopeColumns[T any](envelopeOf func(*T) *operation.Envelope, second Column[T]) []Column[T] {
-	return slices.Insert(columnsOf([]Column[operation.Envelope]{
+	return slices.Insert(ColumnsOf([]Column[operation.Envelope]{
 		{"OperationId", func(e *operation.Envelope) Value { return Text(e.ID.String()) }},
 		{"Subscription", func(e *operation.Envelope) Value { return Text(e.Subscription) }},
 		{"AppKey", func(e *operation.Envelope) Value { return Text(e.Header.AppKey) }},
@@ -262,6 +271,40 @@ var Acts = []Column[audit.Act]{
 	{"Details", func(a *audit.Act) Value { return aboutCustomer(a.Details, a.ShowsCustomer()) }},
 }
 
+// Findings are the columns of what verify found.
+var Findings = []Column[backoffice.Finding]{
+	{"Rule", func(f *backoffice.Finding) Value { return Text(f.Rule) }},
+	{"Finding", func(f *backoffice.Finding) Value { return MessageText(f.Text) }},
+}
+
+// Subscriptions are the columns of subscriptions, without their keys.
+var Subscriptions = slices.Concat(
+	[]Column[subscription.Subscription]{
+		{"Name", func(s *subscription.Subscription) Value { return Text(s.Name) }},
+		{"State", func(s *subscription.Subscription) Value { return Text(string(s.State)) }},
+		{"Operations", func(s *subscription.Subscription) Value { return Text(strings.Join(s.Operations, ", ")) }},
+		{"RequestsPerSecond", func(s *subscription.Subscription) Value { return Integer(int64(s.RequestsPerSecond)) }},
+		{"RequireCallerId", func(s *subscription.Subscription) Value { return Text(strconv.FormatBool(s.RequireCallerID)) }},
+		{"Created", func(s *subscription.Subscription) Value { return Instant(s.Created) }},
+	},
+	keyColumns("PrimaryKey", func(s *subscription.Subscription) *subscription.KeyLife { return &s.PrimaryKey }),
+	keyColumns("SecondaryKey", func(s *subscription.Subscription) *subscription.KeyLife { return &s.SecondaryKey }),
+	[]Column[subscription.Subscription]{
+		{"AppKey", func(s *subscription.Subscription) Value { return Text(s.AppKey) }},
+		{"Channel", func(s *subscription.Subscription) Value { return Text(s.Channel) }},
+		{"TellerName", func(s *subscription.Subscription) Value { return Text(s.TellerName) }},
+		{"ClientCertificate", func(s *subscription.Subscription) Value { return Text(s.ClientCertificate) }},
+	},
+)
+
+func keyColumns(name string, of func(*subscription.Subscription) *subscription.KeyLife) []Column[subscription.Subscription] {
+	return ColumnsOf([]Column[subscription.KeyLife]{
+		{name + "Created", func(k *subscription.KeyLife) Value { return Instant(k.Created) }},
+		{name + "Used", func(k *subscription.KeyLife) Value { return Instant(k.Used) }},
+		{name + "Expires", func(k *subscription.KeyLife) Value { return Instant(k.Expires) }},
+	}, of)
+}
+
 func aboutCustomer(text string, is bool) Value {
 	if is {
 		return MessageText(text)
@@ -269,8 +312,8 @@ func aboutCustomer(text string, is bool) Value {
 	return Text(text)
 }
 
-// columnsOf returns columns that read a part of a row. part returns this part.
-func columnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (result []Column[T]) {
+// ColumnsOf returns columns that read a part of a row. part returns this part.
+func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (result []Column[T]) {
 	for _, c := range columns {
 		result = append(result, Column[T]{c.Name, func(row *T) Value { return c.Value(part(row)) }})
 	}
@@ -295,5 +338,5 @@ func each(faults []fault.Fault, text func(fault.Fault) string) Value {
 // Statement are the columns of a customer's statement: the columns of postings on the
 // customer's side, and the quantity after each posting.
 var Statement = append(
-	columnsOf(postingColumns, func(l *backoffice.Line) *side { return &side{l.PostingEntry, false} }),
+	ColumnsOf(postingColumns, func(l *backoffice.Line) *side { return &side{l.PostingEntry, false} }),
 	Column[backoffice.Line]{"After", func(l *backoffice.Line) Value { return number(l.Format(l.After)) }})

@@ -51,7 +51,7 @@ func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows 
 	}
 	defer func() { err = errors.Join(err, file.close()) }()
 	last := len(columns) - 1
-	resultColumns := columnsOf(columns[:last], func(d *pair[T]) *T {
+	resultColumns := ColumnsOf(columns[:last], func(d *pair[T]) *T {
 		if d.hasA {
 			return &d.a
 		}

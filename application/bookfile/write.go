@@ -81,9 +81,6 @@ func (v Value) marked(kind Personal) Value {
 // number is a number or other JSON.
 func number(s string) Value { return Value{text: s, raw: true} }
 
-// Decimal returns a number that is written as it is. It may be empty.
-func Decimal(s string) Value { return number(s) }
-
 // Integer is an integer.
 func Integer(n int64) Value { return number(strconv.FormatInt(n, 10)) }
 

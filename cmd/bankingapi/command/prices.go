@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -64,13 +63,10 @@ func listedPrices(prices []backoffice.FundPrice, waits []buyfund.DueFund) []list
 	}
 	for i := range prices {
 		p := &prices[i]
-		line := listedPrice{Fund: p.Fund.IMKBCode, Holder: p.Fund.HolderCorporationName, Waiting: []waitingDay{}}
+		line := listedPrice{Fund: p.Fund.IMKBCode, Holder: p.Fund.HolderCorporationName, Change: p.Change(), Waiting: []waitingDay{}}
 		if p.Price != nil {
 			line.PriceID, line.Price, line.CurrencyCode = p.Price.ID, p.Price.PerUnit.String(), p.Price.Currency.Code()
 			line.ValidFrom, line.Imported, line.ImportedBy = p.Price.ValidFrom.String(), instant(p.Imported), p.ImportedBy
-		}
-		if change, ok := p.Change(); ok {
-			line.Change = fmt.Sprintf("%+.2f", change)
 		}
 		for _, w := range waits {
 			if w.Fund == p.Fund {

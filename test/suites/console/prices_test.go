@@ -48,7 +48,7 @@ func TestPrices(t *testing.T) {
 	require.NotContains(t, page, "900003", "it does not hold yet")
 	require.Contains(t, page, "No due sale waits for a price.")
 	_, file, _ := v.do(http.MethodGet, "/console/prices/export", nil)
-	require.Contains(t, file, "YAS,Yasar Portfoy,900002,2.05,TRY,2026-11-20,2.50,")
+	require.Contains(t, file, "900002,YAS,Yasar Portfoy,2.05,TRY,2026-11-20,2.50,")
 
 	status, body, _ := v.do(http.MethodGet, "/console/sales?price=x", nil)
 	require.Equal(t, http.StatusBadRequest, status)
