@@ -53,15 +53,18 @@ type forecast struct {
 
 // dueGroup sums the sales with one result: those that wait for one price are one line.
 type dueGroup struct {
+	dueResult
+	Sales    int64
+	Units    fund.Units
+	Proceeds backoffice.Sum
+	PriceID  int64 // of an estimate, the newest price
+}
+
+// dueResult is what a group has in common.
+type dueResult struct {
 	Result, Refusal string
 	Of              fund.PriceDay
-	Sales           int64
-	Units           fund.Units
-	Proceeds        backoffice.Sum
 	Currency        money.Currency
-	// PriceID and PerUnit are the newest price of an estimate.
-	PriceID int64
-	PerUnit fund.UnitPrice
 }
 
 // The results of a forecast.
@@ -173,13 +176,12 @@ func forecastDue(q *request, filter dueFilter, until day.Day, page int) (all for
 
 // group adds a sale to the line of its result.
 func (all *forecast) group(f *fund.Forecast) {
-	of := dueGroup{Result: resultOf(f), Refusal: f.Refusal, Of: fund.PriceDay{Fund: f.Terms.Holding.Fund, Day: f.Terms.SelectedDay}, Currency: f.Terms.Account.Currency}
-	if of.Result == waits {
-		of.PriceID, of.PerUnit = f.PriceID, f.PerUnit
+	of := dueResult{resultOf(f), f.Refusal, f.PriceDay(), f.Terms.Account.Currency}
+	at := slices.IndexFunc(all.Groups, func(known dueGroup) bool { return known.dueResult == of })
+	if at < 0 {
+		at, all.Groups = len(all.Groups), append(all.Groups, dueGroup{dueResult: of, PriceID: f.PriceID})
 	}
-	g := entryFor(&all.Groups, of, func(known *dueGroup) bool {
-		return known.Result == of.Result && known.Refusal == of.Refusal && known.Of == of.Of && known.Currency == of.Currency
-	})
+	g := &all.Groups[at]
 	g.Sales++
 	g.Units += f.Terms.Units
 	g.Proceeds = g.Proceeds.Plus(backoffice.SumOf(f.Proceeds.Minor()))

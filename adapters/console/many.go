@@ -1,18 +1,15 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fund"
-	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
@@ -23,26 +20,11 @@ type manyPage struct {
 	List    string // the list with the same filter
 	IDs     []operation.ID
 	Sales   int64
-	Sums    []manySum
+	Sums    []fundSum
 	Shown   string // identifies IDs: a form acts only on what its page counted
 	More    bool   // more operations fit than one form corrects
 	Report  *backoffice.Corrected
-	Reasons []refusedReason // of Report
-}
-
-// manySum sums the sales of a fund and a currency.
-type manySum struct {
-	IMKBCode string
-	Currency money.Currency
-	Sales    int64
-	Units    fund.Units
-	Proceeds backoffice.Sum
-}
-
-// refusedReason are the operations that were refused for one reason.
-type refusedReason struct {
-	Text string
-	IDs  []operation.ID
+	Reasons map[string][]operation.ID // why operations of Report were refused
 }
 
 const (
@@ -89,16 +71,12 @@ func countMany(q *request) (*manyPage, error) {
 		p.add(&s)
 	}
 	p.Shown = p.Action + hex.EncodeToString(hash.Sum(nil))
-	slices.SortFunc(p.Sums, func(a, b manySum) int {
-		return cmp.Or(cmp.Compare(a.IMKBCode, b.IMKBCode), cmp.Compare(a.Currency.Code(), b.Currency.Code()))
-	})
 	return p, nil
 }
 
 func (p *manyPage) add(s *fund.SaleEntry) {
 	p.Sales++
-	of := manySum{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency}
-	sum := entryFor(&p.Sums, of, func(known *manySum) bool { return known.IMKBCode == of.IMKBCode && known.Currency == of.Currency })
+	sum := sumOf(&p.Sums, s.Terms.Holding.IMKBCode, s.Terms.Account.Currency)
 	sum.Sales++
 	sum.Units += s.Terms.Units
 	sum.Proceeds = sum.Proceeds.Plus(backoffice.SumOf(s.Proceeds.Minor()))
@@ -132,23 +110,10 @@ func correctMany(q *request) (any, error) {
 	if report.Err != nil {
 		q.Options.Failed(q.Page.Title, report.Err)
 	}
-	p.Report = &report
+	p.Report, p.Reasons = &report, make(map[string][]operation.ID)
 	for _, refused := range report.Refused {
 		text := strings.TrimPrefix(q.explain(refused.Err).Text, nothingText)
-		of := entryFor(&p.Reasons, refusedReason{Text: text}, func(known *refusedReason) bool { return known.Text == text })
-		of.IDs = append(of.IDs, refused.ID)
+		p.Reasons[text] = append(p.Reasons[text], refused.ID)
 	}
 	return p, nil
-}
-
-// entryFor returns the entry of a list that is for the same as a new one. It appends the new one if
-// the list has none.
-func entryFor[T any](list *[]T, added T, isFor func(*T) bool) *T {
-	for i := range *list {
-		if isFor(&(*list)[i]) {
-			return &(*list)[i]
-		}
-	}
-	*list = append(*list, added)
-	return &(*list)[len(*list)-1]
 }

@@ -12,6 +12,7 @@ import (
 	"bankingapi/application/fleet"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
@@ -29,24 +30,36 @@ type todayPage struct {
 	Unread string
 }
 
-// closed is what was sold of a fund in a currency.
-type closed struct {
+// fundSum sums the sales of a fund in a currency.
+type fundSum struct {
 	IMKBCode                string
 	Currency                money.Currency
 	Sales, Waited, Reversed int64
+	Units                   fund.Units
 	Proceeds, Returned      backoffice.Sum
+}
+
+// sumOf returns the sum of a fund and a currency in a list, which stays sorted. It adds the sum if
+// the list has none.
+func sumOf(list *[]fundSum, code string, currency money.Currency) *fundSum {
+	of := fundSum{IMKBCode: code, Currency: currency}
+	at, is := slices.BinarySearchFunc(*list, of, func(x, y fundSum) int {
+		return cmp.Or(cmp.Compare(x.IMKBCode, y.IMKBCode), cmp.Compare(x.Currency.Code(), y.Currency.Code()))
+	})
+	if !is {
+		*list = slices.Insert(*list, at, of)
+	}
+	return &(*list)[at]
 }
 
 // Funds returns the sums of the day's close by fund and currency. Sales that were reversed later
 // are beside the others.
-func (p todayPage) Funds() (all []closed) {
+func (p todayPage) Funds() (all []fundSum) {
 	for key, sum := range p.Closing.Sales {
 		if key.State != operation.Completed {
 			continue
 		}
-		of := entryFor(&all, closed{IMKBCode: key.IMKBCode, Currency: key.Currency}, func(known *closed) bool {
-			return known.IMKBCode == key.IMKBCode && known.Currency == key.Currency
-		})
+		of := sumOf(&all, key.IMKBCode, key.Currency)
 		if key.Reversed {
 			of.Reversed += sum.Sales
 			of.Returned = of.Returned.Plus(sum.Proceeds)
@@ -58,16 +71,13 @@ func (p todayPage) Funds() (all []closed) {
 			of.Waited += sum.Sales
 		}
 	}
-	slices.SortFunc(all, func(x, y closed) int {
-		return cmp.Or(cmp.Compare(x.IMKBCode, y.IMKBCode), cmp.Compare(x.Currency.Code(), y.Currency.Code()))
-	})
 	return all
 }
 
 // Currencies returns the sums of all funds by currency.
-func (p todayPage) Currencies() (all []closed) {
+func (p todayPage) Currencies() (all []fundSum) {
 	for _, of := range p.Funds() {
-		sum := entryFor(&all, closed{Currency: of.Currency}, func(known *closed) bool { return known.Currency == of.Currency })
+		sum := sumOf(&all, "", of.Currency)
 		sum.Sales += of.Sales
 		sum.Waited += of.Waited
 		sum.Reversed += of.Reversed

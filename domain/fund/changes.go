@@ -49,6 +49,9 @@ type SaleEntry struct {
 	ReversedAt time.Time
 }
 
+// PriceDay returns the price at which a sale for a later day is settled.
+func (s *SaleEntry) PriceDay() PriceDay { return PriceDay{s.Terms.Holding.Fund, s.Terms.SelectedDay} }
+
 func (o *Operation) entry(index int, state operation.State) SaleEntry {
 	return SaleEntry{Envelope: o.Envelope, Index: index, Terms: o.Sales[index].terms, State: state}
 }

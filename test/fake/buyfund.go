@@ -52,7 +52,7 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 		var places []place
 		for id := range s.recorded {
 			p := place{s.sales[id][0].Terms.SelectedDay, id}
-			wanted := of.Of == fund.PriceDay{} || slices.ContainsFunc(s.sales[id], func(sale fund.SaleEntry) bool { return selling(&sale) == of.Of })
+			wanted := of.Of == fund.PriceDay{} || slices.ContainsFunc(s.sales[id], func(sale fund.SaleEntry) bool { return sale.PriceDay() == of.Of })
 			if wanted && !p.day.After(of.Until) && (after == nil || p.compare(place{after.Sales[0].Terms().SelectedDay, after.ID}) > 0) {
 				places = append(places, p)
 			}
@@ -65,11 +65,6 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 	return due, err
 }
 
-// selling is the fund and the day of a sale.
-func selling(s *fund.SaleEntry) fund.PriceDay {
-	return fund.PriceDay{Fund: s.Terms.Holding.Fund, Day: s.Terms.SelectedDay}
-}
-
 // DueFunds implements buyfund.Books.
 func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) (all []buyfund.DueFund, err error) {
 	s := b.store
@@ -77,7 +72,7 @@ func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) (all []
 		sales := make(map[fund.PriceDay]int64)
 		for id := range s.recorded {
 			for _, sale := range s.sales[id] {
-				if of := selling(&sale); !of.Day.After(until) {
+				if of := sale.PriceDay(); !of.Day.After(until) {
 					sales[of]++
 				}
 			}

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -142,7 +141,7 @@ func (v *choice) Type() string   { return strings.Join(v.values, "|") }
 
 func (v *choice) Set(text string) error {
 	if !slices.Contains(v.values, text) {
-		return errors.New("must be " + settings.Choice(v.values))
+		return flagError("must be " + settings.Choice(v.values))
 	}
 	*v.field = text
 	return nil

@@ -87,7 +87,7 @@ func TestFormatJSON(t *testing.T) {
 	require.Contains(t, do("export", "holdings", "--format", "json"), `"CustomerNo":1001`)
 
 	wrong := bankingapi(t, environment, "verify", "--format", "xml")
-	require.Equal(t, outcome{2, "", "bankingapi: --format: the value must be of type text|json; see 'bankingapi verify --help'\n"}, wrong)
+	require.Equal(t, outcome{2, "", "bankingapi: --format must be text or json; see 'bankingapi verify --help'\n"}, wrong)
 }
 
 // A program gets the same counts as the report of an auditor.

@@ -315,13 +315,6 @@ func explainFlag(cmd *cobra.Command, err error) error {
 		if wrong, ok := errors.AsType[flagError](err); ok {
 			return wrongUsef("--%s %w", flag.Name, wrong)
 		}
-		given, _ := flag.Value.(*once)
-		if given == nil {
-			return wrongUse{err}
-		}
-		if value, ok := given.Value.(*choice); ok && value.values[0] != "text" {
-			return wrongUsef("--%s must be %s", flag.Name, settings.Choice(value.values))
-		}
 		return wrongUsef("--%s: the value must be of type %s", flag.Name, strings.TrimSuffix(flag.Value.Type(), "64"))
 	}
 	return wrongUse{err}

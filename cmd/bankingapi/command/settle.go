@@ -54,7 +54,7 @@ func forecast(c *call, until day.Day) error {
 		if err != nil {
 			return err
 		}
-		of := priceDay(&s.SaleEntry)
+		of := s.PriceDay()
 		switch s.State {
 		case operation.Completed:
 			found.Completed++
@@ -89,11 +89,6 @@ func endSettling(c *call, screen, counted string, n buyfund.Settlement, forPrice
 		return someFailed(backoffice.Plural(n.Failed, counted))
 	}
 	return err
-}
-
-// priceDay returns the price that a sale for a later day may need.
-func priceDay(s *fund.SaleEntry) fund.PriceDay {
-	return fund.PriceDay{Fund: s.Terms.Holding.Fund, Day: s.Terms.SelectedDay}
 }
 
 // awaited is a price that is not in the book yet.

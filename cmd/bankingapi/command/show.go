@@ -137,7 +137,7 @@ func missingPrices(c *call, o *backoffice.Operation) (prices []awaited, err erro
 	}
 	due, err := c.app.Buyer().CountDue(c.Context())
 	for _, of := range due.ForPrice {
-		if slices.ContainsFunc(o.Sales, func(s fund.SaleEntry) bool { return priceDay(&s) == of.PriceDay }) {
+		if slices.ContainsFunc(o.Sales, func(s fund.SaleEntry) bool { return s.PriceDay() == of.PriceDay }) {
 			prices = append(prices, awaitedPrice(of.PriceDay))
 		}
 	}
