@@ -84,39 +84,9 @@ func showCustomer(q *request) (any, error) {
 			p.Twins[i] = p.Twins[i] || areTwins(&p.Sales[i], &p.Sales[k])
 		}
 	}
-	p.Statement, p.Total, err = newestPostings(q, n, until, &p.Customer)
+	lines, err := q.Options.Office.NewestLines(q.ctx, n, until, &p.Customer, maxPostingsRead+1)
+	p.Statement, p.Total = lines[:min(len(lines), maxLines)], len(lines)
 	return p, err
-}
-
-// newestPostings returns the newest postings, each with the quantity of its holding or account
-// after it, and how many were read. The quantity is computed from the sum of all postings or, if
-// there are too many, from what the customer has.
-func newestPostings(q *request, customerNo int64, until time.Time, has *backoffice.Customer) (postings []backoffice.Line, read int, err error) {
-	type key = fund.Posting // a posting with only its holding or account
-	after, sums := make(map[key]int64), make(map[key]int64)
-	for _, h := range has.Holdings {
-		after[key{Holding: h.Key}] = int64(h.Units)
-	}
-	for _, a := range has.Accounts {
-		after[key{Account: a.Key}] = a.Balance.Minor()
-	}
-	newest := backoffice.Query{CustomerNo: customerNo, Until: until, Order: backoffice.Newest, Limit: maxPostingsRead + 1}
-	for posting, err := range q.Options.Office.Reader.Postings(q.ctx, newest) {
-		if err != nil {
-			return nil, 0, err
-		}
-		postings = append(postings, backoffice.Line{PostingEntry: posting})
-		sums[key{Holding: posting.Holding, Account: posting.Account}] += posting.Quantity
-	}
-	if len(postings) <= maxPostingsRead { // all were read: some may be newer than what the customer has
-		after = sums
-	}
-	for i := range postings {
-		of := key{Holding: postings[i].Holding, Account: postings[i].Account}
-		postings[i].After = after[of]
-		after[of] -= postings[i].Quantity
-	}
-	return postings[:min(len(postings), maxLines)], len(postings), nil
 }
 
 func exportStatement(q *request) (any, error) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,15 +122,8 @@ func twinsOf(q *request, of *fund.SaleEntry) (twins []fund.SaleEntry, err error)
 		CustomerNo: of.Terms.Holding.CustomerNo, Since: of.ReceivedAt.Add(-twinWithin), Until: of.ReceivedAt.Add(twinWithin + 1),
 		Order: backoffice.Newest, Limit: maxBefore,
 	}
-	for s, err := range q.Options.Office.Reader.Sales(q.ctx, around) {
-		if err != nil {
-			return nil, err
-		}
-		if areTwins(of, &s) {
-			twins = append(twins, s)
-		}
-	}
-	return twins, nil
+	twins, err = backoffice.Collect(q.Options.Office.Reader.Sales(q.ctx, around))
+	return slices.DeleteFunc(twins, func(s fund.SaleEntry) bool { return !areTwins(of, &s) }), err
 }
 
 // areTwins reports whether two sales have the same terms and were received within a minute.

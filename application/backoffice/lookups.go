@@ -137,6 +137,38 @@ func (o *Office) Statement(ctx context.Context, customerNo int64, until time.Tim
 	}
 }
 
+// NewestLines returns the newest lines of the Statement of a customer before until, at most limit of
+// them, and the newest first. has is what the customer had before until. If there are fewer
+// postings, After is the sum of all of them. Otherwise it is counted back from has, and lacks what
+// was posted since that was read.
+func (o *Office) NewestLines(ctx context.Context, customerNo int64, until time.Time, has *Customer, limit int) ([]Line, error) {
+	var lines []Line
+	sums := make(map[fund.Posting]int64) // with keys as in Statement
+	for p, err := range o.Reader.Postings(ctx, Query{CustomerNo: customerNo, Until: until, Order: Newest, Limit: limit}) {
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, Line{PostingEntry: p})
+		sums[fund.Posting{Holding: p.Holding, Account: p.Account}] += p.Quantity
+	}
+	after := sums
+	if len(lines) == limit {
+		after = make(map[fund.Posting]int64)
+		for _, h := range has.Holdings {
+			after[fund.Posting{Holding: h.Key}] = int64(h.Units)
+		}
+		for _, a := range has.Accounts {
+			after[fund.Posting{Account: a.Key}] = a.Balance.Minor()
+		}
+	}
+	for i := range lines {
+		of := fund.Posting{Holding: lines[i].Holding, Account: lines[i].Account}
+		lines[i].After = after[of]
+		after[of] -= lines[i].Quantity
+	}
+	return lines, nil
+}
+
 // Customer has the holdings and accounts of a customer, in the order of the keys.
 type Customer struct {
 	Holdings []fund.Holding
@@ -148,11 +180,11 @@ type Customer struct {
 func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time) (c Customer, err error) {
 	if until.IsZero() {
 		of := Query{CustomerNo: customerNo}
-		c.Holdings, err = collect(o.Reader.Holdings(ctx, of))
+		c.Holdings, err = Collect(o.Reader.Holdings(ctx, of))
 		if err != nil {
 			return c, err
 		}
-		c.Accounts, err = collect(o.Reader.Accounts(ctx, of))
+		c.Accounts, err = Collect(o.Reader.Accounts(ctx, of))
 		return c, err
 	}
 	holdings, accounts := make(map[fund.HoldingKey]fund.Units), make(map[fund.AccountKey]money.Amount)
@@ -175,7 +207,8 @@ func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time
 	return c, nil
 }
 
-func collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
+// Collect reads all rows.
+func Collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
 	for row, err := range rows {
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package backoffice_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -161,4 +162,23 @@ func TestTheSalesOfASubscriptionThatWaitAreCounted(t *testing.T) {
 	waits, err = office.WaitingSalesOf(t.Context(), "other")
 	require.NoError(t, err)
 	require.Zero(t, waits)
+}
+
+// The newest lines of a statement have its quantities, whether all postings are read or the newest.
+func TestTheNewestLinesAreThoseOfTheStatement(t *testing.T) {
+	t.Parallel()
+	store, office := bank(t)
+	for n := range 4 {
+		sell(t, store, n, "", 0, int64(n+1))
+	}
+	statement, err := backoffice.Collect(office.Statement(t.Context(), 1001, time.Time{}))
+	require.NoError(t, err)
+	slices.Reverse(statement)
+	has, err := office.Customer(t.Context(), 1001, time.Time{})
+	require.NoError(t, err)
+	for _, limit := range []int{3, len(statement), len(statement) + 1} {
+		lines, err := office.NewestLines(t.Context(), 1001, time.Time{}, &has, limit)
+		require.NoError(t, err)
+		require.Equal(t, statement[:min(limit, len(statement))], lines, limit)
+	}
 }

@@ -160,9 +160,9 @@ func FirstID(at time.Time) (id operation.ID) {
 
 // IsEmpty reports whether the book has no price, no holding and no account.
 func IsEmpty(ctx context.Context, r Reader) (bool, error) {
-	prices, err1 := collect(r.Prices(ctx, Query{Limit: 1}))
-	holdings, err2 := collect(r.Holdings(ctx, Query{Limit: 1}))
-	accounts, err3 := collect(r.Accounts(ctx, Query{Limit: 1}))
+	prices, err1 := Collect(r.Prices(ctx, Query{Limit: 1}))
+	holdings, err2 := Collect(r.Holdings(ctx, Query{Limit: 1}))
+	accounts, err3 := Collect(r.Accounts(ctx, Query{Limit: 1}))
 	err := cmp.Or(err1, err2, err3)
 	return err == nil && len(prices)+len(holdings)+len(accounts) == 0, err
 }
