@@ -59,6 +59,8 @@ func (r *replica) lines() []string {
 	r.look()
 	var lines []string
 	for _, trouble := range r.Status().Troubles {
+		require.NotRegexp(r.t, "^Do ", trouble.Next, "the bar writes Do before it")
+		require.NotRegexp(r.t, "^Ask ", trouble.Partners, "it is said to partners")
 		lines = append(lines, strings.TrimSpace(trouble.Kind+" "+trouble.Where)+": "+trouble.Text)
 	}
 	return lines
@@ -445,6 +447,17 @@ func TestADatabaseThatIsUnsafeStillAnswers(t *testing.T) {
 	r.look()
 	require.Equal(t, []string{"durability: The log grows.", "durability: The database has no data checksums."}, r.lines())
 	require.False(t, r.Status().IsGood(), "a fault of today needs an operator, whatever the database is set up to")
+}
+
+// A replica that stops answers until its balancer leads elsewhere: there is nothing to tell partners.
+func TestAReplicaThatStopsStillAnswers(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.checks = []summary.Check{{Name: "shutdown", Problem: "The service is stopping."}}
+	r.look()
+	trouble := r.Status().Troubles[0]
+	require.Contains(t, trouble.Effect, "Requests that come are answered.")
+	require.Empty(t, trouble.Partners)
 }
 
 func TestTheEndOfACertificate(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 )
 
 // What callers notice of a replica that is not ready. A replica without durability still
-// answers, because only the operator knows whether the risk is acceptable.
+// answers, because only the operator knows whether the risk is acceptable. One that stops answers
+// until its balancer sends nothing more.
 const (
 	unavailable = "Not ready: requests that need it are answered 503."
 	unanswered  = "Callers get no answer."
@@ -26,19 +27,20 @@ const (
 	partnersSlow       = "Some requests fail. Send each again with the same CallerId until it is answered: nothing is carried out twice."
 )
 
-// durability is the check that says what may lose data, and clock the check of the clock.
-const durability, clock = "durability", "clock"
+// durability is the check that says what may lose data, clock the check of the clock, and shutdown
+// fails while the service stops.
+const durability, clock, shutdown = "durability", "clock", "shutdown"
 
 // nextOfCheck is what an operator does if a check of readiness fails or warns.
 var nextOfCheck = map[string]string{
 	"database": "If the text names a command, run it. Otherwise see whether the database server runs, has room on its disk and is reachable from here.",
 	"schema":   "Run bankingapi migrate up with the version of the service that should run.",
-	durability: "Do what the text says. The service notices by itself what changes at the database server, or when another program ends." +
+	durability: "Change what the text names. The service notices by itself what changes at the database server, or when another program ends." +
 		" After a change of storage.dsn, of synchronous_commit, or of how a host opens the database, restart the service.",
 	clock:         "Set the clock of this machine: turn on its time service (NTP). The replica goes on by itself.",
 	"trail":       "Give this replica the key file of the trail (trail.key_file) that the other replicas have, and reload it with SIGHUP.",
 	"certificate": "Replace tls.cert_file and tls.key_file. They are read within a second, without a restart. A self-signed certificate is made anew at the next start after its end.",
-	"shutdown":    "Nothing: the replica was told to stop.",
+	shutdown:      "Nothing: the replica was told to stop.",
 	Silent:        "See whether the database server runs, and whether a long transaction holds a lock.",
 }
 
@@ -66,7 +68,7 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 		switch {
 		case check.OfStorage: // what to do about the clock or the trail would be wrong
 			next = nextOfCheck["database"]
-		case check.Name == durability:
+		case check.Name == durability, check.Name == shutdown:
 			effect = unbalanced
 		}
 		same := slices.IndexFunc(all, func(t Trouble) bool { return t.Text == check.Problem })
@@ -173,8 +175,8 @@ func ofTraffic(a *Activity, at time.Time) (all []Trouble) {
 	if len(refusing) > 0 {
 		all = append(all, Trouble{
 			Kind: Refusals, Text: "Most requests of the last two minutes were refused, other than in the hour before: " + some(refusing) + ".",
-			Next:     "Open Refusals and Requests of the partner: its client may have changed, or a price, a holding or the calendar here.",
-			Partners: "Ask what changed at the partner. The page of the code in the documentation says what to correct.",
+			Next:     "Open Refused operations (from Today) and Requests of the partner: its client may have changed, or a price, a holding or the calendar here.",
+			Partners: "Most of your requests are refused. Did your client change? The page of the code in the documentation says what to correct.",
 		})
 	}
 	return all
