@@ -17,8 +17,8 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 )
 
 //go:embed openapi.json
@@ -168,13 +168,50 @@ var relativeServer = []byte(`"servers": [
 
 // handler serves a document. Without Options.Server its server is the address that it was asked
 // at. The ETag is for programs that ask whether their own copy is still good.
+//
+// No request gets a copy of the document: callers without a key could make many, and not read them.
 func handler(document []byte) http.Handler {
+	before, after, isRelative := bytes.Cut(document, relativeServer)
+	digest := sha256.Sum256(document)
 	return ReadOnly("application/json", func(w http.ResponseWriter, r *http.Request) {
-		text := bytes.Replace(document, relativeServer, bytes.Replace(relativeServer, []byte(`"/"`), []byte(`"`+addressOf(r)+`"`), 1), 1)
-		digest := sha256.Sum256(text)
-		w.Header().Set("ETag", `"`+hex.EncodeToString(digest[:16])+`"`)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
+		parts := [][]byte{document}
+		address := ""
+		if isRelative {
+			address = addressOf(r)
+			server := bytes.Replace(relativeServer, []byte(`"/"`), []byte(`"`+address+`"`), 1)
+			parts = [][]byte{before, server, after}
+		}
+		length := 0
+		for _, part := range parts {
+			length += len(part)
+		}
+		tag := sha256.Sum256(append(digest[:], address...))
+		etag := `"` + hex.EncodeToString(tag[:16]) + `"`
+		w.Header().Set("ETag", etag)
+		if hasTag(r.Header.Values("If-None-Match"), etag) {
+			w.Header().Del("Content-Type")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(length))
+		if r.Method == http.MethodHead {
+			return
+		}
+		for _, part := range parts {
+			_, _ = w.Write(part) // ignore a client that went away
+		}
 	})
+}
+
+// hasTag reports whether a header If-None-Match names the tag, or any.
+func hasTag(values []string, etag string) bool {
+	for tag := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+		if tag == etag || tag == "*" {
+			return true
+		}
+	}
+	return false
 }
 
 // plainHost is a Host header that can stand in a URL.

@@ -440,10 +440,42 @@ func TestHandler(t *testing.T) {
 	require.Equal(t, http.StatusNotModified, known.Code)
 	require.Empty(t, known.Body.String())
 	require.Equal(t, http.StatusOK, ask(http.MethodGet, `"another"`).Code)
+	for _, match := range []string{"*", `"another", W/` + got.Header().Get("ETag")} {
+		require.Equal(t, http.StatusNotModified, ask(http.MethodGet, match).Code, match)
+	}
 
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 		refused := ask(method, "")
 		require.Equal(t, http.StatusMethodNotAllowed, refused.Code, method)
 		require.Equal(t, "GET, HEAD", refused.Header().Get("Allow"), method)
 	}
+}
+
+// largest is a http.ResponseWriter that keeps the largest part that was written, not a copy of it.
+type largest struct {
+	http.ResponseWriter
+	part []byte
+}
+
+func (l *largest) Write(b []byte) (int, error) {
+	if len(b) > len(l.part) {
+		l.part = b
+	}
+	return len(b), nil
+}
+
+// Callers without a key may ask often and never read.
+func TestNoRequestGetsACopyOfTheDocument(t *testing.T) {
+	t.Parallel()
+	pages, err := openapi.Options{}.Pages()
+	require.NoError(t, err)
+	var answers [2]largest
+	for i := range answers {
+		r := httptest.NewRequest(http.MethodGet, openapi.Path, nil)
+		r.Host = fmt.Sprintf("bank-%d.example", i)
+		answers[i].ResponseWriter = httptest.NewRecorder()
+		pages[openapi.Path].ServeHTTP(&answers[i], r)
+	}
+	require.Greater(t, len(answers[0].part), len(openapi.Document())/2)
+	require.Same(t, &answers[0].part[0], &answers[1].part[0])
 }
