@@ -2,9 +2,11 @@ package httpapi_test
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"bankingapi/domain/subscription"
 )
@@ -125,23 +128,69 @@ func TestABodyOfUnknownLengthTakesItsBytesWhileItArrives(t *testing.T) {
 	})
 }
 
-func TestAConnectionHasFewStreams(t *testing.T) {
+// What callers can announce and send on a connection before it is known who they are is bounded.
+func TestAConnectionCostsLittle(t *testing.T) {
 	t.Parallel()
 	o := selfSigned(t)
-	server := serve(t, newService(), o)
-	raw := dial(t, server)
-	conn := tls.Client(raw, &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost", NextProtos: []string{"h2"}})
-	_, err := io.WriteString(conn, http2.ClientPreface)
-	require.NoError(t, err)
-	framer := http2.NewFramer(conn, conn)
-	require.NoError(t, framer.WriteSettings())
+	framer := speakHTTP2(t, dial(t, serve(t, newService(), o)), o)
 	frame, err := framer.ReadFrame()
 	require.NoError(t, err)
 	settings, ok := frame.(*http2.SettingsFrame)
 	require.True(t, ok, frame)
-	streams, ok := settings.Value(http2.SettingMaxConcurrentStreams)
-	require.True(t, ok)
-	require.EqualValues(t, 32, streams)
+	for setting, want := range map[http2.SettingID]uint32{
+		http2.SettingMaxConcurrentStreams: 32,
+		http2.SettingMaxFrameSize:         16 << 10, // it is allocated before the frame arrives
+		http2.SettingInitialWindowSize:    256 << 10,
+	} {
+		got, isSet := settings.Value(setting)
+		require.True(t, isSet, setting)
+		require.Equal(t, want, got, setting)
+	}
+	headers, isSet := settings.Value(http2.SettingMaxHeaderListSize)
+	require.True(t, isSet)
+	require.Less(t, headers, uint32(17<<10))
+}
+
+// speakHTTP2 begins HTTP/2 on a connection to a server with TLS. It reads nothing.
+func speakHTTP2(t *testing.T, raw net.Conn, o options) *http2.Framer {
+	t.Helper()
+	conn := tls.Client(raw, &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost", NextProtos: []string{"h2"}})
+	_, err := io.WriteString(conn, http2.ClientPreface)
+	require.NoError(t, err)
+	framer := http2.NewFramer(conn, conn)
+	require.NoError(t, framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30}))
+	return framer
+}
+
+// A caller of HTTP/2 that does not read anything would keep its requests in progress forever,
+// because the frame that ends them cannot be written either.
+func TestACallerThatNeverReadsIsCut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := selfSigned(t)
+		o.WriteTimeout = time.Second
+		ended := make(chan struct{})
+		listener := &memoryListener{dialed: make(chan net.Conn), closed: make(chan struct{})}
+		server := newServer("", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			defer close(ended)
+			_, _ = w.Write(make([]byte, 1<<20))
+		}), o)
+		require.NoError(t, server.StartOn(listener))
+		mine, its := net.Pipe() // has no buffer
+		defer func() { _ = mine.Close() }()
+		listener.dialed <- its
+
+		framer := speakHTTP2(t, mine, o)
+		require.NoError(t, framer.WriteWindowUpdate(0, 1<<30))
+		var block bytes.Buffer
+		encoder := hpack.NewEncoder(&block)
+		for _, field := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "bank"}, {":path", "/"}} {
+			require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+		}
+		require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
+		<-ended
+		require.NoError(t, server.Shutdown(t.Context()))
+	})
 }
 
 // A caller must be able to tell a slow service from a forged record.

@@ -22,8 +22,18 @@ import (
 // with more requests opens more connections.
 const maxStreams = 32
 
-// maxHeaderBytes is far more than a key and some IDs need.
-const maxHeaderBytes = 64 << 10
+// maxHeaderBytes is far more than a key and some IDs need, and what common balancers allow.
+// Callers without a key can hold as much on each connection.
+const maxHeaderBytes = 16 << 10
+
+const (
+	// maxFrame is the maximum size of a frame of HTTP/2 that a caller sends. The server allocates
+	// the announced size before the frame arrives.
+	maxFrame = 16 << 10
+	// receiveBuffer is how much of the bodies of a connection of HTTP/2 may arrive before they are
+	// read. It is not part of Options.BodiesLimit.
+	receiveBuffer = 256 << 10
+)
 
 // Server serves a handler over HTTP/1.1 and, with TLS, HTTP/2. It is safe for concurrent use.
 type Server struct {
@@ -46,7 +56,13 @@ func NewServer(server *http.Server, t TLSOptions, failed func(error)) *Server {
 		server.ErrorLog = log.New(io.Discard, "", 0)
 	}
 	server.MaxHeaderBytes = maxHeaderBytes
-	server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
+	server.HTTP2 = &http.HTTP2Config{
+		MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame,
+		MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer,
+		// WriteTimeout ends a stream with a frame, which cannot be written if the caller does not
+		// read. Without this timeout its requests would stay in progress forever.
+		WriteByteTimeout: server.WriteTimeout,
+	}
 	server.DisableGeneralOptionsHandler = true // "OPTIONS *" gets our own 404
 	return &Server{server: server, tls: t, failed: failed}
 }
