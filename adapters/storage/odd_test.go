@@ -91,6 +91,16 @@ func TestAHostWithAnotherClientEncoding(t *testing.T) {
 	requireNotReady(t, bind(t, engine, ""), "A connection to the database has the client_encoding WIN1254")
 }
 
+// The texts of exports, pages and /outcomes come through the database for reading.
+func TestAHostThatReadsWithAnotherClientEncoding(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	newBank(t, storekit.OpenPostgres(t, dsn), 2)
+	engine, err := postgres.NewHostEngine(connect(t, "pgx", dsn), connect(t, "pgx", dsn+"&client_encoding=WIN1254"), 0)
+	require.NoError(t, err)
+	requireNotReady(t, bind(t, engine, ""), "A connection to the database has the client_encoding WIN1254")
+}
+
 // exports returns everything that can be exported of a book, by its kind.
 func exports(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()

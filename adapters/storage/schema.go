@@ -48,8 +48,8 @@ func (s *migrator) doubt() { s.state.CompareAndSwap(fitted, doubted) }
 
 // Up implements store.Schema. Replicas wait for each other.
 func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
-	if err := s.engine.Suits(ctx, s.db.Writes.Statement.ConnPool); err != nil {
-		return nil, s.db.Translate(err)
+	if err := suits(ctx, s.engine, s.db); err != nil {
+		return nil, err
 	}
 	if err := s.mayMigrate(ctx); err != nil {
 		return nil, err
@@ -172,8 +172,8 @@ func (s *migrator) Require(ctx context.Context) error {
 	if err := s.engine.Check(); err != nil {
 		return err
 	}
-	if err := s.engine.Suits(ctx, s.db.Writes.Statement.ConnPool); err != nil {
-		return s.db.Translate(err)
+	if err := suits(ctx, s.engine, s.db); err != nil {
+		return err
 	}
 	version, err := s.version(ctx)
 	switch {

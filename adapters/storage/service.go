@@ -27,9 +27,9 @@ func (d service) ping(ctx context.Context) error {
 	if err := d.engine.Check(); err != nil {
 		return err // a new connection would also fail, with a less helpful error
 	}
-	err := d.engine.Suits(ctx, d.db.Writes.Statement.ConnPool)
+	err := suits(ctx, d.engine, d.db)
 	if err != nil {
-		return d.db.Translate(err)
+		return err
 	}
 	err = d.db.Reads.WithContext(ctx).Exec("SELECT 1").Error
 	if err != nil {
@@ -52,6 +52,17 @@ func (d service) ping(ctx context.Context) error {
 	}
 	var none []tables.SubscriptionRow
 	return d.db.Translate(d.db.Reads.WithContext(ctx).Limit(0).Find(&none).Error)
+}
+
+// suits returns an error if the database cannot hold a book. A host may read over other
+// connections than it writes, and they may have other settings.
+func suits(ctx context.Context, e Engine, db *tables.Database) error {
+	writes, reads := db.Writes.Statement.ConnPool, db.Reads.Statement.ConnPool
+	err := e.Suits(ctx, writes)
+	if err == nil && reads != writes {
+		err = e.Suits(ctx, reads)
+	}
+	return db.Translate(err)
 }
 
 // probes returns all statements of requests and of settling, without rows.
