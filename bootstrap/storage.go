@@ -229,13 +229,13 @@ type Inspection struct {
 
 // Inspect looks for what a service would complain about: in the files of TLS, and in the database
 // of the settings. It changes nothing. It finds nothing in a database that is a file that does not
-// exist. The error means that the database does not answer.
+// exist, or is empty. The error means that the database does not answer.
 func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspection, err error) {
 	o := collect(all)
 	o.storage.MustExist, o.storage.AsItIs = true, true
 	if settings.Storage.Driver == SQLite && o.database == nil {
-		_, err := os.Stat(settings.Storage.File())
-		if errors.Is(err, fs.ErrNotExist) {
+		info, err := os.Stat(settings.Storage.File())
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 { // the service makes it
 			in, err := newBasics(settings, o)
 			if err != nil {
 				return found, err
@@ -269,7 +269,20 @@ func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspe
 	if errors.Is(err, store.ErrDSN) {
 		return Inspection{Blockers: []string{err.Error()}}, nil
 	}
+	if err != nil && !isSilence(err) {
+		inspected.Blockers = append(inspected.Blockers, fault.Explain(err).Error())
+		return inspected, nil
+	}
 	return inspected, err
+}
+
+// isSilence reports whether an error means that the storage did not answer. Any other error is
+// its answer, such as that it is read-only, or no database.
+func isSilence(err error) bool {
+	if found := known(err); found != nil && found.Detail == fault.Unreached {
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // inspectTLS adds what is wrong with the files of TLS.

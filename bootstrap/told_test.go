@@ -58,7 +58,25 @@ func TestInspect(t *testing.T) {
 	require.Contains(t, blocked.Blockers[0], "trail.key_file: open "+missing)
 	m.ports.Ping = func(context.Context) error { return fault.New(fault.Unavailable, "The encoding is wrong.") }
 	require.Equal(t, []string{"The encoding is wrong."}, inspect("memory", as).Blockers)
+	m.ports.Ping = func(context.Context) error {
+		return fault.Wrap(fault.Unavailable, errors.New("SQLSTATE 25006"), "The database is read-only.")
+	}
+	require.Equal(t, []string{"The database is read-only. SQLSTATE 25006"}, inspect("memory", as).Blockers, "a database that refuses has answered")
+	for _, silence := range []error{fault.Wrap(fault.Unavailable, io.EOF, fault.Unreached), context.DeadlineExceeded} {
+		m.ports.Ping = func(context.Context) error { return silence }
+		settings := bootstrap.DefaultSettings()
+		settings.Storage.Driver = "memory"
+		found, err := bootstrap.Inspect(t.Context(), settings, drivers)
+		require.ErrorIs(t, err, silence)
+		require.Empty(t, found.Blockers)
+	}
 	m.ports.Ping = func(context.Context) error { return nil }
+	folder := t.TempDir()
+	require.Equal(t, []string{"opened"}, inspect(bootstrap.SQLite, func(s *bootstrap.Settings) { s.Storage.DSN = bootstrap.Secret(folder) }).Blockers,
+		"a file that cannot be opened keeps the service from starting")
+	empty := filepath.Join(folder, "empty.db")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	require.Zero(t, inspect(bootstrap.SQLite, func(s *bootstrap.Settings) { s.Storage.DSN = bootstrap.Secret(empty) }), "the service makes its book")
 	schema := m.ports.Schema
 	m.ports.Schema = &lateSchema{failures: 1}
 	require.Equal(t, []string{"The schema is too old."}, inspect("memory", as).Blockers, "nothing will migrate it")

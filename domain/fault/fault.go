@@ -132,6 +132,10 @@ type Error struct {
 	Cause  error
 }
 
+// Unreached is the Detail of an error of a storage that did not answer, or whose answer says nothing
+// to an operator.
+const Unreached = "The storage cannot be reached."
+
 // New returns an error of that kind.
 func New(kind Kind, detail string, faults ...Fault) *Error {
 	return &Error{Kind: kind, Detail: detail, Faults: faults}

@@ -246,7 +246,7 @@ func (db *DB) withKind(failure Failure, err error) error {
 	}
 	switch failure {
 	case LostRace, Unreachable, Broken, Altered:
-		return fault.Wrap(fault.Unavailable, err, cmp.Or(db.Explain(err), "The storage cannot be reached."))
+		return fault.Wrap(fault.Unavailable, err, cmp.Or(db.Explain(err), fault.Unreached))
 	case Interrupted:
 		return fault.Wrap(fault.Indeterminate, err, "The storage did not confirm the commit.")
 	default:

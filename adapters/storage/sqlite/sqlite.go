@@ -206,6 +206,9 @@ func (c *connections) backup(ctx context.Context, file string) (err error) {
 // exists returns an error if the file has no book. An empty file has no book.
 func exists(path string) error {
 	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder: storage.dsn names a file", path)
+	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return fmt.Errorf("no book at %s: check storage.dsn and the current folder, or create a book with 'bankingapi migrate up'", path)
 	}
