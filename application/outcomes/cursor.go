@@ -73,7 +73,8 @@ func (c *cursors) text(subscription string, p place) string {
 // open returns the place of a cursor. ok is false if the text is no cursor of the subscription.
 func (c *cursors) open(subscription, text string) (p place, ok bool) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(sealed) < nonceSize {
+	isExact := base64.RawURLEncoding.EncodeToString(sealed) == text // the decoder passes over ends of lines
+	if err != nil || !isExact || len(sealed) < nonceSize {
 		return place{}, false
 	}
 	content, err := c.seal.Open(nil, sealed[:nonceSize], sealed[nonceSize:], []byte(subscription))
