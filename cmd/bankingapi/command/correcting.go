@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/day"
@@ -185,7 +186,7 @@ func (o *adjustHoldingCommand) run(c *call) error {
 	return o.adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		units, err := fund.ParseUnits(by)
 		if err != nil || units == 0 {
-			return id, wrongUsef("%q is no number of units: it must not be 0 and may have 6 decimals", o.by)
+			return id, wrongUsef("%q is no number of units: it must not be 0, and may have 6 decimals and be at most 10^12", o.by)
 		}
 		return c.office.Corrector().AdjustHolding(c.Context(), h.Key, units)
 	})
@@ -213,7 +214,7 @@ func (o *adjustAccountCommand) run(c *call) error {
 	return o.adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		amount, err := money.FromDecimal(by, a.Key.Currency)
 		if err != nil || amount.Minor() == 0 {
-			return id, wrongUsef("%q is no amount of %s: it must not be 0 and may have %d decimals", o.by, o.currency, a.Key.Currency.Decimals())
+			return id, wrongUsef("%q is no amount of %s: it must not be 0, and may have %d decimals and at most 2^63-1 minor units", o.by, o.currency, a.Key.Currency.Decimals())
 		}
 		return c.office.Corrector().AdjustAccount(c.Context(), a.Key, amount)
 	})
@@ -224,6 +225,9 @@ func (o *adjustAccountCommand) run(c *call) error {
 func (o *adjustFlags) adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
 	if len(faults) > 0 {
 		return wrongUsef("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
+	}
+	if strings.ContainsAny(o.by, "eE") { // as a spreadsheet shortens a long number
+		return wrongUsef("%q has an exponent: write all digits", o.by)
 	}
 	by, _ := decimal.Parse(o.by)
 	id, err := change(by)
