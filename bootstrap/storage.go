@@ -400,6 +400,10 @@ func CheckAlone(ctx context.Context, settings Settings, all ...Option) error {
 // ErrTarget is the error of Copy if the target has a book, or a part of a copy of another book.
 var ErrTarget = errors.New("the target of a copy must be empty, or have an interrupted copy of the same book")
 
+// ErrCopied is the error of Copy, beside ErrTarget, if the book was copied before. If the target is
+// its copy, the copy is finished.
+var ErrCopied = errors.New("the book was copied before: if the target is that copy, it is finished")
+
 // Copy copies the book of the settings to an empty database, which it creates or migrates. Then
 // it compares both and returns the number of rows. If Copy was interrupted, the next call
 // continues. No service may use either database: Copy fails if it sees one. If the target has
@@ -409,6 +413,9 @@ func Copy(ctx context.Context, settings, target Settings, watch store.CopyWatch,
 	rows, err := copyFrom(ctx, "", settings, target, watch, all)
 	if errors.Is(err, errMarked) { // perhaps the copy was interrupted after the book was marked
 		rows, err = copyFrom(ctx, store.CopiedMark, settings, target, watch, all)
+		if errors.Is(err, ErrTarget) {
+			err = errors.Join(ErrCopied, err)
+		}
 	}
 	return rows, err
 }
@@ -446,7 +453,11 @@ func copyFrom(ctx context.Context, mark string, settings, target Settings, watch
 			if err != nil {
 				return rows, asTarget(err)
 			}
-			return rows, keepAct(ctx, made, to, "copy.from", book.Book.name)
+			ending, err := beginAct(ctx, made, to, "copy.from", book.Book.name)
+			if err != nil {
+				return rows, err
+			}
+			return rows, to.RemoveMark(ending)
 		})
 	})
 }
@@ -460,18 +471,18 @@ func asTarget(err error) error {
 	return err
 }
 
-// keepAct keeps an act, with its leaf. Without the key of the log it keeps none: verify would
-// report it.
-func keepAct(ctx context.Context, in basics, s *store.Store, action, object string) error {
+// beginAct returns a context that carries an act, which gets its leaf. Without the key of the log
+// it carries none: verify would report it.
+func beginAct(ctx context.Context, in basics, s *store.Store, action, object string) (context.Context, error) {
 	log := makeTrail(in.Settings, in.Book, in.Clocks, s)
 	err := log.Load(ctx)
 	if err != nil {
-		return err
+		return ctx, err
 	}
 	if log.IsWanted() && log.Missing() != nil {
-		return nil //nolint:nilerr // the act is left out on purpose
+		return ctx, nil //nolint:nilerr // the act is left out on purpose
 	}
-	return s.Backoffice.Audit.Keep(ctx, in.Clocks.acts().New(ctx, action, object, ""))
+	return in.Clocks.acts().Begin(ctx, action, object, ""), nil
 }
 
 // TakeBack lets services use a book again whose copy is not used. The error is a
@@ -485,11 +496,11 @@ func TakeBack(ctx context.Context, settings Settings, all ...Option) error {
 		if err != nil {
 			return none, err
 		}
-		err = keepAct(ctx, in, s, "copy.takeback", in.Book.name)
+		ending, err := beginAct(ctx, in, s, "copy.takeback", in.Book.name)
 		if err != nil {
 			return none, err
 		}
-		return none, s.RemoveMark(ctx)
+		return none, s.RemoveMark(ending)
 	})
 	return err
 }

@@ -11,7 +11,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/store"
@@ -135,21 +134,18 @@ func (c *copying) compareTables(source, copied *gorm.DB) (rows int64, err error)
 	return rows, nil
 }
 
-// end makes the copy the book. The source is marked first: otherwise both would sell.
+// end marks the source. RemoveMark of the target then makes the copy the book: otherwise both would
+// sell.
 func (c *copying) end(ctx context.Context) error {
 	err := c.checkUnused(ctx)
 	if err != nil {
 		return err
 	}
-	err = c.source.markCopied(ctx)
+	err = c.target.analyze(ctx)
 	if err != nil {
 		return err
 	}
-	err = c.target.removeMark(ctx)
-	if err != nil {
-		return err
-	}
-	return c.target.analyze(ctx)
+	return c.source.markCopied(ctx)
 }
 
 // copied selects the rows of a table that a copy has: all but the mark of its database.
@@ -177,22 +173,26 @@ func (d service) claimCopy(ctx context.Context, source service) error {
 }
 
 // markCopied marks the source of a copy, so that no service sells what its copy sells. It keeps
-// the act that ctx carries first.
+// the act that ctx carries.
 func (d service) markCopied(ctx context.Context) error {
 	if d.mark == store.CopiedMark { // by the copy that was interrupted
 		return nil
 	}
-	if _, ok := audit.From(ctx); ok {
-		err := d.db.Transact(ctx, func(session batch.Session) error {
-			return session.Commit(ctx, d.journal.ActWrites(ctx, journal.Changes{})...)
-		})
+	return d.db.Change(ctx, func(tx *gorm.DB) error {
+		err := d.setMark(tx, store.CopiedMark)
 		if err != nil {
 			return err
 		}
-	}
-	return d.db.Change(ctx, func(tx *gorm.DB) error {
-		return d.setMark(tx, store.CopiedMark)
+		return d.keepAct(ctx, tx)
 	})
+}
+
+// keepAct keeps the act that ctx carries, if any.
+func (d service) keepAct(ctx context.Context, tx *gorm.DB) error {
+	if _, ok := audit.From(ctx); !ok {
+		return nil
+	}
+	return d.db.Send(ctx, tx, d.journal.ActWrites(ctx, journal.Changes{})...)
 }
 
 // analyze makes statistics of a copy where the engine needs them: without them, a server takes
@@ -211,13 +211,18 @@ func (d service) analyze(ctx context.Context) error {
 	})
 }
 
-// removeMark removes the mark. Then a copy is a book.
+// removeMark removes the mark, and keeps the act that ctx carries. Then a copy is a book. One
+// transaction does both: if it is interrupted, the copy can go on.
 func (d service) removeMark(ctx context.Context) error {
 	return d.db.Change(ctx, func(tx *gorm.DB) error {
 		removed := tx.Where("value = ?", d.mark).Delete(&tables.PropertyRow{Name: tables.MarkProperty})
 		if removed.Error != nil || removed.RowsAffected == 0 {
 			return removed.Error
 		}
-		return tx.Delete(&tables.PropertyRow{Name: tables.MarkNoteProperty}).Error
+		err := tx.Delete(&tables.PropertyRow{Name: tables.MarkNoteProperty}).Error
+		if err != nil {
+			return err
+		}
+		return d.keepAct(ctx, tx)
 	})
 }

@@ -127,12 +127,13 @@ type Store struct {
 	Backup func(ctx context.Context, file string) error
 
 	// Copy copies all data to another storage of the adapter, whose Options.Mark is CopyMark,
-	// and compares both. Then it keeps the act that ctx carries, marks this storage with
-	// CopiedMark, and removes the mark of the other one. If it fails, the next Copy continues. It
-	// returns the number of rows that both have. A storage with CopiedMark can only finish the
-	// copy that was interrupted after it was marked.
+	// and compares both. Then it marks this storage with CopiedMark, and keeps the act that ctx
+	// carries. RemoveMark of the other storage ends the copy. Until then, the next Copy
+	// continues. It returns the number of rows that both have. A storage with CopiedMark can only
+	// finish the copy that was interrupted after it was marked.
 	Copy func(ctx context.Context, to *Store, w CopyWatch) (rows int64, err error)
-	// RemoveMark removes Options.Mark. Then the storage is the book of a bank.
+	// RemoveMark removes Options.Mark, and keeps the act that ctx carries. Then the storage is the
+	// book of a bank.
 	RemoveMark func(ctx context.Context) error
 
 	// Start opens the storage. Before Start the adapter has made no file, no connection and no

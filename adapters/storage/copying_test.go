@@ -1,0 +1,52 @@
+package storage_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"bankingapi/adapters/clock"
+	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/store"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
+	"bankingapi/test/kit/storekit"
+	"bankingapi/test/kit/testdb"
+)
+
+// A copy that was interrupted goes on, until one transaction makes it a book and keeps where it
+// came from.
+func TestACopyGoesOnUntilItIsABook(t *testing.T) {
+	t.Parallel()
+	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, query func(string) []string) {
+		file := testdb.SQLite(t)
+		storekit.WriteBook(t, file)
+		source := func(mark string) *store.Store {
+			engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout}))
+			require.NoError(t, err)
+			s, err := storage.Open(engine, storage.Options{Mark: mark, Now: clock.Now})
+			require.NoError(t, err)
+			require.NoError(t, s.Schema.Require(t.Context()))
+			return s
+		}
+		to := up(t, open(store.CopyMark))
+		watch := store.CopyWatch{Phase: func(string, int64) {}, Row: func(int64) {}}
+		act := func(n byte, action string) audit.Act {
+			return audit.Act{ID: operation.ID{n}, At: clock.Now(), Action: action}
+		}
+		marked := audit.With(t.Context(), act(1, "copy.to"))
+		for _, mark := range []string{"", store.CopiedMark} { // the second one goes on after the source was marked
+			from := source(mark)
+			rows, err := from.Copy(marked, to, watch)
+			require.NoError(t, err)
+			require.Positive(t, rows)
+			require.NoError(t, from.Close())
+		}
+		require.Error(t, to.RemoveMark(marked), "this act exists")
+		requireMark(t, open("").Schema.Require(t.Context()), store.CopyMark)
+		require.NoError(t, to.RemoveMark(audit.With(t.Context(), act(2, "copy.from"))))
+		require.NoError(t, open("").Schema.Require(t.Context()))
+		require.Subset(t, query("SELECT action FROM audits"), []string{"copy.to", "copy.from"})
+	})
+}
