@@ -68,6 +68,7 @@ func TestExtrasAreInTheReport(t *testing.T) {
 	report, _ := benchReport(t, "-engine=sqlite", "-work=chores,bytes,refusals,neighbours", "-rows=10000", "-records=3000", "-rounds=1", "-seconds=1")
 	for _, row := range []string{
 		"import 10000 holdings | bankingapi |", "verify 10000 sales | other version |", "settle 1000 due sales | bankingapi |",
+		"bankingapi | 10000 | start | [0-9.]+ |", "bankingapi | 10000 | Due, with its forecast | [0-9.]+ |", "other version | 10000 | its customer | [0-9.]+ |",
 		"bankingapi | " + plainSale.title + " | [0-9]{4,5} | [1-9][0-9]{2,3} | not measured |", // more than its content, less than some pages
 		"bankingapi | " + plainPush.title + " | [0-9]{4,5} | [1-9][0-9]{2,3} | not measured |",
 	} {

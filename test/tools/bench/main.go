@@ -36,7 +36,7 @@ type settings struct {
 	seconds     float64
 	patience    time.Duration // how long all runs together wait for other programs to finish
 	rounds      int
-	rows        int // holdings and sales of the book for the chores
+	rows        int // sales of the book for the chores
 	records     int
 	only        string // "service" or "other": measure one side alone
 	otherBinary string // another version of the service; empty for none
@@ -110,7 +110,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	rates := flags.String("rates", "100,500,1000,2000,4000", "requests a second of the works rate and replicas, in this order")
 	flags.Float64Var(&s.seconds, "seconds", 1, "length of each run")
 	flags.DurationVar(&s.patience, "wait", time.Minute, "how long all runs together wait for other programs to leave the machine quiet")
-	flags.IntVar(&s.rows, "rows", 1_000_000, "holdings and sales in the book for the work chores (a multiple of 10000, at most 1000000); a tenth of it is due")
+	flags.IntVar(&s.rows, "rows", 1_000_000, "sales in the book for the work chores (a multiple of 10000, beyond 1000000 one of 1000000); a million customers at most")
 	flags.IntVar(&s.records, "records", 20_000, "sales and pushes that the work bytes stores; with fewer, the first pages of the tables count")
 	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
 	flags.StringVar(&s.only, "only", "", "measure one side alone: service or other")
@@ -151,7 +151,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	if s.rates, err = numbers(*rates); err != nil {
 		return s, err
 	}
-	perGap := min(mostPerGap, max(1, s.book/bookStep))
+	perGap, million := min(mostPerGap, max(1, s.book/bookStep)), mostPerGap*customers
 	for _, wrong := range []struct {
 		is   bool
 		text string
@@ -159,7 +159,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 		{flags.NArg() > 0, "unknown argument " + flags.Arg(0)},
 		{!slices.Contains([]string{"all", "sqlite", "postgres"}, *engine), "unknown engine " + *engine},
 		{s.seconds <= 0 || s.rounds < 1 || s.records < 1, "-seconds, -rounds and -records must be positive"},
-		{s.rows < customers || s.rows%customers != 0 || s.rows > mostPerGap*customers, "-rows must be a multiple of 10000, at most 1000000"},
+		{s.rows < customers || s.rows%customers != 0 || s.rows > million && s.rows%million != 0, "-rows must be a multiple of 10000, beyond 1000000 one of 1000000"},
 		{s.book < 0 || s.book%(customers*perGap) != 0 || s.book > 0 && s.book < bookStep, "-book must be a multiple of 100000, beyond 10000000 one of 1000000"},
 		{!slices.Contains([]string{"", "service", "other"}, s.only), "unknown side " + s.only},
 	} {

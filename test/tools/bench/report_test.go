@@ -93,7 +93,7 @@ func TestCommandLine(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"-engine=oracle"}, {"-work=buy"}, {"-connections=0"}, {"-connections=x"}, {"-rates=0"}, {"-rounds=0"}, {"-seconds=0"},
 		{"-only=both"}, {"-set=nothing"}, {"stray"}, {"-book=-1"}, {"-book=5000"},
-		{"-rows=5"}, {"-rows=2000000"}, {"-other-binary=/no/such/file"},
+		{"-rows=5"}, {"-rows=15000"}, {"-rows=1500000"}, {"-other-binary=/no/such/file"},
 	} {
 		_, err := parse(wrong, io.Discard)
 		require.Error(t, err, wrong)
