@@ -186,10 +186,11 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		b.changes.Refusals = append(b.changes.Refusals, operation.Decision{
 			Envelope: o.Envelope, Operation: operation.BuyFundFromCustomer, State: operation.Failed, Faults: o.outcome.Faults,
 		})
+		bySale := o.faultsBySale()
 		for i := range o.Sales {
 			of := o.entry(i, operation.Failed)
-			if first := slices.IndexFunc(o.outcome.Faults, func(f fault.Fault) bool { return operation.IsUnderParameter(i, f.Pointer) }); first >= 0 {
-				of.Refusal = o.outcome.Faults[first].Code
+			if len(bySale[i]) > 0 {
+				of.Refusal = bySale[i][0].Code
 			}
 			b.changes.RefusedSales = append(b.changes.RefusedSales, of)
 		}

@@ -61,6 +61,18 @@ func (o *Operation) Key() (key idempotency.Key, ok bool) {
 // Contradiction, or fault.Invalid if it has DayFaults.
 func (o *Operation) Outcome() (operation.Outcome, error) { return o.outcome, o.err }
 
+// faultsBySale returns the faults of the outcome for each sale, in order.
+func (o *Operation) faultsBySale() [][]fault.Fault {
+	bySale := make([][]fault.Fault, len(o.Sales))
+	for _, f := range o.outcome.Faults {
+		i, ok := operation.ParameterOf(f.Pointer)
+		if ok && i < len(bySale) {
+			bySale[i] = append(bySale[i], f)
+		}
+	}
+	return bySale
+}
+
 func (o *Operation) fingerprint() idempotency.Fingerprint {
 	return o.fingerprintOn(func(selected day.Day) day.Day { return selected })
 }

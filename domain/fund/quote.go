@@ -71,14 +71,11 @@ func (b *Book) Quote(o *Operation, now time.Time, today day.Day) []Quote {
 		}
 	}
 	b.Settle([]*Operation{o}, now, today)
+	bySale := o.faultsBySale()
 	for i := range quotes {
 		q := &quotes[i]
 		q.Estimate = o.Sales[i].terms.dayOr(today).After(today)
-		for _, f := range o.outcome.Faults {
-			if operation.IsUnderParameter(i, f.Pointer) {
-				q.Faults = append(q.Faults, f)
-			}
-		}
+		q.Faults = bySale[i]
 		switch {
 		case len(q.Faults) > 0:
 			q.State = operation.Failed

@@ -100,3 +100,27 @@ func TestASaleWithoutAPriceIDIsQuotedOnly(t *testing.T) {
 	_, faults = fund.NewSale(asked(withoutPrice))
 	require.Equal(t, map[string]string{"/FundToProcess/PriceID": fault.Required}, byPointer(t, faults))
 }
+
+// A partner decides how many of its sales are refused, and others wait for their turn meanwhile.
+func TestTheCostOfARefusalDoesNotGrowWithTheArray(t *testing.T) { //nolint:paralleltest // it counts allocations
+	b := newBank()
+	refused := func(f *fund.SaleFields) { f.FundToProcess.PriceID = number("3") }
+	for name, decide := range map[string]func([]fund.SaleFields){
+		"quotes": func(fields []fund.SaleFields) { b.quote(t, fields...) },
+		"sales": func(fields []fund.SaleFields) {
+			request := fund.NewRequest(fields, len(fields), on(friday))
+			require.Empty(t, request.Faults)
+			operations := []*fund.Operation{{Sales: request.Sales, Today: on(friday)}}
+			b.load(operations, on(friday)).Settle(operations, now, on(friday))
+		},
+	} {
+		cost := func(sales int) float64 {
+			fields := make([]fund.SaleFields, sales)
+			for i := range fields {
+				fields[i] = asked(refused)
+			}
+			return testing.AllocsPerRun(1, func() { decide(fields) }) / float64(sales)
+		}
+		require.Less(t, cost(1000), 2*cost(50), name)
+	}
+}

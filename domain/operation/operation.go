@@ -209,7 +209,14 @@ func UnderParameter(i int, faults []fault.Fault) []fault.Fault {
 	return fault.Under("/Parameters/"+strconv.Itoa(i), faults)
 }
 
-// IsUnderParameter reports whether a pointer begins with /Parameters/i.
-func IsUnderParameter(i int, pointer string) bool {
-	return strings.HasPrefix(pointer+"/", "/Parameters/"+strconv.Itoa(i)+"/")
+// ParameterOf returns the index i of a pointer that begins with /Parameters/i. ok is false for any
+// other pointer.
+func ParameterOf(pointer string) (i int, ok bool) {
+	rest, isUnder := strings.CutPrefix(pointer, "/Parameters/")
+	if !isUnder {
+		return 0, false
+	}
+	index, _, _ := strings.Cut(rest, "/")
+	i, err := strconv.Atoi(index)
+	return i, err == nil
 }
