@@ -22,6 +22,9 @@ type Quoter interface {
 	Quote(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) ([]fund.Quote, error)
 	// QuoteFaults returns the rules that the fields break, as Quote would report them.
 	QuoteFaults(header operation.Header, parameters []fund.SaleFields) []fault.Fault
+	// QuoteBusy returns an error of kind fault.Busy if Quote would refuse every request of the
+	// caller now. It is called before the body is decoded.
+	QuoteBusy(caller *subscription.Subscription) error
 }
 
 // quotes serves QuotesPath with the checks, the limits and the body of BuyFundFromCustomer.
@@ -35,6 +38,7 @@ func newQuotes(a *api, quoter Quoter) quotes {
 		Name:     operation.BuyFundFromCustomer.String(), // for the grant
 		Members:  saleMembers,
 		Faults:   quoter.QuoteFaults,
+		Busy:     quoter.QuoteBusy,
 		Customer: customerOf,
 	}.on(a)
 	e.ignoresCallerID = true

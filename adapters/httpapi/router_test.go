@@ -632,6 +632,8 @@ type quoter struct{}
 func (quoter) Quote(context.Context, *subscription.Subscription, operation.Header, []fund.SaleFields) ([]fund.Quote, error) {
 	return nil, nil
 }
+func (quoter) QuoteBusy(*subscription.Subscription) error { return nil }
+
 func (quoter) QuoteFaults(operation.Header, []fund.SaleFields) []fault.Fault { return nil }
 
 // A quote counts against the rate of its caller, as the operations do.

@@ -103,6 +103,7 @@ type Buyer struct {
 	options Options
 	books   Books
 	queue   *commit.Queue[group]
+	quotes  *commit.Queue[*quoting]
 }
 
 // group is a list of operations that enter the queue together and keep their
@@ -136,6 +137,7 @@ func New(books Books, o Options) (*Buyer, error) {
 	}
 	b := &Buyer{options: o, books: books}
 	b.queue = commit.New(o.Commit, group.weight, group.owner, b.settle, o.Observer)
+	b.quotes = commit.New(o.Commit, (*quoting).weight, (*quoting).owner, b.quoteBatch, commit.Observer{})
 	return b, nil
 }
 
@@ -248,4 +250,6 @@ func (b *Buyer) Busy(caller *subscription.Subscription) error { return b.queue.B
 
 // Close refuses new requests with fault.Busy. It returns when all accepted requests have their
 // outcome, or when ctx ends. It may be called twice.
-func (b *Buyer) Close(ctx context.Context) error { return b.queue.Close(ctx) }
+func (b *Buyer) Close(ctx context.Context) error {
+	return errors.Join(b.queue.Close(ctx), b.quotes.Close(ctx))
+}

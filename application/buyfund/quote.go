@@ -4,11 +4,25 @@ import (
 	"context"
 	"slices"
 
+	"bankingapi/application/commit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
+
+// quoting is a request for quotes in the queue of quotes.
+type quoting struct {
+	operation *fund.Operation
+	today     day.Day
+
+	quotes []fund.Quote
+	err    error
+}
+
+func (q *quoting) weight() int   { return len(q.operation.Sales) }
+func (q *quoting) owner() string { return q.operation.Subscription }
 
 // Quote says what Buy would do with the request now, with one fund.Quote for each record in
 // order (the contract, section 11). It uses the same code as Buy, on the book as it is at one
@@ -17,6 +31,9 @@ import (
 //
 // A PriceID may be absent or 0: then the current price of the fund is taken. The CallerId is
 // ignored. The errors are those of Buy, without fault.Conflict and fault.Indeterminate.
+//
+// Quotes have a queue of their own, with the same limits as that of the sales. A quote costs as
+// much as a sale, and so many of them at the same time would keep other partners from being served.
 func (b *Buyer) Quote(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) ([]fund.Quote, error) {
 	header.CallerID = ""
 	for attempt := 1; ; attempt++ {
@@ -52,13 +69,45 @@ func (b *Buyer) quote(ctx context.Context, caller *subscription.Subscription, he
 	if current.Today(now) != request.Today { // the bank is in another time zone than before
 		return b.quote(ctx, caller, header, parameters)
 	}
-	o := &fund.Operation{Sales: request.Sales, Today: request.Today, Zone: current.In(), Rules: current.text}
+	o := &fund.Operation{
+		Envelope: operation.Envelope{Subscription: caller.Name},
+		Sales:    request.Sales, Today: request.Today, Zone: current.In(), Rules: current.text,
+	}
 	o.Closed = current.Calendar.Refusal(request.Day(), request.Today, current.ClockAt(now))
-	book, err := b.books.Snapshot(ctx, fund.QuoteSet(o, request.Today))
+	q := &quoting{operation: o, today: request.Today}
+	err = b.quotes.Do(ctx, q)
+	if fault.KindOf(err) == fault.Indeterminate { // a quote has no effect that could be unknown
+		return nil, nil, fault.Wrap(fault.Unavailable, err, "The quotes were not ready in time.")
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return book.Quote(o, now, request.Today), o, nil
+	return q.quotes, o, q.err
+}
+
+// quoteBatch makes the quotes of a batch, each on a book of its own. The quotes of the next batch
+// need not wait for them.
+func (b *Buyer) quoteBatch(ctx context.Context, batch []*quoting) error {
+	if next := commit.Next(ctx); next != nil {
+		next()
+	}
+	for _, q := range batch {
+		book, err := b.books.Snapshot(ctx, fund.QuoteSet(q.operation, q.today))
+		if fault.KindOf(err) == fault.Unavailable {
+			return err // for the whole batch: the others would wait for the same storage
+		}
+		q.err = err
+		if err == nil {
+			q.quotes = book.Quote(q.operation, b.options.Now(), q.today)
+		}
+	}
+	return nil
+}
+
+// QuoteBusy returns an error of kind fault.Busy if Quote would refuse a request of the caller now,
+// because too much waits or the queue is closed. Otherwise it returns nil.
+func (b *Buyer) QuoteBusy(caller *subscription.Subscription) error {
+	return b.quotes.Busy(caller.Name)
 }
 
 // QuoteFaults returns the rules that a request breaks, as Quote would report them.
