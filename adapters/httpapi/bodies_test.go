@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -19,6 +20,9 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/httpapi/strictjson"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
 
@@ -125,6 +129,70 @@ func TestABodyOfUnknownLengthTakesItsBytesWhileItArrives(t *testing.T) {
 		go second.release()
 		all.Wait()
 		require.Equal(t, [2]int{http.StatusServiceUnavailable, http.StatusOK}, answers, "the second has what the first gave back")
+	})
+}
+
+// A partner that sends large bodies on many connections at the same time must not have all
+// processors.
+func TestASubscriptionDecodesOneLargeBodyAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		decoding := make(chan string, 10) // the bodies that are being decoded
+		turn := make(chan bool)
+		s := newService(func(s *service) {
+			s.options.BodyLimit = 1 << 20
+			s.callers["other"] = caller(func(c *subscription.Subscription) { c.Name = "other" })
+			read := func(r *strictjson.Reader, of *struct{ string }) {
+				strictjson.Text("Of", func(of *struct{ string }) *string { return &of.string }).Read(r, of)
+				decoding <- of.string
+				if !<-turn {
+					panic("broken")
+				}
+			}
+			s.others = []httpapi.Descriptor{httpapi.Operation[struct{ string }]{
+				Name:    "Held",
+				Members: []strictjson.Member[struct{ string }]{{Name: "Of", Read: read}},
+				Do: func(context.Context, *subscription.Subscription, operation.Header, []struct{ string }) (operation.Outcome, error) {
+					return operation.Outcome{State: operation.Completed}, nil
+				},
+				MayCall: func(*subscription.Subscription) bool { return true },
+			}}
+		})
+		answers := make(chan int, 10)
+		send := func(key, name string, size int) {
+			go func() {
+				answers <- s.do(post("/BankingApiV01/Held", `{"Header":{},"Parameters":[{"Of":"`+name+`"}]}`+strings.Repeat(" ", size), func(r *http.Request) {
+					r.Header.Set("Ocp-Apim-Subscription-Key", key)
+				})).Code
+			}()
+			synctest.Wait()
+		}
+		const large = 40 << 10
+		send(key, "first", large)
+		send(key, "second", large)
+		send(key, "third", large)
+		send("other", "of another subscription", large)
+		send(key, "small", 0)
+		require.Len(t, decoding, 3)
+		require.Equal(t, "first", <-decoding)
+		require.Equal(t, "of another subscription", <-decoding)
+		require.Equal(t, "small", <-decoding)
+		turn <- false // a panic passes the turn on too
+		for _, code := range []int{http.StatusInternalServerError, http.StatusOK, http.StatusOK} {
+			if code == http.StatusOK {
+				turn <- true
+			}
+			require.Equal(t, code, <-answers)
+		}
+		for _, name := range []string{"second", "third"} {
+			require.Equal(t, name, <-decoding)
+			turn <- true
+			require.Equal(t, http.StatusOK, <-answers)
+		}
+		send(key, "fourth", large)
+		require.Equal(t, "fourth", <-decoding)
+		turn <- true
+		require.Equal(t, http.StatusOK, <-answers)
 	})
 }
 

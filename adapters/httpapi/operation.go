@@ -144,7 +144,7 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 	if err := e.Busy(caller); err != nil {
 		return problemOf(err)
 	}
-	q.decode(e.members)
+	e.decodeInTurn(x, caller, q)
 	if !q.Broken() && q.header.Faults() == nil { // a text that is too long stays out of logs too
 		x.ChannelSessionID, x.ChannelRequestID, x.CallerID = q.header.ChannelSessionID, q.header.ChannelRequestID, q.header.CallerID
 	}
@@ -169,6 +169,15 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 		return invalid(q.Join(faults))
 	}
 	return nil
+}
+
+// decodeInTurn decodes the body. A large body waits for its turn.
+func (e *endpoint[Record]) decodeInTurn(x *exchange, caller *subscription.Subscription, q *request[Record]) {
+	if x.BytesIn >= largeBody {
+		e.turns.take(caller.Name)
+		defer e.turns.give(caller.Name)
+	}
+	q.decode(e.members)
 }
 
 func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscription.Subscription, q *request[Record]) *problem {

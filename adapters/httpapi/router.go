@@ -95,6 +95,7 @@ type api struct {
 	callers   Callers
 	rates     rates
 	bodies    bodies
+	turns     turns
 	receipts  receipts
 	router    *mux.Router
 	methods   map[string][]string // by path
