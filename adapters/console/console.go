@@ -22,6 +22,7 @@ import (
 	"encoding/hex"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -107,7 +108,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		h.Set(name, value)
 	}
-	if isForeign(r) && r.Header.Get("Sec-Fetch-Mode") != "navigate" || c.origins.Check(r) != nil { // a link in a ticket may be followed
+	isLink := r.Header.Get("Sec-Fetch-Mode") == "navigate" || r.Header.Get("Sec-Fetch-Site") == "" // as in a ticket: it may be followed
+	if isForeign(r) && !isLink || c.origins.Check(r) != nil {
 		http.Error(w, "A page of another site must not use the console.", http.StatusForbidden)
 		return
 	}
@@ -121,10 +123,19 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// isForeign reports whether a page of another site has caused the request.
+// isForeign reports whether a page of another site has caused the request. An older browser, and
+// some over plain HTTP, do not send Sec-Fetch-Site. Then Referer names the page, unless that page
+// forbids it.
 func isForeign(r *http.Request) bool {
-	site := r.Header.Get("Sec-Fetch-Site")
-	return site == "cross-site" || site == "same-site"
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return true
+	case "":
+		referer := r.Header.Get("Referer")
+		page, err := url.Parse(referer)
+		return referer != "" && (err != nil || page.Host != r.Host)
+	}
+	return false
 }
 
 // ForOperators implements operator.Console. Clients without the proxy are on a private network.
