@@ -3,8 +3,10 @@ package console
 import (
 	"bytes"
 	"fmt"
-	"unicode"
+	"strings"
 	"unicode/utf8"
+
+	"bankingapi/domain/fund"
 )
 
 // visible writes marks that change the direction of a text, and characters that nobody sees, as
@@ -27,7 +29,8 @@ func visible(page []byte) []byte {
 	return shown
 }
 
-// isMark leaves alone the joiners of ZWJ, which emojis have, and ZWNJ, which Persian needs.
+// isMark leaves alone the ends of lines, tabs, the joiner ZWJ, which emojis have, and ZWNJ, which
+// Persian needs.
 func isMark(r rune) bool {
-	return unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d'
+	return fund.IsUnseen(r) && !strings.ContainsRune("\n\r\t\u200c\u200d", r)
 }

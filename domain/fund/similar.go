@@ -26,7 +26,7 @@ func plainLetter(r rune) rune {
 	if r >= '！' && r <= '～' {
 		r -= fullWidth
 	}
-	if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+	if !unicode.IsLetter(r) && !unicode.IsDigit(r) || IsUnseen(r) {
 		return -1
 	}
 	r = unicode.ToLower(r)
@@ -56,4 +56,11 @@ var plainLetters = func() map[rune]rune {
 // nobody sees. Such a name looks like another one.
 func isPadded(name string) bool { return name != strings.TrimFunc(name, isInvisible) }
 
-func isInvisible(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc) }
+func isInvisible(r rune) bool { return unicode.IsSpace(r) || IsUnseen(r) }
+
+// IsUnseen reports whether nobody sees a character, and not even a blank where it stands: controls,
+// marks of direction, and some letters. A text with it looks like the text without it.
+func IsUnseen(r rune) bool {
+	const emptyBraille = '\u2800'
+	return r == emptyBraille || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+}

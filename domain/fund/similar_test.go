@@ -20,6 +20,7 @@ func TestFundsThatLookAlike(t *testing.T) {
 		{fund.Fund{IMKBCode: "AFO1", HolderCorporationName: "DEMO PORTFOY AŞ"}, true},
 		{fund.Fund{IMKBCode: "AFO1", HolderCorporationName: "Demo  Portföy A.Ş."}, true},
 		{fund.Fund{IMKBCode: "AFO1", HolderCorporationName: "Dem\u200bo Portföy A.Ş."}, true},
+		{fund.Fund{IMKBCode: "AFO1", HolderCorporationName: "Dem\u3164o\u2800 Port\u034ff\u115föy A.Ş."}, true},
 		{fund.Fund{IMKBCode: "AFO1", HolderCorporationName: "Dеmo Portföy A.Ş."}, true},
 		{fund.Fund{IMKBCode: "AFO1", HolderCorporationName: "Ｄｅｍｏ Portföy A.Ş."}, true},
 		{fund.Fund{IMKBCode: "AF0I", HolderCorporationName: "Demo Portföy A.Ş."}, true},
@@ -35,7 +36,7 @@ func TestFundsThatLookAlike(t *testing.T) {
 // find the holding.
 func TestHolderWithOuterWhiteSpaceIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, holder := range []string{" H", "H ", "H\u00a0", "\u2007H", "H\u200b", "\ufeffH", "H\u202e", "H\t", "H\r\n", "\u3000H"} {
+	for _, holder := range []string{" H", "H ", "H\u00a0", "\u2007H", "H\u200b", "\ufeffH", "H\u202e", "H\t", "H\r\n", "\u3000H", "\u3164H", "H\u115f", "H\u2800", "H\u034f", "H\x1b", "H\u2028"} {
 		_, faults := fund.NewHolding(fund.HoldingFields{CustomerNo: decimal.Int(1), IMKBCode: "AFA", HolderCorporationName: holder, Units: decimal.Int(1)})
 		require.Len(t, faults, 1, "%q", holder)
 		require.Equal(t, "/HolderCorporationName", faults[0].Pointer)

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
+
+	"bankingapi/domain/fund"
 )
 
 func isTerminal(w io.Writer) bool {
@@ -48,9 +50,9 @@ func (e *escaping) Write(p []byte) (int, error) {
 		switch {
 		case r == utf8.RuneError && size == 1, r < ' ' && r != '\n' && r != '\t', r == 0x7f:
 			escaped = fmt.Appendf(escaped, `\x%02x`, rest[0])
-		case r < 0x80 || unicode.IsGraphic(r):
+		case r < 0x80 || unicode.IsGraphic(r) && !fund.IsUnseen(r):
 			escaped = append(escaped, rest[:size]...)
-		default: // C1 controls, and format characters that reverse the direction
+		default: // C1 controls, and characters that nobody sees or that reverse the direction
 			escaped = fmt.Appendf(escaped, `\u%04x`, r)
 		}
 		rest = rest[size:]

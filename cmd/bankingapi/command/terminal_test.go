@@ -15,14 +15,15 @@ import (
 func TestTerminalGetsNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"plain, Türkçe 😀\ta\n":     "plain, Türkçe 😀\ta\n",
-		"\x1b]0;title\x07\x1b[2J":  `\x1b]0;title\x07\x1b[2J`,
-		"12.50\r99.99":             `12.50\x0d99.99`,
-		"\u009b31m red":            `\u009b31m red`,
-		"\u202etxt.exe":            `\u202etxt.exe`,
-		"not UTF-8: \xff":          `not UTF-8: \xff`,
-		"\x7f\x00":                 `\x7f\x00`,
-		"nothing else is a\u00a0n": "nothing else is a\u00a0n",
+		"plain, Türkçe 😀\ta\n":        "plain, Türkçe 😀\ta\n",
+		"\x1b]0;title\x07\x1b[2J":     `\x1b]0;title\x07\x1b[2J`,
+		"12.50\r99.99":                `12.50\x0d99.99`,
+		"\u009b31m red":               `\u009b31m red`,
+		"\u202etxt.exe":               `\u202etxt.exe`,
+		"a\u3164b\u115f\u034f\u2800c": `a\u3164b\u115f\u034f\u2800c`,
+		"not UTF-8: \xff":             `not UTF-8: \xff`,
+		"\x7f\x00":                    `\x7f\x00`,
+		"nothing else is a\u00a0n":    "nothing else is a\u00a0n",
 	} {
 		var out bytes.Buffer
 		n, err := io.WriteString(&escaping{w: &out}, text)

@@ -48,10 +48,10 @@ func TestALinkOfAnotherSiteDownloadsAndShowsNothing(t *testing.T) {
 func TestMarksOfDirectionAreVisible(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	operation := s.call(t, "BuyFundFromCustomer", sale("order\u202e17-\u2066\u200b", "1", ""))
+	operation := s.call(t, "BuyFundFromCustomer", sale("order\u202e17-\u2066\u200b\u009b\u2028\u3164\u115f\u034f\u2800", "1", ""))
 	v := s.entered(t)
 	page := v.get("sale/" + operation)
-	require.Contains(t, page, "order[U+202E]17-[U+2066][U+200B]")
+	require.Contains(t, page, "order[U+202E]17-[U+2066][U+200B][U+009B][U+2028][U+3164][U+115F][U+034F][U+2800]")
 	require.NotContains(t, page, "\u202e")
 }
 
