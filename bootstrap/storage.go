@@ -13,9 +13,11 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 
+	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/fleet"
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -285,12 +287,24 @@ func isSilence(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// inspectTLS adds what is wrong with the files of TLS.
+// inspectTLS adds what is wrong with the files of TLS, and whether the certificate is over or ends
+// soon. The service makes a self-signed one anew.
 func (i *Inspection) inspectTLS(in basics, folder string) {
-	err := encryption(in.Settings, in.Clocks, in.Log, folder).Check()
+	options := encryption(in.Settings, in.Clocks, in.Log, folder)
+	current, err := options.Check()
 	if err != nil {
 		i.Blockers = append(i.Blockers, err.Error())
+		return
 	}
+	if current == nil || options.Mode != httpapi.TLSFiles {
+		return
+	}
+	warnings := current.Warnings()
+	soon := fleet.EndsSoon(current.End(), in.Clocks.now())
+	if len(warnings) == 0 && soon != "" {
+		warnings = append(warnings, soon)
+	}
+	i.Warnings = append(i.Warnings, warnings...)
 }
 
 // inspectBook adds why the service would not use this book, or not at this time. A book that the

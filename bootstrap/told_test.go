@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"bankingapi/adapters/httpapi/certificate"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/store"
@@ -77,6 +78,17 @@ func TestInspect(t *testing.T) {
 	empty := filepath.Join(folder, "empty.db")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	require.Zero(t, inspect(bootstrap.SQLite, func(s *bootstrap.Settings) { s.Storage.DSN = bootstrap.Secret(empty) }), "the service makes its book")
+	ofTLS := func(made time.Time) func(*bootstrap.Settings) {
+		folder := t.TempDir()
+		files := certificate.Files{CertFile: filepath.Join(folder, "tls.crt"), KeyFile: filepath.Join(folder, "tls.key"), Now: func() time.Time { return made }}
+		require.NoError(t, files.EnsureSelfSigned())
+		return func(s *bootstrap.Settings) {
+			s.TLS.Mode, s.TLS.CertFile, s.TLS.KeyFile, s.Trail.Enabled = bootstrap.TLSFiles, files.CertFile, files.KeyFile, false
+		}
+	}
+	require.Contains(t, inspect("memory", ofTLS(time.Now().AddDate(-3, 0, 0))).Warnings[0], "is over since")
+	require.Regexp(t, `^The TLS certificate ends on .*, in \d+ days\.$`, inspect("memory", ofTLS(time.Now().AddDate(0, 0, -390))).Warnings[0])
+	require.Equal(t, warnings("no checksums"), inspect("memory", ofTLS(time.Now())))
 	schema := m.ports.Schema
 	m.ports.Schema = &lateSchema{failures: 1}
 	require.Equal(t, []string{"The schema is too old."}, inspect("memory", as).Blockers, "nothing will migrate it")

@@ -32,21 +32,20 @@ type TLSOptions struct {
 	certificate.Files
 }
 
-// Check reads the files as a Server does, and returns what is wrong with them. It makes none: the
-// mode TLSSelfSigned is right if its files do not exist yet.
-func (o TLSOptions) Check() error {
+// Check reads the files as a Server does, and returns what they are. It makes none: the mode
+// TLSSelfSigned is right if its files do not exist yet. It returns nil if there is no certificate.
+func (o TLSOptions) Check() (*certificate.Current, error) {
 	switch o.Mode {
 	case TLSOff, TLSProxy:
-		return nil
+		return nil, nil
 	case TLSSelfSigned:
 		_, err := os.Stat(o.CertFile)
 		if errors.Is(err, fs.ErrNotExist) {
-			return o.CheckAuthorities()
+			return nil, o.CheckAuthorities()
 		}
 	case TLSFiles:
 	}
-	_, err := o.Files.Load(new(tls.Config))
-	return err
+	return o.Files.Load(new(tls.Config))
 }
 
 // load returns nil for the modes without TLS.

@@ -130,14 +130,22 @@ func ofCertificate(checks []summary.Check, end, now time.Time) []Trouble {
 		t.Bad = true
 		t.Text = cmp.Or(t.Text, "The TLS certificate is over: callers refuse it.")
 		t.Partners = "Requests fail before they are sent: nothing was done. Send them again when the certificate is replaced."
-	case !end.IsZero() && end.Before(now.AddDate(0, 0, certificateDays)):
+	case !end.IsZero() && EndsSoon(end, now) != "":
 		t.Quiet = t.Text == ""
-		days := int(end.Sub(now).Hours() / 24)
-		t.Text = strings.TrimSpace(t.Text + " The TLS certificate ends on " + end.UTC().Format("2 Jan 2006 15:04 UTC") + ", in " + plural(days, "day") + ".")
+		t.Text = strings.TrimSpace(t.Text + " " + EndsSoon(end, now))
 	case t.Text == "":
 		return nil
 	}
 	return []Trouble{t}
+}
+
+// EndsSoon says when a certificate ends. It returns an empty text if there is time until then.
+func EndsSoon(end, now time.Time) string {
+	if !end.Before(now.AddDate(0, 0, certificateDays)) {
+		return ""
+	}
+	days := int(end.Sub(now).Hours() / 24)
+	return "The TLS certificate ends on " + end.UTC().Format("2 Jan 2006 15:04 UTC") + ", in " + plural(days, "day") + "."
 }
 
 // ofTraffic returns the troubles of the last two minutes: errors, and what differs much from the
