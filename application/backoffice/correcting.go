@@ -171,7 +171,7 @@ func (c *Corrector) TryReverse(ctx context.Context, id operation.ID, again bool)
 }
 
 // SettledAt lists the operations with a sale that was settled at a price and was not reversed, in
-// the order in which they were received.
+// the order in which they were received. The error is ErrNotFound if no price has the ID.
 func (c *Corrector) SettledAt(ctx context.Context, priceID int64) (ids []operation.ID, err error) {
 	for s, err := range c.Reader.Sales(ctx, Query{PriceID: priceID, State: operation.Completed}) {
 		if err != nil {
@@ -182,7 +182,15 @@ func (c *Corrector) SettledAt(ctx context.Context, priceID int64) (ids []operati
 			ids = append(ids, s.ID)
 		}
 	}
-	return ids, nil
+	if len(ids) > 0 {
+		return ids, nil
+	}
+	for price, err := range c.Reader.Prices(ctx, Query{}) {
+		if err != nil || price.ID == priceID {
+			return nil, err
+		}
+	}
+	return nil, ErrNotFound
 }
 
 // AdjustHolding adds units to an existing holding, or takes units if by is negative. It returns

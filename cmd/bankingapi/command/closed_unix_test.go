@@ -44,13 +44,16 @@ func TestNoCommandPrintsToAClosedOutput(t *testing.T) {
 	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
 	require.Zero(t, bankingapi(t, environment, "subscriptions", "create", "shop").status)
 	before := bankingapi(t, environment, "subscriptions", "list").out
+	key := filepath.Join(t.TempDir(), "trail.key")
 	for _, args := range [][]string{
 		{"version"}, {"config"}, {"openapi"}, {"rules"}, {"status"}, {"subscriptions", "list"}, {"prices", "list"}, {"trail", "key"},
 		{"verify", "--format", "json"}, {"export", "audit"}, {"subscriptions", "create", "bank"}, {"subscriptions", "regenerate", "shop", "primary"},
+		{"trail", "keygen", "bank.example/log", "--file", key},
 	} {
 		got := run(args...)
 		require.Equal(t, 1, got.status, args)
 		require.Contains(t, got.err, "standard output is closed", args)
 	}
 	require.Equal(t, before, bankingapi(t, environment, "subscriptions", "list").out)
+	require.NoFileExists(t, key)
 }

@@ -89,7 +89,7 @@ func (o *reverseCommand) run(c *call) error {
 	}
 	ids, err := c.office.Corrector().SettledAt(c.Context(), o.priceID.value)
 	if err != nil {
-		return err
+		return about(err, fmt.Sprintf("price %d", o.priceID.value))
 	}
 	count := 0
 	for _, id := range ids {
@@ -224,13 +224,16 @@ func (o *adjustAccountCommand) run(c *call) error {
 // number counts as absent, and change refuses it.
 func (o *adjustFlags) adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
 	if len(faults) > 0 {
-		return wrongUsef("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
+		return wrongUsef("%s: %s", faults[0].Pointer[1:], strings.TrimSuffix(faults[0].Detail, "."))
 	}
 	if strings.ContainsAny(o.by, "eE") { // as a spreadsheet shortens a long number
 		return wrongUsef("%q has an exponent: write all digits", o.by)
 	}
 	by, _ := decimal.Parse(o.by)
 	id, err := change(by)
+	if errors.Is(err, fund.ErrNoHolding) || errors.Is(err, fund.ErrNoAccount) {
+		return fmt.Errorf("%w: 'bankingapi show customer %d' lists what the customer has", err, o.customer.value)
+	}
 	return c.done(err, "Adjusted by %s: %s.\n", o.by, id)
 }
 

@@ -340,6 +340,9 @@ func (o *exportCommand) run(c *call) error {
 	if isKept {
 		c.look("exported", kind, details)
 	}
+	if err == nil && rows == 0 && o.query.Subscription != "" {
+		_, err = c.subscription(o.query.Subscription)
+	}
 	if err == nil && o.query.Follow { // only a signal stops it
 		c.Annotations["interrupted"] = "the output has everything up to then"
 		return context.Cause(c.Context())

@@ -134,6 +134,40 @@ func TestPricesList(t *testing.T) {
 	require.Empty(t, list)
 }
 
+// A mistyped name of a subscription looks like an operation that never was, or like an empty list.
+func TestAMistypedSubscriptionIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	nobody := outcome{1, "", "bankingapi: subscription \"nobody\": there is no subscription with this name: 'bankingapi subscriptions list' names all\n"}
+	for _, args := range [][]string{
+		{"subscriptions", "show", "nobody"}, {"subscriptions", "suspend", "nobody"},
+		{"show", "operation", "--caller-id", "later", "--subscription", "nobody"}, {"trail", "prove", "--caller-id", "later", "--subscription", "nobody"},
+	} {
+		require.Equal(t, nobody, b.run(t, args...), args)
+	}
+	exported := b.run(t, "export", "sales", "--subscription", "nobody")
+	require.Equal(t, outcome{1, exported.out, nobody.err}, exported, "a mistyped name is no empty list")
+	require.Zero(t, b.run(t, "export", "requests", "--subscription", "shop").status, "an empty list of a known one is right")
+}
+
+// What cannot be found has a next step.
+func TestWhatIsNotFoundHasANextStep(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	const id = "01a21e87-104b-7eb1-b03e-30629044a62b"
+	for said, args := range map[string][]string{
+		"not found: operation " + id + ". Use --request-id if it is an X-Request-Id": {"show", "operation", id},
+		"the holding does not exist: 'bankingapi show customer 1001' lists what the customer has": {
+			"adjust", "holding", "--customer", "1001", "--fund", "AFA", "--holder", "demo portfoy", "--by", "1", "--reason", "r",
+		},
+		"the account does not exist: 'bankingapi show customer 1001' lists what the customer has": {
+			"adjust", "account", "--customer", "1001", "--branch", "2", "--suffix", "1", "--currency", "TRY", "--by", "1", "--reason", "r",
+		},
+	} {
+		require.Equal(t, outcome{1, "", "bankingapi: " + said + "\n"}, b.run(t, args...))
+	}
+}
+
 // A person who suspends or cancels a subscription learns which of its sales settle nevertheless.
 func TestSalesOfARefusedSubscriptionAreCounted(t *testing.T) {
 	t.Parallel()
@@ -152,7 +186,6 @@ func TestSalesOfARefusedSubscriptionAreCounted(t *testing.T) {
 	require.Equal(t, [2]string{b.today.Plus(1).String(), b.today.Plus(2).String()}, [2]string{shown.FirstDay, shown.LastDay})
 	require.Contains(t, b.must(t, "subscriptions", "show", "shop"), "Sales that wait  2, for days from ")
 	require.Contains(t, b.run(t, "subscriptions", "cancel", "shop").err, "2 of its sales wait and settle on their day")
-	require.Equal(t, outcome{1, "", "bankingapi: subscription \"nobody\": there is no subscription with this name\n"}, b.run(t, "subscriptions", "show", "nobody"))
 }
 
 // The audit tells who looked at a customer.
@@ -199,6 +232,7 @@ func TestReversedForItsPrice(t *testing.T) {
 	require.Equal(t, now.ID.String(), done.Operation)
 	require.NotEmpty(t, done.Reversal)
 	require.Equal(t, b.must(t, "show", "operation", done.Operation), b.must(t, "show", "operation", done.Reversal), "the ID of a reversal leads to what it reversed")
+	require.Equal(t, outcome{1, "", "bankingapi: price 99: nothing is stored under this ID\n"}, b.run(t, "sales", "reverse", "--price-id", "99", "--dry-run"))
 	require.Equal(t, "0 of 0 operations with a sale at PriceID 2 reversed.\n", b.run(t, "sales", "reverse", "--price-id", "2", "--reason", "again").err)
 	require.Regexp(t, `,ayse,.*,sales\.reverse,`+now.ID.String()+`,wrong price,1 sale`, b.must(t, "export", "audit"))
 	b.must(t, "verify")

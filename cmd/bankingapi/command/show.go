@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,19 +80,29 @@ func (o *showOperationCommand) run(c *call) error {
 func (o *showOperationCommand) named(c *call) (all []backoffice.Operation, what string, err error) {
 	switch {
 	case o.callerID != "":
-		all, err = c.office.OperationsOf(c.Context(), o.subscription, o.callerID)
+		all, err = c.operationsOf(o.subscription, o.callerID)
 		what = "an operation with this CallerId of this subscription. "
 	case o.requestID != "":
 		all, err = c.office.OperationsOfRequest(c.Context(), o.requestID)
 		what = "an operation with this X-Request-Id. "
 	default:
 		one, err := c.office.Operation(c.Context(), o.id)
-		return []backoffice.Operation{one}, "operation " + c.args[0], err
+		return []backoffice.Operation{one}, "operation " + c.args[0] + ". Use --request-id if it is an X-Request-Id", err
 	}
 	if errors.Is(err, backoffice.ErrNotFound) {
 		what += answered(c, backoffice.Query{CallerID: o.callerID, RequestID: o.requestID, Subscription: o.subscription})
 	}
 	return all, what, err
+}
+
+// operationsOf finds the operations that a subscription sent with a CallerId.
+func (c *call) operationsOf(subscription, callerID string) ([]backoffice.Operation, error) {
+	found, err := c.office.OperationsOf(c.Context(), subscription, callerID)
+	if errors.Is(err, backoffice.ErrNotFound) {
+		_, unknown := c.subscription(subscription)
+		err = cmp.Or(unknown, err)
+	}
+	return found, err
 }
 
 // answer is the answer to a request without an operation.

@@ -130,6 +130,9 @@ func aboutSubscription(name string, err error) error {
 	if errors.Is(err, subscription.ErrExpired) {
 		return wrongUsef("--expires must not be in the past: use 'subscriptions suspend' to refuse the keys now")
 	}
+	if errors.Is(err, subscriptions.ErrNotFound) {
+		err = fmt.Errorf("%w: 'bankingapi subscriptions list' names all", err)
+	}
 	err = about(err, fmt.Sprintf("subscription %q", name))
 	if fault.KindOf(err) == fault.Invalid { // a name or a term
 		return wrongUse{err}
@@ -191,21 +194,31 @@ type shownSubscription struct {
 	FirstDay, LastDay string // of the sales that wait
 }
 
-func showSubscription(c *call) error {
+// subscription finds a subscription by its name.
+func (c *call) subscription(name string) (*subscription.Subscription, error) {
 	list, err := c.manager.List(c.Context())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	at := slices.IndexFunc(list, func(s *subscription.Subscription) bool { return s.Name == c.args[0] })
-	if at < 0 {
-		return about(subscriptions.ErrNotFound, fmt.Sprintf("subscription %q", c.args[0]))
+	for _, s := range list {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return nil, aboutSubscription(name, subscriptions.ErrNotFound)
+}
+
+func showSubscription(c *call) error {
+	found, err := c.subscription(c.args[0])
+	if err != nil {
+		return err
 	}
 	waiting, err := c.office.WaitingSalesOf(c.Context(), c.args[0])
 	if err != nil {
 		return err
 	}
 	return c.write("subscription", shownSubscription{
-		listed: listedSubscription(list[at]), Waiting: waiting.Sales, FirstDay: waiting.First.String(), LastDay: waiting.Last.String(),
+		listed: listedSubscription(found), Waiting: waiting.Sales, FirstDay: waiting.First.String(), LastDay: waiting.Last.String(),
 	})
 }
 

@@ -27,6 +27,9 @@ func (o *keygenCommand) flags(f *flags) {
 
 func (o *keygenCommand) run(c *call) error {
 	name := o.file
+	if err := c.requireOutput(); err != nil {
+		return err
+	}
 	if _, err := os.Stat(name); o.keep && err == nil {
 		c.PrintErrf("%s exists and stays as it is.\n", name)
 		return nil
@@ -43,7 +46,11 @@ func (o *keygenCommand) run(c *call) error {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	return c.print("%s\n", verifying)
+	err = c.print("%s\n", verifying)
+	if err != nil {
+		return fmt.Errorf("%s has a new key, but its public key could not be printed: %w. Print it with 'trail key' and this trail.key_file", name, err)
+	}
+	return nil
 }
 
 func printKey(c *call) error { return c.print("%s\n", c.keeper.VerifyingKey()) }
@@ -130,7 +137,7 @@ func (o *proveCommand) check(c *call) (err error) {
 func (o *proveCommand) run(c *call) error {
 	id := o.id
 	if id == (operation.ID{}) {
-		found, err := c.office.OperationsOf(c.Context(), o.subscription, o.callerID)
+		found, err := c.operationsOf(o.subscription, o.callerID)
 		if errors.Is(err, backoffice.ErrNotFound) {
 			return errors.New("this subscription has not used this CallerId")
 		}
