@@ -58,6 +58,7 @@ func TestTheCallersAddressIsWhatTrustedProxiesSay(t *testing.T) {
 // caller's address and the start of the key, without the key.
 func TestARefusedCallerCanBeFound(t *testing.T) {
 	t.Parallel()
+	hashes := make(map[uint64]bool)
 	for key, want := range map[string]summary.Exchange{
 		"":                    {Address: "192.0.2.1"},
 		"old acme":            {Address: "192.0.2.1", Subscription: "acme"},
@@ -71,5 +72,10 @@ func TestARefusedCallerCanBeFound(t *testing.T) {
 		seen := service.observed()[0]
 		require.Equal(t, http.StatusUnauthorized, seen.Status)
 		require.Equal(t, want, summary.Exchange{Address: seen.Address, Subscription: seen.Subscription, KeyStart: seen.KeyStart}, key)
+		require.Equal(t, want.KeyStart != "", seen.KeyHash != 0, key)
+		require.NotContains(t, hashes, seen.KeyHash, "keys that begin alike are different keys")
+		if seen.KeyHash != 0 {
+			hashes[seen.KeyHash] = true
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"hash/maphash"
 	"maps"
 	"net/http"
 	"strings"
@@ -48,11 +49,14 @@ func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription
 		}
 		if x.Subscription = a.callers.Name(keys[0]); x.Subscription == "" {
 			start := sha256.Sum256([]byte(keys[0][:min(4, len(keys[0]))]))
-			x.KeyStart = hex.EncodeToString(start[:4])
+			x.KeyStart, x.KeyHash = hex.EncodeToString(start[:4]), maphash.String(keySeed, keys[0])
 		}
 	}
 	return nil, x.challenge(r, fault.KeyInvalid, invalidKey)
 }
+
+// keySeed makes the hashes of keys useless to other processes.
+var keySeed = maphash.MakeSeed()
 
 const invalidKey = "Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription."
 

@@ -24,8 +24,8 @@ const (
 	hour = 60
 	// quarter is how many minutes an unexpected failure is a trouble. The alerts have the same time.
 	quarter = 15
-	// maxKeyStarts is how many different beginnings of unknown keys a minute counts.
-	maxKeyStarts = 100
+	// maxKeys is how many different unknown keys a minute counts.
+	maxKeys = 100
 	// busyRate is the number of requests a second from which the API is busy.
 	busyRate = 100
 )
@@ -42,9 +42,9 @@ type minute struct {
 	partners                   map[string]partner
 	// refused counts the requests whose refusal was not stored.
 	refused map[backoffice.RefusedKey]int64
-	// unknownKeys counts requests with a key of no subscription, keyStarts how such keys begin.
+	// unknownKeys counts requests with a key of no subscription, keys has hashes of such keys.
 	unknownKeys int
-	keyStarts   map[string]bool
+	keys        map[uint64]bool
 }
 
 // partner is what one subscription sent in a minute. refused counts answers 4xx and refusals of
@@ -66,7 +66,7 @@ func (a *Activity) at(t time.Time) *minute {
 	m := &a.minutes[number%int64(len(a.minutes))]
 	if m.number != number {
 		*m = minute{number: number, partners: make(map[string]partner), refused: make(map[backoffice.RefusedKey]int64),
-			failures: make(map[string]int), keyStarts: make(map[string]bool)}
+			failures: make(map[string]int), keys: make(map[uint64]bool)}
 	}
 	return m
 }
@@ -80,10 +80,10 @@ func (a *Activity) Request(x *summary.Exchange) {
 	m := a.at(at)
 	m.requests++
 	m.seconds[at.Unix()%60]++
-	if x.Status == http.StatusUnauthorized && x.KeyStart != "" {
+	if x.Status == http.StatusUnauthorized && x.KeyHash != 0 {
 		m.unknownKeys++
-		if len(m.keyStarts) < maxKeyStarts {
-			m.keyStarts[x.KeyStart] = true
+		if len(m.keys) < maxKeys {
+			m.keys[x.KeyHash] = true
 		}
 	}
 	if x.Status >= http.StatusInternalServerError {
@@ -195,7 +195,7 @@ func (a *Activity) failedWith(code string, now time.Time) (count int) {
 // traffic is what arrived in a period.
 type traffic struct {
 	minutes, requests, failed, unknownKeys int
-	keyStarts                              map[string]bool
+	keys                                   map[uint64]bool
 	partners                               map[string]partner
 }
 
@@ -206,8 +206,8 @@ func (t *traffic) add(m *minute) {
 		t.failed += n
 	}
 	t.unknownKeys += m.unknownKeys
-	for start := range m.keyStarts {
-		t.keyStarts[start] = true
+	for key := range m.keys {
+		t.keys[key] = true
 	}
 	for name, of := range m.partners {
 		sum := t.partners[name]
@@ -229,7 +229,7 @@ const recent = 2
 // compare returns the traffic of the last two minutes, and of the rest of the hour before them.
 func (a *Activity) compare(now time.Time) (current, before traffic) {
 	for _, t := range []*traffic{&current, &before} {
-		t.keyStarts, t.partners = make(map[string]bool), make(map[string]partner)
+		t.keys, t.partners = make(map[uint64]bool), make(map[string]partner)
 	}
 	latest := now.Unix()/60 - recent + 1
 	a.last(hour, now, func(m *minute, _ float64) {

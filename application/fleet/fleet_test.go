@@ -521,7 +521,7 @@ func TestTrafficAgainstTheHourBefore(t *testing.T) {
 	for range 30 {
 		r.ask(100, bought)
 		r.ask(2, refused)
-		r.ask(1, summary.Exchange{Status: 401, KeyStart: "0000"})
+		r.ask(1, summary.Exchange{Status: 401, KeyStart: "0000", KeyHash: 1})
 		r.passed.Add(int64(time.Minute))
 	}
 	require.Empty(t, r.lines())
@@ -537,12 +537,12 @@ func TestTrafficAgainstTheHourBefore(t *testing.T) {
 	r.passed.Add(int64(2 * time.Minute))
 	require.Empty(t, r.lines())
 
-	r.ask(200, summary.Exchange{Status: 401, KeyStart: "0001"})
+	r.ask(200, summary.Exchange{Status: 401, KeyStart: "0001", KeyHash: 2})
 	require.Equal(t, []string{"unknown keys: 200 requests of the last two minutes had a key of no subscription, always the same: a client may use an old key."}, r.lines())
-	r.ask(1, summary.Exchange{Status: 401, KeyStart: "0002"})
+	r.ask(1, summary.Exchange{Status: 401, KeyStart: "0001", KeyHash: 3})
 	require.Equal(t, []string{"unknown keys: 201 requests of the last two minutes had a key of no subscription, always one of two: a client may use an old key."}, r.lines())
 	for n := range 200 {
-		r.ask(1, summary.Exchange{Status: 401, KeyStart: fmt.Sprint(n)})
+		r.ask(1, summary.Exchange{Status: 401, KeyStart: "0001", KeyHash: uint64(n)})
 	}
 	require.Contains(t, r.lines()[0], "someone may be guessing keys.")
 }

@@ -215,7 +215,7 @@ func ofUnknownKeys(now, before *traffic) []Trouble {
 		return nil
 	}
 	t := Trouble{Kind: UnknownKeys, Text: plural(now.unknownKeys, "request") + " of the last two minutes had a key of no subscription"}
-	if keys := len(now.keyStarts); keys <= 2 {
+	if keys := len(now.keys); keys <= 2 {
 		which := "always the same"
 		if keys == 2 {
 			which = "always one of two"
@@ -224,7 +224,7 @@ func ofUnknownKeys(now, before *traffic) []Trouble {
 		t.Next = "Open Requests, 4xx: the log has the address of the caller. Ask the partner whose key was replaced last."
 		return []Trouble{t}
 	}
-	t.Text += ", at least " + number(len(now.keyStarts)) + " different ones: someone may be guessing keys."
+	t.Text += ", at least " + number(len(now.keys)) + " different ones: someone may be guessing keys."
 	t.Next = "No key can be guessed in this way. The log has the addresses of the callers: block them at the firewall."
 	return []Trouble{t}
 }

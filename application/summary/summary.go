@@ -67,6 +67,9 @@ type Exchange struct {
 	// KeyStart identifies the first four characters of a key that belongs to no
 	// subscription, by the first 8 hex digits of their SHA-256.
 	KeyStart string
+	// KeyHash tells such keys apart within a process, also those that begin alike. It is never
+	// written anywhere.
+	KeyHash uint64
 	// Records is how many records Parameters has. It is 0 for a request that was
 	// refused before it was decided.
 	Records         int
