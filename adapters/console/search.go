@@ -184,10 +184,8 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 
 // wasRefused reports whether a sale of the customer was refused at once.
 func wasRefused(q *request, customerNo int64) (bool, error) {
-	for _, err := range q.Options.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: customerNo, Refused: true, Limit: 1}) {
-		return err == nil, err
-	}
-	return false, nil
+	found, err := backoffice.Collect(q.Options.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: customerNo, Refused: true, Limit: 1}))
+	return len(found) > 0, err
 }
 
 // findCallerID finds the operations of a CallerId.

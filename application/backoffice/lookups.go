@@ -207,11 +207,11 @@ func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time
 	return c, nil
 }
 
-// Collect reads all rows.
+// Collect reads all rows, or those before an error.
 func Collect[T any](rows iter.Seq2[T, error]) (all []T, err error) {
 	for row, err := range rows {
 		if err != nil {
-			return nil, err
+			return all, err
 		}
 		all = append(all, row)
 	}

@@ -181,12 +181,7 @@ func readErasures(c *call) (acts []audit.Act) {
 	if present.openBook() != nil {
 		return nil
 	}
-	for act, err := range present.office.Reader.Acts(c.Context(), backoffice.Query{Action: backoffice.EraseAct}) {
-		if err != nil {
-			return acts
-		}
-		acts = append(acts, act)
-	}
+	acts, _ = backoffice.Collect(present.office.Reader.Acts(c.Context(), backoffice.Query{Action: backoffice.EraseAct})) // those before the error
 	return acts
 }
 

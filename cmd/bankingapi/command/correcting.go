@@ -224,7 +224,7 @@ func (o *adjustAccountCommand) run(c *call) error {
 // number counts as absent, and change refuses it.
 func (o *adjustFlags) adjust(c *call, faults []fault.Fault, change func(by decimal.Decimal) (operation.ID, error)) error {
 	if len(faults) > 0 {
-		return wrongUsef("%s: %s", faults[0].Pointer[1:], strings.TrimSuffix(faults[0].Detail, "."))
+		return wrongUsef("%s: %s", faults[0].Pointer[1:], faults[0].Detail)
 	}
 	if strings.ContainsAny(o.by, "eE") { // as a spreadsheet shortens a long number
 		return wrongUsef("%q has an exponent: write all digits", o.by)

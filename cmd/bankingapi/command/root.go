@@ -267,7 +267,8 @@ func report(cmd *cobra.Command, err error, interrupted bool) (text string, statu
 		lines := strings.ReplaceAll(problems.Error(), "\n", "\n  ")
 		return "bankingapi: invalid settings, see 'bankingapi config --help':\n  " + lines + "\n", 2
 	case errors.As(err, &wrong):
-		return fmt.Sprintf("bankingapi: %v; see '%s --help'\n", err, cmd.CommandPath()), 2
+		sentence := strings.TrimSuffix(err.Error(), ".")
+		return fmt.Sprintf("bankingapi: %s; see '%s --help'\n", sentence, cmd.CommandPath()), 2
 	case errors.As(err, new(someFailed)):
 		return fmt.Sprintf("bankingapi: %v\n", err), 3
 	}
