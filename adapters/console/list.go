@@ -71,7 +71,7 @@ var (
 		path: "sales",
 		fields: []field{
 			fromDay, toDay, {Name: "state", Label: "State", Options: []option{{"1", "1 Recorded"}, {"2", "2 Completed"}, {"8", "8 Failed"}}},
-			byPartner, ofCustomer, {Name: "fund", Label: "Fund"}, {Name: "price", Label: "Settled at PriceID"}, {Name: "amount", Label: "Proceeds or amount"},
+			byPartner, ofCustomer, {Name: "fund", Label: "Fund"}, {Name: "settled", Label: "Settled on", Type: "date"}, {Name: "price", Label: "Settled at PriceID"}, {Name: "amount", Label: "Proceeds or amount"},
 		},
 		read:    backoffice.Reader.Sales,
 		place:   func(s *fund.SaleEntry) backoffice.Cursor { return backoffice.Cursor{OperationID: s.ID, Index: s.Index} },
@@ -129,7 +129,7 @@ func set(q *request, f *backoffice.Query, name, value string) (err error) {
 		return nil
 	}
 	switch name {
-	case "day", "until":
+	case "day", "until", "settled":
 		return setDay(q, f, name, value)
 	case "amount":
 		f.Amount, err = parseAmount(value)
@@ -160,10 +160,15 @@ func set(q *request, f *backoffice.Query, name, value string) (err error) {
 // setDay selects one day, or with until a period.
 func setDay(q *request, f *backoffice.Query, name, value string) error {
 	d, err := parseDay(value)
-	if name == "day" {
-		f.Since = d.Start(q.Options.Zone())
+	start, end := d.Start(q.Options.Zone()), d.Plus(1).Start(q.Options.Zone())
+	switch name {
+	case "settled":
+		f.SettledSince, f.SettledUntil = start, end
+	case "day":
+		f.Since, f.Until = start, end
+	default:
+		f.Until = end
 	}
-	f.Until = d.Plus(1).Start(q.Options.Zone())
 	return err
 }
 

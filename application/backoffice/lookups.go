@@ -27,7 +27,7 @@ type Lookups interface {
 	// DueDays counts the sales that wait, by day.
 	DueDays(ctx context.Context, of DueQuery) ([]DueDay, error)
 	// CountReceived counts what was received from since on and before until, by the time in the
-	// IDs of the operations. It also counts the sales that had waited and were settled in that time.
+	// IDs of the operations. It counts sales that had waited by the time when they were settled.
 	// Its cost grows with the rows that it counts.
 	CountReceived(ctx context.Context, since, until time.Time) (Received, error)
 }
@@ -35,7 +35,8 @@ type Lookups interface {
 // Received counts what was received in a period.
 type Received struct {
 	// Sales counts sales by fund, currency, current state, and whether they were reversed. A sale
-	// for a later day counts when it was received, and again, with Waited, when it was settled.
+	// for a later day counts when it was received, until it is settled. Then it counts when it was
+	// settled, with Waited: it has one day, so that the sums of all days are those of the book.
 	Sales map[SalesKey]SalesSum
 	// Refused counts the operations that were refused at once.
 	Refused map[RefusedKey]int64

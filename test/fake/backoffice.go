@@ -414,11 +414,11 @@ func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []ba
 
 // CountReceived implements backoffice.Lookups.
 func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
-	waited := make(map[operation.ID]bool)
+	ended := make(map[operation.ID]time.Time) // of those that had waited
 	err = l.store.read(ctx, l.strike, func() {
 		for _, e := range l.store.ended {
-			if !e.Reversed && !e.At.Before(since) && e.At.Before(until) {
-				waited[e.OperationID] = true
+			if !e.Reversed {
+				ended[e.OperationID] = e.At
 			}
 		}
 	})
@@ -430,10 +430,13 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 	r.Add(backoffice.Received{}) // makes its maps
 	for s, wrong := range rows.Sales(ctx, all) {
 		key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State, Reversed: !s.ReversedAt.IsZero()}
-		if err = errors.Join(err, wrong); in(s.ID) {
-			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: backoffice.SumOf(s.Proceeds.Minor())}}})
+		at, hasEnded := ended[s.ID]
+		key.Waited = hasEnded && s.Refusal != fault.Cancelled
+		isIn := in(s.ID)
+		if key.Waited {
+			isIn = !at.Before(since) && at.Before(until)
 		}
-		if key.Waited = true; waited[s.ID] && s.Refusal != fault.Cancelled {
+		if err = errors.Join(err, wrong); isIn {
 			r.Add(backoffice.Received{Sales: map[backoffice.SalesKey]backoffice.SalesSum{key: {Sales: 1, Proceeds: backoffice.SumOf(s.Proceeds.Minor())}}})
 		}
 	}

@@ -183,11 +183,12 @@ func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []ba
 func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r backoffice.Received, err error) {
 	r.Add(backoffice.Received{}) // creates the maps
 	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
-		err := l.countSales(tx.Scopes(receivedIn("t", since, until)), false, &r)
+		// A cancelled sale ended too, but was not settled.
+		unsettled := tx.Scopes(receivedIn("t", since, until)).Where("o.due_on IS NULL OR t.state = ? OR t.refusal = ?", operation.Recorded, fault.Cancelled)
+		err := l.countSales(unsettled, false, &r)
 		if err != nil {
 			return err
 		}
-		// A cancelled sale ended too.
 		ended := tx.Scopes(between("o.ended_at", since, until)).Where("o.due_on IS NOT NULL AND t.refusal <> ?", fault.Cancelled)
 		err = l.countSales(ended, true, &r)
 		if err != nil {

@@ -45,6 +45,23 @@ func metric(t *testing.T, metrics, name string, labels ...string) (sum float64) 
 	return sum
 }
 
+// A sale that waited for its day is in the close of the day on which it was settled, and in no other.
+func TestASaleIsInOneClose(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t)
+	v := s.entered(t)
+	s.call(t, "BuyFundFromCustomer", sale("now", "4", ""))
+	s.call(t, "BuyFundFromCustomer", sale("later", "2", "2026-11-21"))
+	advance(t, box, 24*time.Hour)
+	for day, sums := range map[string]string{"2026-11-20": `<span>1</span></td>\s*<td data-name="Proceeds" class="n">5.00 TRY`, "2026-11-21": `<span>1 <span class="dim">\(1 had waited\)`} {
+		page := v.get("?close=" + day)
+		require.Regexp(t, `(?s)fund=AFA[^>]*>AFA</a></th>\s*<td data-name="Sales" class="n">`+sums, page, day)
+		list := regexp.MustCompile(`href="/console/(sales[^"]*)">AFA</a>`).FindStringSubmatch(page)
+		require.NotNil(t, list)
+		require.Equal(t, 1, strings.Count(v.get(html.UnescapeString(list[1])), `data-name="Proceeds"`), "its link shows the sales that it sums")
+	}
+}
+
 // Today, the lists that it leads to, and the metrics of the dashboard tell one story.
 // Another replica, which was just started, tells it too.
 func TestTodayTheListsAndTheDashboardAgree(t *testing.T) {
