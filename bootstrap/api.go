@@ -113,7 +113,7 @@ func newHandler(p handlerParts) (apiHandler, error) {
 		return nil, err
 	}
 	api := httpapi.Options{
-		BodyLimit: int64(h.BodyLimit), BodiesLimit: int64(h.BodiesLimit), ParametersLimit: h.ParametersLimit, WriteTimeout: h.WriteTimeout,
+		BodyLimit: int64(h.BodyLimit), BodiesLimit: int64(h.BodiesLimit), Bodies: p.Worlds.bodies, ParametersLimit: h.ParametersLimit, WriteTimeout: h.WriteTimeout,
 		TrustedProxies: proxies,
 		Pages:          p.Pages,
 		Trace:          p.Tracing.Spans(),

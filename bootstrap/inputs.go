@@ -264,6 +264,7 @@ type sandboxOptions struct {
 	openWorld   func(ctx context.Context, name string) (operator.World, error)
 	deleteWorld func(ctx context.Context, name string) error
 	callers     httpapi.Callers // of a world; nil outside a world
+	bodies      *httpapi.Bodies // of all worlds together; nil outside a world
 }
 
 // docPages makes the documentation for people. It is nil if the program has none.

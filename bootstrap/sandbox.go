@@ -33,8 +33,11 @@ const (
 	sandboxFolder = "sandbox"
 	// worldConnections is how many connections the world of a key has to the database.
 	worldConnections = 2
-	// worldBodies is http.bodies_limit of a world, unless http.body_limit needs more.
-	worldBodies = 32 << 20
+	// worldBodies is http.bodies_limit of all worlds together, unless http.body_limit needs more.
+	worldBodies = 64 << 20
+
+	// worldSize is the maximum size of the SQLite file of a world.
+	worldSize = 64 << 20
 
 	aboutSandbox = "This is a sandbox, and never a bank: PUT /_sandbox/clock moves its clock, PUT /_sandbox/faults arms faults,\n" +
 		"POST /_sandbox/keys makes a key with a book, a clock and faults of its own."
@@ -81,17 +84,21 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	var app *App
 	app, err := Open(ctx, settings, Options(all...), asSandbox, func(o *options) {
 		inFiles := o.database == nil && settings.Storage.Driver == SQLite
+		bodiesLimit := max(worldBodies, 4*settings.HTTP.BodyLimit) // a quarter must take one body
+		bodies := httpapi.NewBodies(int64(bodiesLimit))
 		open := func(ctx context.Context, name string) (*App, error) {
 			inner := settings
 			inner.Ops.Address, inner.Console.Enabled, inner.Telemetry.OTLPEndpoint = "", false, ""
 			inner.Storage.MaxConnections = worldConnections
-			inner.HTTP.BodiesLimit = max(worldBodies, 4*inner.HTTP.BodyLimit) // a quarter must take one body
+			inner.HTTP.BodiesLimit = bodiesLimit
 			if inFiles {
 				inner.Storage.DSN = Secret(filepath.Join(worldFolder(settings, name), "bankingapi.db"))
 			}
 			return Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
 				o.bindsFirst = false
-				o.sandbox.callers, o.logger, o.registerer = app.parts.Sandbox, app.parts.Log.zap, nil
+				o.sandbox.callers, o.sandbox.bodies = app.parts.Sandbox, bodies
+				o.storage.MaxSize = worldSize
+				o.logger, o.registerer = app.parts.Log.zap, nil
 				if !inFiles {
 					o.storage.TablePrefix += worldName(name)[:11] + "_"
 				}

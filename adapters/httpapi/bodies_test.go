@@ -22,6 +22,7 @@ import (
 
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/httpapi/strictjson"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
@@ -45,8 +46,11 @@ func (h *held) release() {
 }
 
 // bounded is the API for four subscriptions, each of which may have one body of the limit.
-func bounded() *service {
+func bounded(change ...func(*service)) *service {
 	return newService(func(s *service) {
+		for _, c := range change {
+			c(s)
+		}
 		s.options.BodiesLimit = 4 * bodyLimit
 		for _, name := range []string{"b", "c", "d", "e"} {
 			s.callers[name] = caller(func(c *subscription.Subscription) { c.Name = name })
@@ -57,11 +61,22 @@ func bounded() *service {
 func TestTheBodiesInProgressAreBounded(t *testing.T) {
 	t.Parallel()
 	full := pushBody + strings.Repeat(" ", bodyLimit-len(pushBody))
-	for name, length := range map[string]int64{"of a known length": bodyLimit, "of an unknown length": -1} {
+	for name, length := range map[string]int64{"of a known length": bodyLimit, "of an unknown length": -1, "read by Check": -1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := bounded()
+				s := bounded(func(s *service) {
+					if name == "read by Check" {
+						s.options.Check = func(r *http.Request) (bool, error) {
+							content, err := io.ReadAll(r.Body)
+							if err != nil {
+								return false, fault.Wrap(fault.Unavailable, err, "")
+							}
+							r.Body = io.NopCloser(bytes.NewReader(content))
+							return false, nil
+						}
+					}
+				})
 				var answers sync.Map
 				var all sync.WaitGroup
 				begin := func(of string) *held {
@@ -129,6 +144,43 @@ func TestABodyOfUnknownLengthTakesItsBytesWhileItArrives(t *testing.T) {
 		go second.release()
 		all.Wait()
 		require.Equal(t, [2]int{http.StatusServiceUnavailable, http.StatusOK}, answers, "the second has what the first gave back")
+	})
+}
+
+// slowReader is a http.ResponseWriter of a caller that reads nothing until it is told to.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	reads chan struct{}
+}
+
+func (s *slowReader) Write(b []byte) (int, error) {
+	<-s.reads
+	return s.ResponseRecorder.Write(b)
+}
+
+// A caller that asks for large answers and does not read them would use up the memory.
+func TestAnswersOfReadsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := bounded(func(s *service) {
+			s.options.Routes = map[string]func(*http.Request) (any, error){
+				"GET /large": func(*http.Request) (any, error) { return strings.Repeat("x", bodyLimit/2), nil },
+			}
+		})
+		ask := func() *http.Request {
+			r := httptest.NewRequest(http.MethodGet, "/large", nil)
+			r.Header.Set("Ocp-Apim-Subscription-Key", key)
+			return r
+		}
+		w := &slowReader{httptest.NewRecorder(), make(chan struct{})}
+		var unread sync.WaitGroup
+		unread.Go(func() { s.ServeHTTP(w, ask()) })
+		synctest.Wait()
+		require.Equal(t, http.StatusServiceUnavailable, s.do(ask()).Code)
+		close(w.reads)
+		unread.Wait()
+		require.Equal(t, http.StatusOK, w.Code)
+		require.Equal(t, http.StatusOK, s.do(ask()).Code)
 	})
 }
 

@@ -59,19 +59,19 @@ func isIdentity(encodings []string) bool {
 // Content-Length is only a promise.
 func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem {
 	if r.ContentLength > a.BodyLimit {
-		return tooLarge(r, a.BodyLimit)
+		return x.tooLarge(r, a.BodyLimit)
 	}
-	if err := x.body.open(&a.bodies, x.Subscription, r, a.BodyLimit); err != nil {
-		return noRoom(r)
+	if refused := a.openBody(x, r); refused != nil {
+		return refused
 	}
 	var err error
-	x.BytesIn, err = into.ReadFrom(&x.body)
+	x.BytesIn, err = into.ReadFrom(r.Body)
 	ofHost, isLess := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case errors.Is(err, errBodies):
-		return noRoom(r)
+		return x.noRoom(r)
 	case isLess:
-		return tooLarge(r, ofHost.Limit)
+		return x.tooLarge(r, ofHost.Limit)
 	case err != nil && isGone(r, err):
 		x.abandon(err)
 	case err != nil:
@@ -79,8 +79,20 @@ func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem
 		p.stateless = true // the whole body may be that of an earlier attempt
 		return p
 	case x.BytesIn > a.BodyLimit:
-		return tooLarge(r, a.BodyLimit)
+		return x.tooLarge(r, a.BodyLimit)
 	}
+	return nil
+}
+
+// openBody makes the body of a request count from now on, unless it does already.
+func (a *api) openBody(x *exchange, r *http.Request) *problem {
+	if x.body.bodies != nil {
+		return nil
+	}
+	if err := x.body.open(a.Bodies, x.Subscription, r, a.BodyLimit); err != nil {
+		return x.noRoom(r)
+	}
+	r.Body = &x.body
 	return nil
 }
 
@@ -88,18 +100,21 @@ func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem
 // answer, so that a caller who sends everything before it reads sees the answer.
 const drainLimit = 16 << 20
 
-func tooLarge(r *http.Request, limit int64) *problem {
+func (x *exchange) tooLarge(r *http.Request, limit int64) *problem {
 	p := bare(http.StatusRequestEntityTooLarge, fault.BodyTooLarge, "The body must have at most "+strconv.FormatInt(limit, 10)+" bytes.")
-	p.unread = restOf(r)
+	p.unread = x.restOf(r)
 	return p
 }
 
 // restOf returns the body whose rest is read after the answer, or nil if nothing is read. A
 // caller that waits for "100 Continue" has sent nothing yet, and one that has far more to send
 // is cut. HTTP/2 ends the stream, not the connection.
-func restOf(r *http.Request) io.Reader {
+func (x *exchange) restOf(r *http.Request) io.Reader {
 	if r.Header["Expect"] != nil || r.ContentLength > drainLimit || r.ProtoMajor != 1 {
 		return nil
+	}
+	if x.body.whole != nil {
+		return x.body.whole
 	}
 	return r.Body
 }
@@ -131,9 +146,9 @@ const bodyStep = 64 << 10
 // errBodies is why a body is not read, or not read further.
 var errBodies = errors.New("too many bytes of bodies in progress")
 
-// bodies counts the bytes of the bodies in progress, so that callers who send slowly or never
+// Bodies counts the bytes of the bodies in progress, so that callers who send slowly or never
 // finish cannot use up the memory of the service. It is safe for concurrent use.
-type bodies struct {
+type Bodies struct {
 	limit int64 // of all subscriptions together; 0 means no limit
 
 	mutex  sync.Mutex
@@ -141,8 +156,12 @@ type bodies struct {
 	byName map[string]int64 // of each subscription with a body in progress
 }
 
+// NewBodies returns a bound for the bodies of all subscriptions together. One subscription may have
+// a quarter of it. 0 means no limit.
+func NewBodies(limit int64) *Bodies { return &Bodies{limit: limit} }
+
 // take counts more bytes for a subscription. It takes none and returns false if they are too many.
-func (b *bodies) take(name string, bytes int64) bool {
+func (b *Bodies) take(name string, bytes int64) bool {
 	if b.limit == 0 {
 		return true
 	}
@@ -160,7 +179,7 @@ func (b *bodies) take(name string, bytes int64) bool {
 }
 
 // give returns what a body has taken.
-func (b *bodies) give(name string, bytes int64) {
+func (b *Bodies) give(name string, bytes int64) {
 	if b.limit == 0 || bytes == 0 {
 		return
 	}
@@ -178,7 +197,8 @@ func (b *bodies) give(name string, bytes int64) {
 // They stay taken until the request is answered.
 type body struct {
 	io.LimitedReader
-	bodies *bodies
+	whole  io.ReadCloser // without a limit
+	bodies *Bodies
 	name   string // of the subscription
 	step   int64
 	taken  int64
@@ -186,13 +206,19 @@ type body struct {
 }
 
 // open begins to read a body. It returns errBodies if there is no room for its Content-Length.
-func (b *body) open(all *bodies, name string, r *http.Request, limit int64) error {
-	*b = body{LimitedReader: io.LimitedReader{R: r.Body, N: limit + 1}, bodies: all, name: name, step: min(bodyStep, limit)}
+func (b *body) open(all *Bodies, name string, r *http.Request, limit int64) error {
+	*b = body{
+		LimitedReader: io.LimitedReader{R: r.Body, N: limit + 1}, whole: r.Body,
+		bodies: all, name: name, step: min(bodyStep, limit),
+	}
 	if r.ContentLength > 0 {
-		return b.take(r.ContentLength)
+		return b.take(min(r.ContentLength, limit)) // of a larger one no more is read
 	}
 	return nil
 }
+
+// Close implements io.Closer.
+func (b *body) Close() error { return b.whole.Close() }
 
 func (b *body) take(bytes int64) error {
 	if !b.bodies.take(b.name, bytes) {
@@ -214,8 +240,8 @@ func (b *body) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// close gives back what the body has taken.
-func (b *body) close() {
+// end gives back what the body has taken.
+func (b *body) end() {
 	if b.bodies != nil {
 		b.bodies.give(b.name, b.taken)
 	}
@@ -223,11 +249,11 @@ func (b *body) close() {
 }
 
 // noRoom is the answer to a request whose body is not read, or not read further.
-func noRoom(r *http.Request) *problem {
+func (x *exchange) noRoom(r *http.Request) *problem {
 	p := refusal(http.StatusServiceUnavailable, fault.Overloaded,
-		"The service has too many requests in progress. This request was not read and changed nothing.")
+		"The service has too many requests in progress. This request changed nothing.")
 	p.stateless = true // an earlier attempt may have succeeded
-	p.unread = restOf(r)
+	p.unread = x.restOf(r)
 	return p
 }
 

@@ -89,9 +89,13 @@ func saneHost(host string) string {
 }
 
 // admit applies the rate limit of the subscription, and Check.
-func (a *api) admit(r *http.Request, caller *subscription.Subscription) *problem {
+func (a *api) admit(x *exchange, r *http.Request, caller *subscription.Subscription) *problem {
 	limited := !a.rates.allow(caller, a.Now())
 	if a.Check != nil && !limited {
+		// Check may read the body, and wait.
+		if refused := a.openBody(x, r); refused != nil {
+			return refused
+		}
 		var err error
 		if limited, err = a.Check(r); err != nil {
 			return problemOf(err)

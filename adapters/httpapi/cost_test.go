@@ -115,7 +115,7 @@ func TestIdleLimitersAreForgotten(t *testing.T) {
 
 // What is in a pool twice is given to two requests at once.
 func TestNothingIsPooledTwice(t *testing.T) {
-	a := &api{Options: Options{BodyLimit: 1 << 20, ParametersLimit: 1000, Now: time.Now, NewRequestID: func() string { return "r" }}, callers: taker{}}
+	a := &api{Options: Options{Bodies: NewBodies(0), BodyLimit: 1 << 20, ParametersLimit: 1000, Now: time.Now, NewRequestID: func() string { return "r" }}, callers: taker{}}
 	a.exchanges.New = func() any { return &exchange{api: a} }
 	e := AddPush(pushTaker{}).on(a)
 	for _, body := range []string{push600, `{"Header":`, `{}`, strings.Repeat(" ", 2<<20)} {

@@ -190,7 +190,10 @@ func (x *exchange) abandon(cause error) {
 // end, deferred, turns a panic into an answer and passes the exchange to Observe.
 func (x *exchange) end(r *http.Request) {
 	cause := recover()
-	x.body.close()
+	if x.body.whole != nil { // the caller keeps its own body
+		r.Body = x.body.whole
+	}
+	x.body.end()
 	aborted := cause == http.ErrAbortHandler //nolint:errorlint // net/http compares it so too
 	switch {
 	case cause == nil:

@@ -121,7 +121,7 @@ func (e *endpoint[Record]) accept(x *exchange, r *http.Request, answer answerFun
 	if !e.MayCall(caller) {
 		return refusal(http.StatusForbidden, fault.OperationNotGranted, "The subscription may not call this operation.")
 	}
-	if refused = e.admit(r, caller); refused != nil { // 429
+	if refused = e.admit(x, r, caller); refused != nil { // 429
 		return refused
 	}
 	if refused = checkMedia(r.Header); refused != nil { // 415

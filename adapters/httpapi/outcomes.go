@@ -36,15 +36,14 @@ type outcome struct {
 func (a *api) serveOutcomes(x *exchange, r *http.Request) *problem {
 	caller, refused := a.identify(x, r)
 	if refused == nil {
-		refused = a.admit(r, caller)
+		refused = a.admit(x, r, caller)
 	}
 	if refused != nil {
 		return refused
 	}
 	body, err := a.readOutcomes(x, r, caller)
 	if err == nil {
-		x.send(http.StatusOK, jsonType, body)
-		return nil
+		return a.sendRead(x, r, body)
 	}
 	var ended *endedError
 	switch {

@@ -43,6 +43,8 @@ type Options struct {
 	// may have a quarter of it, which must be BodyLimit or more. Requests beyond it are answered
 	// 503 before their body is read. 0 means no limit.
 	BodiesLimit int64
+	// Bodies replaces BodiesLimit for APIs that share one bound. It may be nil.
+	Bodies *Bodies
 	// ParametersLimit is the maximum number of records in one request. The API does
 	// not read the rest of a longer array.
 	ParametersLimit int
@@ -94,7 +96,6 @@ type api struct {
 	Options
 	callers   Callers
 	rates     rates
-	bodies    bodies
 	turns     turns
 	receipts  receipts
 	router    *mux.Router
@@ -112,7 +113,10 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 	if o.NewRequestID == nil {
 		o.NewRequestID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
-	a := &api{Options: o, callers: callers, bodies: bodies{limit: o.BodiesLimit}, methods: make(map[string][]string)}
+	if o.Bodies == nil {
+		o.Bodies = NewBodies(o.BodiesLimit)
+	}
+	a := &api{Options: o, callers: callers, methods: make(map[string][]string)}
 	a.exchanges.New = func() any { return &exchange{api: a} }
 	// Paths are compared byte for byte. Decoding would turn %2F into a slash,
 	// and cleaning would answer 301, which turns a POST into a GET.
@@ -174,7 +178,7 @@ func (a *api) guarded(serve func(*http.Request) (any, error)) endpointFunc {
 	return func(x *exchange, r *http.Request) *problem {
 		caller, refused := a.identify(x, r)
 		if refused == nil {
-			refused = a.admit(r, caller)
+			refused = a.admit(x, r, caller)
 		}
 		if refused != nil {
 			return refused
@@ -195,9 +199,21 @@ func (a *api) guarded(serve func(*http.Request) (any, error)) endpointFunc {
 		if err != nil {
 			return internal(err)
 		}
-		x.send(http.StatusOK, jsonType, text)
-		return nil
+		return a.sendRead(x, r, text)
 	}
+}
+
+// sendRead sends an answer that may be large. A caller that asks for many of them and does not read
+// them would use up the memory, so their bytes count like those of bodies.
+func (a *api) sendRead(x *exchange, r *http.Request, text []byte) *problem {
+	if refused := a.openBody(x, r); refused != nil {
+		return refused
+	}
+	if err := x.body.take(int64(len(text))); err != nil {
+		return x.noRoom(r)
+	}
+	x.send(http.StatusOK, jsonType, text)
+	return nil
 }
 
 // ServeHTTP wraps the router, so that 404, 405 and panics are observed too.

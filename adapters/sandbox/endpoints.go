@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -83,10 +84,13 @@ func (b *Sandbox) serveBook(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.reading.Lock() // one at a time, because each takes memory
+	defer b.reading.Unlock()
+	left := maxBook
 	book := make(map[string][]json.RawMessage)
 	for _, kind := range []string{"prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications"} {
 		var rows bytes.Buffer
-		if err := bookfile.Export(r.Context(), b.o.Office, kind, string(bookfile.NDJSON), bookfile.Query{Query: backoffice.Query{CustomerNo: customer}}, &rows, nil); err != nil {
+		if err := bookfile.Export(r.Context(), b.o.Office, kind, string(bookfile.NDJSON), bookfile.Query{Query: backoffice.Query{CustomerNo: customer}}, &limited{&rows, &left}, nil); err != nil {
 			return nil, err
 		}
 		book[kind] = []json.RawMessage{}
@@ -95,6 +99,26 @@ func (b *Sandbox) serveBook(r *http.Request) (any, error) {
 		}
 	}
 	return book, nil
+}
+
+// maxBook limits the size of an answer with the book.
+const maxBook = 4 << 20
+
+// limited writes at most the bytes that are left.
+type limited struct {
+	io.Writer
+	left *int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	*l.left -= len(p)
+	if *l.left < 0 {
+		return 0, refuse(fault.Fault{
+			Code:   fault.OutOfRange,
+			Detail: "The book is larger than 4 MiB. Ask for one customer with ?customer=1001, or empty it with POST /_sandbox/reset.",
+		})
+	}
+	return l.Writer.Write(p)
 }
 
 // number reads a number from the query; 0 if it is absent.

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,9 @@ type Sandbox struct {
 	keys   keys
 	clock  clock
 	slow   atomic.Int64 // the number of requests that wait for the fault slow
-	o      operator.SandboxOptions
+	// reading is held while the book is read for an answer.
+	reading sync.Mutex
+	o       operator.SandboxOptions
 }
 
 // Open returns the sandbox of a service.

@@ -1,6 +1,8 @@
 package storage_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -36,6 +39,31 @@ func TestPagesThatWereImportedHaveRoom(t *testing.T) {
 		require.True(t, half, "the pages of %s are half empty", table)
 		require.True(t, leaves, "the fillfactor of %s is low only during an import", table)
 	}
+}
+
+// What does not fit is refused like on a full disk, and the file stays below its maximum size.
+func TestAFileHasAMaximumSize(t *testing.T) {
+	t.Parallel()
+	const room = 128 << 10
+	file := filepath.Join(t.TempDir(), "book.db")
+	storekit.WriteBook(t, file)
+	empty, err := os.Stat(file)
+	require.NoError(t, err)
+	engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: statementTimeout, MaxSize: empty.Size() + room}))
+	require.NoError(t, err)
+	b := newBank(t, migrated(t, engine), 1)
+	for sales := 0; err == nil && sales < room; sales += 10 {
+		var operations []*fund.Operation
+		for range 10 {
+			id := v7()
+			operations = append(operations, order(id, id.String(), sale(1, 1, 1)))
+		}
+		err = settle(t.Context(), b.Store, today, operations...)
+	}
+	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+	full, err := os.Stat(file)
+	require.NoError(t, err)
+	require.LessOrEqual(t, full.Size(), empty.Size()+room)
 }
 
 // The book of a bank grows by millions of sales. A column, an index or a leaf that a sale

@@ -25,6 +25,10 @@ type Options struct {
 	DSN              string
 	MaxConnections   int           // 0 means the adapter's default
 	StatementTimeout time.Duration // the maximum time of a statement
+	// MaxSize is the maximum size of the database in bytes. What does not fit is refused like on a
+	// full disk, until something was deleted. 0 means no limit. Only a SQLite file of the service
+	// has it.
+	MaxSize int64
 	// TablePrefix is the prefix of every table and index name, for a database
 	// that has other tables. Letters, digits and underscores.
 	TablePrefix string

@@ -31,6 +31,14 @@ import (
 	"bankingapi/application/store"
 )
 
+const (
+	// pageSize is that of a new file.
+	pageSize = 4096
+	// The log of a file with a maximum size is small too (4 MB).
+	smallWALPages = "wal_autocheckpoint(1000)"
+	smallWALLimit = "journal_size_limit(4194304)"
+)
+
 //go:embed migrations
 var migrations embed.FS
 
@@ -118,6 +126,9 @@ func (c *connections) start(ctx context.Context, o storage.Options) error {
 		return err
 	}
 	pragmas := []string{"journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)", walPages, walLimit}
+	if o.MaxSize > 0 { // the last of two equal ones counts
+		pragmas = append(pragmas, fmt.Sprintf("max_page_count(%d)", o.MaxSize/pageSize), smallWALPages, smallWALLimit)
+	}
 	if o.AsItIs {
 		pragmas = pragmas[1:] // a backup has no log
 	}

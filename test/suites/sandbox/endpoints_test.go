@@ -91,6 +91,25 @@ func TestRequestsAreKept(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, p.send(http.MethodGet, "/_sandbox/requests?after=x", "").status)
 }
 
+// A book that grows without a bound must not use up the memory of the sandbox.
+func TestAnAnswerWithTheBookIsBounded(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	content := strings.Repeat("x", 10_000)
+	for array := range 2 {
+		var messages []string
+		for n := range 250 {
+			messages = append(messages, fmt.Sprintf(`{"ExternalApplicationCode":"A","UserId":"u","PushId":"p-%d-%d","Platform":65,"Content":"%s","SendStatus":1}`, array, n, content))
+		}
+		require.Equal(t, 2, p.send(http.MethodPost, pushPath, `{"Header":{},"Parameters":[`+strings.Join(messages, ",")+`]}`).state())
+	}
+	got := p.send(http.MethodGet, "/_sandbox/book", "")
+	require.Equal(t, http.StatusBadRequest, got.status)
+	require.Contains(t, got.body, "The book is larger than 4 MiB.")
+	require.Equal(t, http.StatusOK, p.send(http.MethodPost, "/_sandbox/reset", "").status)
+	require.NotEmpty(t, p.book()["holdings"])
+}
+
 func TestTheLastThousandRequestsAreKept(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)

@@ -94,7 +94,9 @@ func TestComposeIsConfined(t *testing.T) {
 func TestComposeAndUnitLimitWhatACallerCanTake(t *testing.T) {
 	t.Parallel()
 	c := composed(t)
-	require.Equal(t, "900MiB", c.Services["api1"].Environment["GOMEMLIMIT"])
+	for _, service := range []string{"api1", "sandbox"} {
+		require.Equal(t, "900MiB", c.Services[service].Environment["GOMEMLIMIT"], service)
+	}
 	balancer := c.Configs[c.Services["balancer"].Configs[0].Source].Content
 	require.Contains(t, balancer, "store conn_cur")
 	require.Contains(t, balancer, "tcp-request connection reject if { sc_conn_cur(0) gt 2000 }")
