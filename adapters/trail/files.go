@@ -80,12 +80,17 @@ func replaceKey(file, name string, old *Notary) error {
 		return err
 	}
 	if old != nil {
-		err = os.Rename(file, fmt.Sprintf("%s.%08x", file, old.signer.KeyHash()))
+		err = os.Rename(file, oldKeyFile(file, old))
 		if err != nil {
 			return err
 		}
 	}
 	return os.Rename(temporary, file)
+}
+
+// oldKeyFile returns the file with a key that replaceKey has replaced.
+func oldKeyFile(file string, old *Notary) string {
+	return fmt.Sprintf("%s.%08x", file, old.signer.KeyHash())
 }
 
 // Checkpoints is an append-only file of checkpoints. Logs with different keys may share a file.

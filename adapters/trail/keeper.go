@@ -525,7 +525,8 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	if err := k.o.Ready(ctx); err != nil {
 		return err
 	}
-	if old := k.current.Load().notary; !exists || old != nil {
+	old := k.current.Load().notary
+	if !exists || old != nil {
 		if err := replaceKey(keyFile, name, old); err != nil {
 			return err
 		}
@@ -534,11 +535,25 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := k.o.Ports.Origin.Clear(ctx); err != nil {
+	err = k.o.Ports.Origin.Clear(ctx)
+	if err != nil && old != nil {
+		return keepOldKey(keyFile, old, err)
+	}
+	if err != nil {
 		return err
 	}
 	k.use(notary, k.o.KeyFile)
 	return k.seal(ctx, false)
+}
+
+// keepOldKey puts the old key back if the log did not begin anew. If this is not known, it adds to
+// the error where the old key is.
+func keepOldKey(keyFile string, old *Notary, err error) error {
+	if fault.KindOf(err) == fault.Indeterminate {
+		return fmt.Errorf("%w. The old key is in %s: move it to %s if the service says that its key is not that of the log",
+			fault.Explain(err), oldKeyFile(keyFile, old), keyFile)
+	}
+	return errors.Join(err, os.Rename(oldKeyFile(keyFile, old), keyFile))
 }
 
 // Check implements Office.CheckTrail of package backoffice.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,6 +81,43 @@ func TestRekeyKeepsItsReason(t *testing.T) {
 	got := bankingapi(t, nil, "trail", "rekey", "--as", "ayse", "--reason", "the key was seen", book)
 	require.Zero(t, got.status, got.err)
 	require.Regexp(t, `,ayse,.*trail\.rekey,.*,the key was seen,`, bankingapi(t, nil, "export", "audit", book).out)
+}
+
+// A database may refuse the new log: a standby, or one without the right. Then the key stays that of
+// the log, as the service needs it.
+func TestARekeyThatTheDatabaseRefusesKeepsTheKey(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, keyFile := filepath.Join(folder, "bank.db"), filepath.Join(folder, "bank.trail.key")
+	book := "--storage.dsn=" + file
+	require.Zero(t, bankingapi(t, nil, "migrate", "up", book).status)
+	require.Zero(t, bankingapi(t, nil, "subscriptions", "create", "shop", book).status)
+	require.Zero(t, bankingapi(t, nil, "trail", "checkpoint", book).status)
+	key, err := os.ReadFile(keyFile)
+	require.NoError(t, err)
+	execute := func(statement string) {
+		t.Helper()
+		db, err := sql.Open("sqlite", file)
+		require.NoError(t, err)
+		_, err = db.ExecContext(t.Context(), statement)
+		require.NoError(t, errors.Join(err, db.Close()))
+	}
+	execute("CREATE TRIGGER refuse BEFORE DELETE ON trail_batches BEGIN SELECT RAISE(ABORT, 'refuses it'); END")
+
+	got := bankingapi(t, nil, "trail", "rekey", book)
+	require.Equal(t, 1, got.status)
+	require.Contains(t, got.err, "refuses it")
+
+	now, err := os.ReadFile(keyFile)
+	require.NoError(t, err)
+	require.Equal(t, string(key), string(now))
+	others, err := filepath.Glob(keyFile + ".*")
+	require.NoError(t, err)
+	require.Empty(t, others)
+	execute("DROP TRIGGER refuse")
+	require.Zero(t, bankingapi(t, nil, "verify", book).status)
+	require.Zero(t, bankingapi(t, nil, "trail", "rekey", book).status)
+	require.Zero(t, bankingapi(t, nil, "verify", book).status)
 }
 
 // A service without its key sold beside the log. An act takes its rows into the log, and names
