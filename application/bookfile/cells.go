@@ -40,7 +40,7 @@ func (l *line) wrong(column int, code, rule string) {
 func (l *line) text(column int) string {
 	text := l.fields[l.order[column]]
 	if l.excel {
-		text = eachCell(text, unguarded)
+		text = unguarded(text)
 	}
 	switch {
 	case strings.IndexByte(text, 0) >= 0:

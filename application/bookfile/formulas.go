@@ -15,37 +15,56 @@ const cellEnds = ",;|" + lineEnds
 
 const lineEnds = "\t\r\n"
 
+// guarded returns the text with an apostrophe before each part that a spreadsheet may run. It guards
+// a guarded text again, so that unguarded always returns the original. A text that begins with a
+// line end or tab has a guard of its own, whatever follows: some spreadsheet drops it.
+func guarded(text string) string {
+	text = eachCell(text, guardedCell)
+	if beginsWithLineEnd(text) {
+		return "'" + text
+	}
+	return text
+}
+
+// unguarded is the inverse of guarded.
+func unguarded(text string) string {
+	inner, hasGuard := strings.CutPrefix(text, "'")
+	if hasGuard && beginsWithLineEnd(inner) {
+		text = inner
+	}
+	return eachCell(text, unguardedCell)
+}
+
+func beginsWithLineEnd(text string) bool {
+	return strings.IndexAny(strings.TrimLeft(text, "'"), lineEnds) == 0
+}
+
 // eachCell changes each part of a text that a spreadsheet may take for a cell.
 func eachCell(text string, change func(string) string) string {
-	if !strings.ContainsAny(text, "\t\r\n"+formulaSigns) { // nothing to guard, and no guard
+	if !strings.ContainsAny(text, formulaSigns) { // nothing to guard, and no guard
 		return text
 	}
 	var changed strings.Builder
-	start := len(text) - len(strings.TrimLeft(text, "'"+lineEnds)) // these belong to the first cell
 	for {
-		end := strings.IndexAny(text[start:], cellEnds)
+		end := strings.IndexAny(text, cellEnds)
 		if end < 0 {
 			changed.WriteString(change(text))
 			return changed.String()
 		}
-		end += start
 		changed.WriteString(change(text[:end]))
 		changed.WriteByte(text[end])
-		text, start = text[end+1:], 0
+		text = text[end+1:]
 	}
 }
 
-// guarded returns the cell with an apostrophe before it, if a spreadsheet may run it. It guards
-// a guarded cell again, so that unguarded always returns the original.
-func guarded(cell string) string {
+func guardedCell(cell string) string {
 	if isFormula(strings.TrimLeft(cell, "'")) {
 		return "'" + cell
 	}
 	return cell
 }
 
-// unguarded is the inverse of guarded.
-func unguarded(cell string) string {
+func unguardedCell(cell string) string {
 	inner, hasGuard := strings.CutPrefix(cell, "'")
 	if hasGuard && isFormula(strings.TrimLeft(inner, "'")) {
 		return inner
@@ -53,12 +72,8 @@ func unguarded(cell string) string {
 	return cell
 }
 
-// isFormula skips what some spreadsheet skips: white space, invisible characters and quotes. A
-// text that begins with a line end or tab counts as a formula, whatever follows.
+// isFormula skips what some spreadsheet skips: white space, invisible characters and quotes.
 func isFormula(cell string) bool {
-	if strings.IndexAny(cell, lineEnds) == 0 {
-		return true
-	}
 	for _, r := range cell {
 		isSkipped := r == '"' || unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc)
 		if !isSkipped {

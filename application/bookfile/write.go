@@ -198,7 +198,7 @@ func appendCSV[T any](b []byte, columns []Column[T], row *T, s Style) []byte {
 		case excel && !v.time.IsZero():
 			v.text = v.time.In(s.Zone).Format(time.DateTime)
 		case !v.raw || strings.HasPrefix(v.text, "["): // a text, or JSON with texts
-			v.text = eachCell(v.text, guarded)
+			v.text = guarded(v.text)
 		case excel:
 			v.text = strings.Replace(v.text, ".", ",", 1)
 		}
