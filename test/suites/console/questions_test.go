@@ -84,8 +84,7 @@ type badDay struct {
 func startBadDay(t *testing.T) badDay {
 	t.Helper()
 	clock := fake.NewClock(time.Date(2026, 11, 19, 9, 0, 0, 0, time.UTC))
-	inIstanbul := func(settings *bootstrap.Settings) { settings.Rules.TimeZone = "Europe/Istanbul" } // its clock stands still
-	s := badDay{service: start(t, inIstanbul, bootstrap.WithClock(clock.Now))}
+	s := badDay{service: start(t, nil, bootstrap.WithClock(clock.Now))}
 	office, err := s.app.Backoffice(t.Context())
 	require.NoError(t, err)
 	by := func(reason string) context.Context {
