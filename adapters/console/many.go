@@ -20,7 +20,7 @@ type manyPage struct {
 	List    string // the list with the same filter
 	IDs     []operation.ID
 	Sales   int64
-	Sums    []fundSum
+	Sums    backoffice.FundSums
 	Shown   string // identifies IDs: a form acts only on what its page counted
 	More    bool   // more operations fit than one form corrects
 	Report  *backoffice.Corrected
@@ -76,7 +76,7 @@ func countMany(q *request) (*manyPage, error) {
 
 func (p *manyPage) add(s *fund.SaleEntry) {
 	p.Sales++
-	sum := sumOf(&p.Sums, s.Terms.Holding.IMKBCode, s.Terms.Account.Currency)
+	sum := p.Sums.Of(s.Terms.Holding.IMKBCode, s.Terms.Account.Currency)
 	sum.Sales++
 	sum.Units += s.Terms.Units
 	sum.Proceeds = sum.Proceeds.Plus(backoffice.SumOf(s.Proceeds.Minor()))

@@ -1,10 +1,8 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +10,6 @@ import (
 	"bankingapi/application/fleet"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
-	"bankingapi/domain/fund"
-	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
@@ -28,63 +24,6 @@ type todayPage struct {
 	Open    bool
 	// Unread is the reason why the database could not be read. Then values from it are unknown.
 	Unread string
-}
-
-// fundSum sums the sales of a fund in a currency.
-type fundSum struct {
-	IMKBCode                string
-	Currency                money.Currency
-	Sales, Waited, Reversed int64
-	Units                   fund.Units
-	Proceeds, Returned      backoffice.Sum
-}
-
-// sumOf returns the sum of a fund and a currency in a list, which stays sorted. It adds the sum if
-// the list has none.
-func sumOf(list *[]fundSum, code string, currency money.Currency) *fundSum {
-	of := fundSum{IMKBCode: code, Currency: currency}
-	at, is := slices.BinarySearchFunc(*list, of, func(x, y fundSum) int {
-		return cmp.Or(cmp.Compare(x.IMKBCode, y.IMKBCode), cmp.Compare(x.Currency.Code(), y.Currency.Code()))
-	})
-	if !is {
-		*list = slices.Insert(*list, at, of)
-	}
-	return &(*list)[at]
-}
-
-// Funds returns the sums of the day's close by fund and currency. Sales that were reversed later
-// are beside the others.
-func (p todayPage) Funds() (all []fundSum) {
-	for key, sum := range p.Closing.Sales {
-		if key.State != operation.Completed {
-			continue
-		}
-		of := sumOf(&all, key.IMKBCode, key.Currency)
-		if key.Reversed {
-			of.Reversed += sum.Sales
-			of.Returned = of.Returned.Plus(sum.Proceeds)
-			continue
-		}
-		of.Sales += sum.Sales
-		of.Proceeds = of.Proceeds.Plus(sum.Proceeds)
-		if key.Waited {
-			of.Waited += sum.Sales
-		}
-	}
-	return all
-}
-
-// Currencies returns the sums of all funds by currency.
-func (p todayPage) Currencies() (all []fundSum) {
-	for _, of := range p.Funds() {
-		sum := sumOf(&all, "", of.Currency)
-		sum.Sales += of.Sales
-		sum.Waited += of.Waited
-		sum.Reversed += of.Reversed
-		sum.Proceeds = sum.Proceeds.Plus(of.Proceeds)
-		sum.Returned = sum.Returned.Plus(of.Returned)
-	}
-	return all
 }
 
 func showToday(q *request) (any, error) {
