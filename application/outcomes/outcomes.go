@@ -51,6 +51,7 @@ const (
 	failedLooks = 3                      // how many looks in succession fail before the waiting pages fail
 	readTimeout = 2 * time.Second        // the timeout of a look, and of a page
 	maxReads    = 4                      // how many pages are read at the same moment
+	ownReads    = 2                      // how many of them are of one subscription
 	checkEvery  = time.Second            // how often Query.Check is called while a page waits
 )
 
@@ -92,13 +93,14 @@ type Feed struct {
 	looking    *looking         // nil if nobody looks
 	newest     map[string]place // the newest outcomes of subscriptions, as of seen
 	generation int              // counts how often the looks began
+	readers    map[string]*readers
 
 	seen place // the newest outcome of all that was looked at; only the looks use it
 }
 
 // New returns a Feed.
 func New(source Source) *Feed {
-	f := &Feed{source: source, reads: make(chan struct{}, maxReads), waiters: make(map[string]map[*waiter]bool), newest: make(map[string]place)}
+	f := &Feed{source: source, reads: make(chan struct{}, maxReads), waiters: make(map[string]map[*waiter]bool), newest: make(map[string]place), readers: make(map[string]*readers)}
 	f.closed, f.close = context.WithCancel(context.Background())
 	return f
 }
@@ -200,14 +202,18 @@ func (w *waiter) wait(ctx context.Context, q *Query) (hasNews bool, err error) {
 func (f *Feed) read(ctx context.Context, q *Query, after place) ([]fund.Ended, error) {
 	turn, stop := context.WithTimeout(ctx, q.Wait+readTimeout)
 	defer stop()
-	select {
-	case f.reads <- struct{}{}:
-		defer func() { <-f.reads }()
-	case <-turn.Done():
-		if q.Wait > 0 {
-			return nil, nil
+	own := f.enterReaders(q.Subscription)
+	defer f.leaveReaders(q.Subscription)
+	for _, reads := range []chan struct{}{own, f.reads} {
+		select {
+		case reads <- struct{}{}:
+			defer func() { <-reads }()
+		case <-turn.Done():
+			if q.Wait > 0 {
+				return nil, nil
+			}
+			return nil, fault.New(fault.Busy, "The service reads too many pages of outcomes.")
 		}
-		return nil, fault.New(fault.Busy, "The service reads too many pages of outcomes.")
 	}
 	reading, end := context.WithTimeout(ctx, readTimeout)
 	defer end()
@@ -222,6 +228,35 @@ func (f *Feed) read(ctx context.Context, q *Query, after place) ([]fund.Ended, e
 		return nil, ErrCursorLost
 	}
 	return found[1:], nil
+}
+
+// readers are the pages of one subscription that are read or wait for it. They have turns of their
+// own first, so that they do not take all turns from others.
+type readers struct {
+	turns chan struct{} // a semaphore
+	count int           // guarded by Feed.mu
+}
+
+func (f *Feed) enterReaders(subscription string) (turns chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := f.readers[subscription]
+	if own == nil {
+		own = &readers{turns: make(chan struct{}, ownReads)}
+		f.readers[subscription] = own
+	}
+	own.count++
+	return own.turns
+}
+
+func (f *Feed) leaveReaders(subscription string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := f.readers[subscription]
+	own.count--
+	if own.count == 0 {
+		delete(f.readers, subscription)
+	}
 }
 
 // readAfter lists outcomes. If there are none after the place, it notes that.

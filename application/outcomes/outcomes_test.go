@@ -455,3 +455,40 @@ func TestNoCallerWaitsLongForTheDatabase(t *testing.T) {
 		})
 	}
 }
+
+// held is a source whose reads of one subscription do not end before they are released.
+type held struct {
+	*source
+	release chan struct{}
+}
+
+func (h held) Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error) {
+	if subscription == "many" {
+		<-h.release
+	}
+	return h.source.Outcomes(ctx, subscription, after, limit)
+}
+
+// A partner that asks for many pages at the same time does not keep others from reading theirs.
+func TestASubscriptionDoesNotReadAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := held{&source{}, make(chan struct{})}
+		feed := open(t, s)
+		const pages = 20
+		ended := make(chan error, pages)
+		for range pages {
+			go func() {
+				_, err := feed.Page(t.Context(), outcomes.Query{Subscription: "many"})
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		_, err := feed.Page(t.Context(), outcomes.Query{Subscription: "other"})
+		require.NoError(t, err)
+		close(s.release)
+		for range pages {
+			require.NoError(t, <-ended)
+		}
+	})
+}
