@@ -67,7 +67,7 @@ func TestChores(t *testing.T) {
 				completed = second // the first one is reversed by then
 			}
 			on := strings.NewReplacer("01a208ab-4b7d-714e-9473-679674007b9e", completed, "01a208ab-4c56-70be-b36e-d38b3122d9c1", waiting,
-				"2026-11-23", clock.Now().AddDate(0, 0, -1).Format("2006-01-02"), "2026-12-04", later, "prices.csv", prices, "core-bank.csv",
+				"2026-11-23", clock.Now().AddDate(0, 0, -1).Format("2006-01-02"), "2026-12-04", later, "prices.csv", prices, "--price-id 7", "--price-id 70", "core-bank.csv",
 				file("core-bank.csv", b.Must(t, "export", "holdings")), "/backup/", folder+"/", "bank-2026-11-20.txt", folder+"/report.txt")
 			var printed strings.Builder
 			for _, block := range commands.FindAllStringSubmatch(chore, -1) {
