@@ -32,6 +32,10 @@ const (
 	// one. Repeats leave half of both
 	// for errors.
 	maxWaiting, maxOfPartner = 200, 20
+	// A partner adds at most maxBurst requests at a stretch, and one more each burstPause. So in
+	// daysKept it has less than a quarter of maxEntries, and does not push out those of others.
+	maxBurst   = 20_000
+	burstPause = 3 * time.Second
 	// maxWrite is the timeout of a write, even while the service stops.
 	maxWrite = 5 * time.Second
 )
@@ -54,7 +58,8 @@ type Log struct {
 
 	mu       sync.Mutex
 	waiting  []summary.Answered
-	partners map[string]int // how many of waiting are of a subscription
+	partners map[string]int    // how many of waiting are of a subscription
+	bursts   map[string]*burst // of each subscription that has added requests
 	omitted  int64
 	second   time.Time // the second in which the last request without a subscription was added
 	added    int       // how many of them were added in this second
@@ -62,7 +67,28 @@ type Log struct {
 
 // New returns a log that has IDs and times of acts.
 func New(s Storage, acts audit.Acts) *Log {
-	return &Log{storage: s, acts: acts, partners: make(map[string]int)}
+	return &Log{storage: s, acts: acts, partners: make(map[string]int), bursts: make(map[string]*burst)}
+}
+
+// burst is how many more requests a partner may add, as of a time.
+type burst struct {
+	left int
+	at   time.Time
+}
+
+// take takes one if there is one left.
+func (b *burst) take(now time.Time) bool {
+	if now.Before(b.at) { // the clock went back
+		b.at = now
+	}
+	regained := int(now.Sub(b.at) / burstPause)
+	b.at = b.at.Add(time.Duration(regained) * burstPause)
+	b.left = min(maxBurst, b.left+regained)
+	if b.left == 0 {
+		return false
+	}
+	b.left--
+	return true
 }
 
 // Add adds a request after its answer.
@@ -78,7 +104,7 @@ func (l *Log) Add(x *summary.Exchange) {
 	defer l.mu.Unlock()
 	now := l.acts.Now()
 	isFull := len(l.waiting) >= maxWaiting/share || l.partners[x.Subscription] >= maxOfPartner/share
-	if isFull || (x.Subscription == "" && !l.mayAddStranger(now)) {
+	if isFull || !l.mayAdd(x.Subscription, now) {
 		l.omitted++
 		return
 	}
@@ -86,6 +112,20 @@ func (l *Log) Add(x *summary.Exchange) {
 	entry := summary.Answered{ID: l.acts.NewID(), At: now, Exchange: *x}
 	entry.Codes = slices.Clone(x.Codes)
 	l.waiting = append(l.waiting, entry)
+}
+
+// mayAdd reports whether one more request of a partner, or without a subscription, may be added,
+// and counts it.
+func (l *Log) mayAdd(subscription string, now time.Time) bool {
+	if subscription == "" {
+		return l.mayAddStranger(now)
+	}
+	b := l.bursts[subscription]
+	if b == nil {
+		b = &burst{left: maxBurst, at: now}
+		l.bursts[subscription] = b
+	}
+	return b.take(now)
 }
 
 // mayAddStranger reports whether a request without a subscription may be added, and counts it.

@@ -117,6 +117,37 @@ func TestStrangersAreFew(t *testing.T) {
 	require.EqualValues(t, 600-6, omitted)
 }
 
+// A partner whose requests fail for days does not push out the entries of others.
+func TestAPartnerHasAShareOfTheLog(t *testing.T) {
+	t.Parallel()
+	clock := fake.NewClock(time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC))
+	store := fake.NewStore()
+	log := requestlog.New(store.Requests(nil), audit.Acts{NewID: new(fake.IDs).Next, Now: clock.Now})
+	ask := func(seconds int) {
+		for range seconds {
+			for range 20 {
+				log.Add(&summary.Exchange{Status: 400, Subscription: "loud"})
+			}
+			require.NoError(t, log.Write(t.Context()))
+			clock.Set(clock.Now().Add(time.Second))
+		}
+	}
+	count := func() (entries int) {
+		for _, err := range store.Backoffice(nil, clock.Now).Reader.Requests(t.Context(), backoffice.Query{}) {
+			require.NoError(t, err)
+			entries++
+		}
+		return entries
+	}
+	ask(1100)
+	require.InDelta(t, 20_000+1100/3, count(), 1)
+	log.Add(&summary.Exchange{Status: 400, Subscription: "quiet"})
+	clock.Set(clock.Now().Add(-time.Hour))
+	before := count()
+	ask(300)
+	require.InDelta(t, before+1+300/3, count(), 1, "also after the clock went back")
+}
+
 // Repeats are harmless. However many there are, they leave half of the room of a partner, and
 // of all, for errors.
 func TestRepeatsLeaveRoomForErrors(t *testing.T) {
