@@ -25,7 +25,7 @@ func TestChores(t *testing.T) {
 	require.Len(t, chores, 12)
 	commands := regexp.MustCompile("(?s)```sh\n(.*?)```")
 	answers := []string{
-		"State         2 completed", `AFA "Demo Portfoy"     985`, "holding-insufficient", "0 would complete, 0 would fail, 1 wait for a price",
+		"State         2 completed", `AFA "Demo Portfoy"     985`, "holding-insufficient", "0 would complete, 0 would fail, 1 waits for a price",
 		"Reversed by ", "Adjusted by 12.50: ", "Imported 2 prices: 2 new, 0 changed, 0 unchanged.", "The file and the book say the same: 3 equal, 0 different",
 		"The book is correct.", "", "key was leaked", "The copy is correct.",
 	}
