@@ -154,6 +154,9 @@ func (s *servers) start() error {
 	}
 	p.Log.zap.Info("serving the API", zap.String("url", api.URL()), zap.String("version", p.Release.version), zap.String("commit", p.Release.revision),
 		zap.Int64("schema", store.SchemaVersion), zap.String("storage", p.Book.name))
+	for _, reason := range api.CertificateWarnings() {
+		p.Log.zap.Warn("callers may refuse the certificate", zap.String("reason", reason))
+	}
 	return nil
 }
 

@@ -124,6 +124,23 @@ func TestTheGuideNamesTheCertificate(t *testing.T) {
 	}
 }
 
+// Callers refuse an expired certificate, so nobody asks the service what is wrong.
+func TestTheLogNamesAnExpiredCertificate(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zapcore.WarnLevel)
+	folder, past := t.TempDir(), time.Now().AddDate(-3, 0, 0)
+	files := certificate.Files{CertFile: filepath.Join(folder, "tls.crt"), KeyFile: filepath.Join(folder, "tls.key"), Now: func() time.Time { return past }}
+	require.NoError(t, files.EnsureSelfSigned())
+	app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+		s.TLS.Mode, s.TLS.CertFile, s.TLS.KeyFile, s.HTTP.Address, s.Ops.Address = bootstrap.TLSFiles, files.CertFile, files.KeyFile, "127.0.0.1:0", ""
+	}, bootstrap.WithLogger(zap.New(core)))
+	require.NoError(t, app.Start(t.Context()))
+	require.NoError(t, app.Close(t.Context()))
+	told := logged.FilterMessage("callers may refuse the certificate").All()
+	require.Len(t, told, 1)
+	require.Contains(t, told[0].ContextMap()["reason"], "is over since")
+}
+
 // The log names the book as an operator knows it, without secrets.
 func TestTheLogNamesTheBook(t *testing.T) {
 	t.Parallel()
