@@ -251,8 +251,14 @@ func hostileJSON() []hostile {
 	onPush("one more record", `{"Header":{},"Parameters":[`+three+`{}]}`, "too-many /Parameters")
 	onPush("far more", `{"Header":{},"Parameters":[`+strings.Repeat(`{},`, 1000)+`{}]}`, "too-many /Parameters")
 	onPush("what is beyond is not looked at", `{"Header":{},"Parameters":[`+three+`{},{"x":0},5]}`, "too-many /Parameters")
+	onPush("the first beyond is not looked at", `{"Header":{},"Parameters":[`+three+`{"x":0}]}`, "too-many /Parameters")
+	onPush("the first beyond is no object", `{"Header":{},"Parameters":[`+three+`5]}`, "too-many /Parameters")
+	onPush("what is beyond is JSON", `{"Header":{},"Parameters":[`+three+`{"x":01}]}`, "invalid-json")
+	onPush("what is beyond is not too deep", `{"Header":{},"Parameters":[`+three+arrays(15)+`]}`, "nesting-too-deep")
+	onSale("a sale beyond", `{"Header":{},"Parameters":[`+three+`{"CustomerNo":"1","x":0}]}`, "too-many /Parameters")
 	onPush("100 items", withPush(`"PushId":"p"`, `"PushId":"p","TranData":[`+strings.Repeat(`{"Code":"c"},`, 99)+`{"Code":"c"}]`))
 	onPush("101 items", withPush(`"PushId":"p"`, `"PushId":"p","TranData":[`+strings.Repeat(`{"Code":"c"},`, 100)+`{"Code":"c"}]`), "too-many "+record+"/TranData")
+	onPush("101st item is not looked at", withPush(`"PushId":"p"`, `"PushId":"p","TranData":[`+strings.Repeat(`{"Code":"c"},`, 100)+`{"x":0}]`), "too-many "+record+"/TranData")
 
 	// All at once.
 	onSale("many kinds", `{"Header":{"CallerId":5,"x":1},"Parameters":[{"CustomerNo":"1","TransactionType":3,"FundAmount":0,"DestinationAccount":{"BranchCode":-1,"CustomerNo":1.5,"AccountSuffix":null,"CurrencyCode":"try"},"FundToProcess":{"IMKBCode":"afa","HolderCorporationName":"","PriceID":[]},"Amount":-1,"SelectedTransactionDate":"2026-02-30"}]}`,

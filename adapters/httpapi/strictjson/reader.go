@@ -213,8 +213,8 @@ func find[T any](members []Member[T], name []byte, expected int) int {
 }
 
 // ReadArray appends the objects of the next value, which must be an array. It
-// keeps one item more than limit, so that the domain sees that there are too
-// many, and a hostile body costs no more memory.
+// does not look at the items beyond limit, so that a hostile body costs no more memory.
+// It adds one empty item for them, so that the domain sees that there are too many.
 func ReadArray[T any](r *Reader, into *[]T, limit int, members []Member[T]) {
 	if !r.enter(jsontext.KindBeginArray, "Must be an array.") {
 		return
@@ -225,6 +225,10 @@ func ReadArray[T any](r *Reader, into *[]T, limit int, members []Member[T]) {
 			continue
 		}
 		*into = append(*into, *new(T))
+		if len(*into) > limit {
+			r.skip()
+			continue
+		}
 		item := &(*into)[len(*into)-1]
 		if !ReadObject(r, members, item) {
 			markUnread(members, item)
