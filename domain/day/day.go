@@ -89,20 +89,23 @@ func (d Day) Weekday() time.Weekday { return d.utc().Weekday() }
 // Start returns the first instant at which a clock in that location shows the
 // day. This is 00:00, or the instant of a clock change that skips midnight. A day
 // that a clock change skips begins together with the next day.
-func (d Day) Start(in *time.Location) time.Time {
+func (d Day) Start(in *time.Location) time.Time { return firstInstant(d.utc(), in) }
+
+// firstInstant returns the first instant at which a clock in that location shows this date and
+// time or, if a clock change skips them, later ones. local has them in UTC.
+func firstInstant(local time.Time, in *time.Location) time.Time {
 	// No time zone is a whole day away from UTC, and none changes twice in two days.
-	midnight := d.utc()
-	from, until := midnight.AddDate(0, 0, -1), midnight.AddDate(0, 0, 1)
+	from, until := local.AddDate(0, 0, -1), local.AddDate(0, 0, 1)
 	before, after := offset(from, in), offset(until, in)
 	_, change := from.In(in).ZoneBounds()
-	start := midnight.Add(-before)
-	if !start.Before(change) {
-		start = midnight.Add(-after)
-		if start.Before(change) {
-			start = change
+	first := local.Add(-before)
+	if !first.Before(change) {
+		first = local.Add(-after)
+		if first.Before(change) {
+			first = change
 		}
 	}
-	return start.In(in)
+	return first.In(in)
 }
 
 // offset returns how far a clock in that location is ahead of UTC.
@@ -143,19 +146,33 @@ func ParseClock(text string) (Clock, error) {
 	return clock(t), nil
 }
 
-// ClockOf returns the time that a clock in that location shows at the instant,
-// without its seconds.
-func ClockOf(instant time.Time, in *time.Location) Clock { return clock(instant.In(in)) }
+// ClockOf returns the latest time that a clock in that location has shown on the day of the
+// instant, without its seconds. This is the time that it shows, except in the hour that a clock
+// change repeats. There it stays at the time before the change, so that what begins at a local
+// time does not end again.
+func ClockOf(instant time.Time, in *time.Location) Clock {
+	local := instant.In(in)
+	shown := clock(local)
+	change, _ := local.ZoneBounds()
+	if change.IsZero() {
+		return shown
+	}
+	before := change.Add(-1)
+	if latest := clock(before.In(in)); shown.Before(latest) && Of(before, in) == Of(instant, in) {
+		return latest
+	}
+	return shown
+}
 
 func clock(t time.Time) Clock {
 	return Clock{int16(t.Hour()*60 + t.Minute() + 1)} //nolint:gosec // at most 1440
 }
 
-// At returns the instant at which a clock in that location shows that time on d. No
-// time is 00:00.
+// At returns the first instant at which a clock in that location shows that time on d, or a later
+// one if a clock change skips it. No time is 00:00.
 func (d Day) At(c Clock, in *time.Location) time.Time {
-	midnight := d.utc()
-	return time.Date(midnight.Year(), midnight.Month(), midnight.Day(), 0, max(0, int(c.number)-1), 0, 0, in)
+	minutes := time.Duration(max(0, int(c.number)-1)) * time.Minute
+	return firstInstant(d.utc().Add(minutes), in)
 }
 
 // IsNone reports whether c is the zero value.

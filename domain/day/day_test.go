@@ -207,6 +207,69 @@ func requireFirstInstant(t require.TestingT, d day.Day, in *time.Location) {
 	require.Equal(t, in, start.Location())
 }
 
+// A rule of the bank that names a local time applies from one instant of the day on. It does
+// not end when a clock change shows an earlier time again.
+func TestTheClockOfADayNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	for _, name := range oddZones {
+		in := zone(t, name)
+		until := time.Date(2028, 1, 1, 0, 0, 0, 0, time.UTC)
+		_, before := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).In(in).Zone()
+		for at := time.Date(2024, 1, 1, 0, 0, 0, 0, in); at.Before(until); at = at.Add(24 * time.Hour) {
+			_, after := at.Zone()
+			if after == before {
+				continue
+			}
+			before = after
+			for beside := -1; beside <= 0; beside++ {
+				requireOneClock(t, day.Of(at, in).Plus(beside), in)
+			}
+		}
+	}
+}
+
+func requireOneClock(t *testing.T, d day.Day, in *time.Location) {
+	t.Helper()
+	var last day.Clock
+	begins := map[day.Clock]time.Time{} // the first instant at which the clock showed that time or later
+	shown := day.Clock{}
+	for at := d.Start(in); day.Of(at, in) == d; at = at.Add(time.Minute) {
+		c := day.ClockOf(at, in)
+		require.False(t, c.Before(shown), "%s in %s: %s after %s at %s", d, in, c, shown, at)
+		if c != shown {
+			begins[c] = at
+		}
+		shown, last = c, c
+	}
+	for minute := range 24 * 60 {
+		c, err := day.ParseClock(fmt.Sprintf("%02d:%02d", minute/60, minute%60))
+		require.NoError(t, err)
+		want, isShown := begins[c]
+		if !isShown || c.Before(day.ClockOf(d.Start(in), in)) || last.Before(c) {
+			continue
+		}
+		require.True(t, d.At(c, in).Equal(want), "%s %s in %s: %s, not %s", d, c, in, d.At(c, in), want)
+	}
+}
+
+func TestTheInstantOfATimeThatComesTwiceOrNever(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ zone, day, clock, want string }{
+		{"Europe/Istanbul", "2026-11-20", "18:30", "2026-11-20T15:30:00Z"},
+		{"Europe/Berlin", "2026-10-25", "02:30", "2026-10-25T00:30:00Z"},       // twice: the first
+		{"America/Santiago", "2027-04-03", "23:15", "2027-04-04T02:15:00Z"},    // twice, at the end of the day
+		{"America/Havana", "2026-11-01", "00:30", "2026-11-01T04:30:00Z"},      // twice, at its begin
+		{"Europe/Berlin", "2026-03-29", "02:30", "2026-03-29T01:00:00Z"},       // never: with the first later time
+		{"America/Santiago", "2027-09-05", "00:30", "2027-09-05T04:00:00Z"},    // never: with the first of the day
+		{"Australia/Lord_Howe", "2026-10-04", "02:15", "2026-10-03T15:30:00Z"}, // a change of half an hour
+	} {
+		c, err := day.ParseClock(tt.clock)
+		require.NoError(t, err)
+		at := on(t, tt.day).At(c, zone(t, tt.zone))
+		require.Equal(t, tt.want, at.UTC().Format(time.RFC3339), "%s %s in %s", tt.day, tt.clock, tt.zone)
+	}
+}
+
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	days := []day.Day{{}, on(t, "0001-01-01"), on(t, "1999-12-31"), on(t, "2000-01-01"), on(t, "2026-11-20"), on(t, "9999-12-31")}

@@ -101,6 +101,26 @@ func TestTheHourOfSettling(t *testing.T) {
 	require.Equal(t, "2026-11-20", fund.Rules{}.DueUntil(night).String())
 }
 
+// On 3 April 2027 the clock of Santiago shows 23:00 to 24:00 twice.
+func TestAClockChangeDoesNotUndoTheHourOfARule(t *testing.T) {
+	t.Parallel()
+	rules := rulesOf(t, fund.RulesFields{TimeZone: "America/Santiago", CutOff: "23:15", SettleFrom: "23:15"})
+	calendar := rules.Calendar()
+	from := time.Date(2027, 4, 4, 2, 15, 0, 0, time.UTC) // 23:15 for the first time
+	today := rules.Today(from)
+	require.True(t, rules.Begins(today).Equal(from))
+	for at := from.Add(-time.Hour); rules.Today(at) == today; at = at.Add(time.Minute) {
+		refusal, until := calendar.Refusal(today, today, rules.ClockAt(at)), rules.DueUntil(at)
+		if at.Before(from) {
+			require.Empty(t, refusal, at)
+			require.Equal(t, today.Plus(-1), until, at)
+			continue
+		}
+		require.NotEmpty(t, refusal, at)
+		require.Equal(t, today, until, at)
+	}
+}
+
 // An operation that was prepared by other rules is not decided. A repeat has its answer.
 func TestOperationsFollowTheRulesOfTheBook(t *testing.T) {
 	t.Parallel()
