@@ -113,19 +113,24 @@ func (a *api) readOutcomes(x *exchange, r *http.Request, caller *subscription.Su
 }
 
 func outcomesQuery(r *http.Request) (q outcomes.Query, err error) {
-	invalid := func(detail string) error {
-		return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.InvalidFormat, Detail: detail})
+	invalid := func(code, detail string) error {
+		return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: code, Detail: detail})
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery) // URL.Query would begin with the first outcome again
 	if err != nil {
-		return q, invalid("The query must be after=CURSOR&limit=N&wait=20s, with values in percent-encoding.")
+		return q, invalid(fault.InvalidFormat, "The query must be after=CURSOR&limit=N&wait=20s, with values in percent-encoding.")
 	}
 	q.After = values.Get("after")
-	if q.Limit, err = strconv.Atoi(cmp.Or(values.Get("limit"), strconv.Itoa(outcomes.DefaultLimit))); err != nil || q.Limit == 0 {
-		return q, invalid("limit must be an integer from 1 to " + strconv.Itoa(outcomes.MaxLimit) + ".")
+	limitRule := "limit must be an integer from 1 to " + strconv.Itoa(outcomes.MaxLimit) + "."
+	q.Limit, err = strconv.Atoi(cmp.Or(values.Get("limit"), strconv.Itoa(outcomes.DefaultLimit)))
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return q, invalid(fault.InvalidFormat, limitRule)
+	}
+	if err != nil || q.Limit == 0 { // a Query takes 0 for the default
+		return q, invalid(fault.OutOfRange, limitRule)
 	}
 	if q.Wait, err = time.ParseDuration(cmp.Or(values.Get("wait"), "0s")); err != nil {
-		return q, invalid("wait must be a duration, such as 20s.")
+		return q, invalid(fault.InvalidFormat, "wait must be a duration, such as 20s.")
 	}
 	return q, nil
 }

@@ -96,6 +96,12 @@ func TestCallersReadHowTheirOperationsEnded(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, w.Code, bad)
 		require.NotContains(t, w.Body.String(), `"Data"`, "a read says nothing of an operation")
 	}
+	for bad, code := range map[string]string{
+		"limit=0": "out-of-range", "limit=-1": "out-of-range", "limit=1001": "out-of-range", "limit=99999999999999999999": "out-of-range",
+		"limit=x": "invalid-format", "limit=1.0": "invalid-format", "wait=61s": "out-of-range", "wait=20": "invalid-format",
+	} {
+		require.Contains(t, get(h, "/outcomes?"+bad, key).Body.String(), `"code":"`+code+`"`, bad)
+	}
 	w := get(open(outcomes.New(source[:1])), "/outcomes?after="+last, key)
 	require.Equal(t, http.StatusGone, w.Code, "the book was restored")
 	require.Contains(t, w.Body.String(), `"code":"cursor-lost"`)
