@@ -243,13 +243,11 @@ func isURL(text string) bool {
 		return false
 	}
 	u, err := url.Parse(text)
-	switch {
-	case err != nil:
+	if err != nil {
 		return false
-	case u.Scheme == "http", u.Scheme == "https":
-		return u.Hostname() != ""
 	}
-	return u.Scheme == "" || len(text) > len(u.Scheme+":")
+	isOfWeb := u.Scheme == "http" || u.Scheme == "https"
+	return !isOfWeb || u.Hostname() != ""
 }
 
 func (r *Values) content(d *idempotency.Digest) {
