@@ -180,6 +180,20 @@ func TestIdleConnectionsAreCut(t *testing.T) {
 	require.Contains(t, answer, `{"Data":{"State":2}}`)
 }
 
+// net/http reads 4 KiB more than its limit before it refuses a request of HTTP/1.1.
+func TestTheLimitOfHeaders(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	server := serve(t, s, serverOptions())
+	with := func(bytes int) string {
+		return head + "Connection: close\r\nX: " + strings.Repeat("a", bytes) + fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n%s", len(saleBody), saleBody)
+	}
+	require.Contains(t, send(t, dial(t, server), with(16<<10-len(head))), `{"Data":{"State":2}}`)
+	answer := send(t, dial(t, server), with(20<<10))
+	require.Contains(t, answer, "HTTP/1.1 431 ")
+	require.Contains(t, answer, "Content-Type: text/plain")
+}
+
 func TestACallerWhoLeavesWithinTheBody(t *testing.T) {
 	t.Parallel()
 	s := newService()
