@@ -110,6 +110,9 @@ func TestEveryOperationIsComplete(t *testing.T) {
 		} {
 			require.Contains(t, operation.Responses.Value(status).Value.Headers, header, name+" "+status)
 		}
+		if operation.Parameters.GetByInAndName("header", "Accept-Language") != nil {
+			require.Contains(t, operation.Responses.Value("200").Value.Headers, "Content-Language", name)
+		}
 	}
 }
 
