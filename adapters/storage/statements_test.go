@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"regexp"
 	"slices"
@@ -69,18 +70,6 @@ func (w *wire) add(statement string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.statements = append(w.statements, statement)
-}
-
-// checks is how often it was checked what the book relies on, which time decides.
-func (w *wire) checks() (n int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, s := range w.statements {
-		if strings.HasPrefix(s, "WITH relied") {
-			n++
-		}
-	}
-	return n
 }
 
 // seen are the statements so far, each once.
@@ -247,9 +236,13 @@ func TestRoundTrips(t *testing.T) {
 	} {
 		c.batch() // the first of its kind reads the prices,
 		c.batch() // and the next prepares the statements of the short way
-		trips, checks := w.trips.Load(), w.checks()
-		c.batch()
-		require.Equal(t, c.trips, w.trips.Load()-trips-(w.checks()-checks), c.name)
+		least := int64(math.MaxInt64)
+		for range 5 { // a check of what the book relies on may run between two of them, which time decides
+			before := w.trips.Load()
+			c.batch()
+			least = min(least, w.trips.Load()-before)
+		}
+		require.Equal(t, c.trips, least, c.name)
 	}
 	b.holds()
 }
