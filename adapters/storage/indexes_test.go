@@ -18,6 +18,7 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/application/summary"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/kit/storekit"
@@ -377,6 +378,32 @@ func TestDepthBoundsAPage(t *testing.T) {
 		f.CallerID = "nobody"
 		require.Empty(t, all(t, s.Backoffice.Reader.Requests(t.Context(), f)))
 		require.Len(t, rest, 4, "those of a CallerId have an index")
+	})
+}
+
+// The sums of a past day lead to its sales, however many were received after it.
+func TestDepthCountsFromTheDayOfSettling(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, s *store.Store, _ *sql.DB) {
+		newBank(t, s, 1)
+		var ids []operation.ID
+		for _, d := range []day.Day{today, today, today.Plus(9), today.Plus(9)} {
+			o := order(operation.ID{}, "", sale(1, 1, 1))
+			o.ReceivedAt = d.Start(time.UTC).Add(9 * time.Hour)
+			o.ID = backoffice.FirstID(o.ReceivedAt)
+			o.ID[15] = byte(len(ids))
+			ids = append(ids, o.ID)
+			require.NoError(t, settle(t.Context(), s, d, o))
+		}
+		var rest []backoffice.Cursor
+		q := backoffice.Query{
+			SettledSince: today.Start(time.UTC), SettledUntil: today.Plus(1).Start(time.UTC),
+			Order: backoffice.Newest, Limit: 50, ScanLimit: 1, Truncated: func(c backoffice.Cursor) { rest = append(rest, c) },
+		}
+		found := all(t, s.Backoffice.Reader.Sales(t.Context(), q))
+		require.Len(t, found, 1)
+		require.Equal(t, ids[1], found[0].ID)
+		require.Equal(t, []backoffice.Cursor{{OperationID: ids[1]}}, rest, "the page does not read the whole book")
 	})
 }
 

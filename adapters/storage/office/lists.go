@@ -87,7 +87,8 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
 		return stream(ctx, r, q, r.db.ListedSales.Table, (*tables.ListedSaleRow).Entry, r.sales(q, since))
 	}
-	mayBeFew := q.CustomerNo == 0 && (q.Subscription != "" || q.IMKBCode != "" || q.Amount != 0 || q.PriceID != 0 || q.State == operation.Recorded)
+	isOfFew := q.Subscription != "" || q.IMKBCode != "" || q.Amount != 0 || q.PriceID != 0 || !q.SettledSince.IsZero() || q.State == operation.Recorded
+	mayBeFew := q.CustomerNo == 0 && isOfFew
 	if !mayBeFew {
 		return read(operation.ID{})
 	}

@@ -89,15 +89,17 @@ func newest(q backoffice.Query, id, index string, since operation.ID) scope {
 	}
 }
 
-// withinIDs bounds the ID by time, so that the database can use the key. The condition on the
-// time of receipt is exact.
+// withinIDs bounds the ID by time, so that the database can use the key. The conditions on the
+// times of receipt and of settling are exact. A sale is received before it is settled.
 func withinIDs(q backoffice.Query, id string) scope {
 	return func(tx *gorm.DB) *gorm.DB {
 		if !q.Since.IsZero() {
 			tx = tx.Where(id+" >= ?", batch.UUID(backoffice.FirstID(q.Since.Add(-tables.IDSlack))))
 		}
-		if !q.Until.IsZero() {
-			tx = tx.Where(id+" < ?", batch.UUID(backoffice.FirstID(q.Until.Add(tables.IDSlack))))
+		for _, until := range []time.Time{q.Until, q.SettledUntil} {
+			if !until.IsZero() {
+				tx = tx.Where(id+" < ?", batch.UUID(backoffice.FirstID(until.Add(tables.IDSlack))))
+			}
 		}
 		return tx
 	}
