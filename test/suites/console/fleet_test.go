@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"regexp"
@@ -29,28 +30,46 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// A replica with a wrong clock is on the pages of the other one, to which the balancer leads.
-func TestEveryReplicaSpeaksForAll(t *testing.T) {
-	t.Parallel()
-	dsn, port := testdb.Postgres(t), freePort(t)
-	onPostgres := func(settings *bootstrap.Settings) {
-		settings.Storage.Driver, settings.Storage.DSN = bootstrap.Postgres, bootstrap.Secret(dsn)
-		settings.Storage.Migrate = true
-		settings.Trail.Enabled = false
-	}
-	s := start(t, onPostgres)
-	v := s.entered(t)
-	require.NotContains(t, v.get(""), "<b>clock</b>")
+// shared is a service on a database that another replica may use.
+type shared struct {
+	*service
+	settings func(*bootstrap.Settings) // sets that database
+}
 
+func onPostgres(t *testing.T) shared {
+	t.Helper()
+	dsn := testdb.Postgres(t)
+	settings := func(s *bootstrap.Settings) {
+		s.Storage.Driver, s.Storage.DSN, s.Storage.Migrate = bootstrap.Postgres, bootstrap.Secret(dsn), true
+		s.Trail.Enabled = false
+	}
+	return shared{start(t, settings), settings}
+}
+
+// besideAWrongClock opens another replica, whose clock is five minutes ahead. It returns it and the
+// port in its name.
+func (s shared) besideAWrongClock(t *testing.T) (wrong *bootstrap.App, port string) {
+	t.Helper()
+	port = freePort(t)
 	settings := bootstrap.DefaultSettings()
-	onPostgres(&settings)
+	s.settings(&settings)
 	settings.TLS.Mode, settings.HTTP.Address, settings.Ops.Address = bootstrap.TLSOff, "127.0.0.1:"+port, ""
 	settings.Rules.TimeZone, settings.HTTP.Docs = zone.String(), false
 	ahead := func() time.Time { return time.Now().UTC().Add(5 * time.Minute).Truncate(time.Microsecond) }
 	wrong, err := bootstrap.Open(t.Context(), settings, parts.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(ahead))
 	require.NoError(t, err)
-	defer wrong.Close(t.Context())
+	t.Cleanup(func() { _ = wrong.Close(context.Background()) })
+	return wrong, port
+}
 
+// A replica with a wrong clock is on the pages of the other one, to which the balancer leads.
+func TestEveryReplicaSpeaksForAll(t *testing.T) {
+	t.Parallel()
+	s := onPostgres(t)
+	v := s.entered(t)
+	require.NotContains(t, v.get(""), "<b>clock</b>")
+
+	wrong, port := s.besideAWrongClock(t)
 	line := regexp.MustCompile(`<b>clock</b> on [^<]*:` + port + `\. Not ready[^<]*The clock`)
 	var page string
 	require.Eventually(t, func() bool {

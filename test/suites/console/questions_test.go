@@ -9,16 +9,13 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/test/fake"
 	"bankingapi/test/kit/payload"
-	"bankingapi/test/kit/testdb"
 )
 
 // maxClicks is how many clicks may lead from Today to an answer.
@@ -198,21 +195,8 @@ func TestTheQuestionsOfABadDay(t *testing.T) {
 
 // Which replica is sick, and why, is said by every page of the others.
 func TestWhichReplicaIsSick(t *testing.T) {
-	dsn, port := testdb.Postgres(t), freePort(t)
-	onPostgres := func(settings *bootstrap.Settings) {
-		settings.Storage.Driver, settings.Storage.DSN = bootstrap.Postgres, bootstrap.Secret(dsn)
-		settings.Storage.Migrate = true
-		settings.Trail.Enabled = false
-	}
-	s := start(t, onPostgres)
-	sick := bootstrap.DefaultSettings()
-	onPostgres(&sick)
-	sick.TLS.Mode, sick.HTTP.Address, sick.Ops.Address = bootstrap.TLSOff, "127.0.0.1:"+port, ""
-	sick.Rules.TimeZone, sick.HTTP.Docs = zone.String(), false
-	ahead := func() time.Time { return time.Now().UTC().Add(5 * time.Minute).Truncate(time.Microsecond) }
-	wrong, err := bootstrap.Open(t.Context(), sick, parts.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithClock(ahead))
-	require.NoError(t, err)
-	defer wrong.Close(t.Context())
+	s := onPostgres(t)
+	_, port := s.besideAWrongClock(t)
 
 	ctx := browse(t, 1280, 900)
 	open(ctx, t, s.currentLink())
