@@ -17,7 +17,7 @@ const (
 // of the backoff. The random part keeps callers from retrying at the same moment after an outage. It
 // returns an error immediately if the context would end first.
 func (c *Client) pause(ctx context.Context, attempt int, retryAfter time.Duration) error {
-	longest := c.Backoff * time.Duration(min(maxFactor, 1<<min(attempt-1, 10)))
+	longest := c.options.Backoff * time.Duration(min(maxFactor, 1<<min(attempt-1, 10)))
 	d := retryAfter + rand.N(longest) + 1 //nolint:gosec // jitter is no secret
 	if end, ok := ctx.Deadline(); ok && time.Until(end) < d {
 		return context.DeadlineExceeded

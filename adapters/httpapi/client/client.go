@@ -23,9 +23,8 @@ import (
 	"time"
 	"unicode"
 
-	"bankingapi/domain/fund"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/push"
 )
 
 // Options changes how a Client sends requests. The zero value is usable.
@@ -57,9 +56,9 @@ type Options struct {
 // Client calls one service with one subscription key. It is safe for
 // concurrent use. Use one Client for all calls, so that connections are reused.
 type Client struct {
-	base string
-	key  string
-	Options
+	base    string
+	key     string
+	options Options
 }
 
 // New returns a client of the service at baseURL, for example "https://bank.example". baseURL
@@ -70,8 +69,8 @@ func New(baseURL, key string, o Options) (*Client, error) {
 	address, err := url.Parse(baseURL)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("parse base URL: %w", err)
-	case address.Host == "" || address.RawQuery != "" || address.Fragment != "":
+		return nil, fmt.Errorf("parse base URL: %w", withoutAddress(err))
+	case address.Hostname() == "" || strings.ContainsAny(baseURL, "?#"):
 		return nil, errors.New("base URL must look like https://host or https://host/path")
 	case address.Scheme != "https" && (address.Scheme != "http" || !isLoopback(address.Hostname())):
 		return nil, errors.New("base URL must be https: with http the subscription key could be read on the way")
@@ -90,12 +89,27 @@ func New(baseURL, key string, o Options) (*Client, error) {
 	}
 	o.HTTP = &sender
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	base := strings.TrimSuffix(strings.TrimSuffix(baseURL, "/"), prefix) + prefix + "/"
+	base := strings.TrimRight(strings.TrimSuffix(strings.TrimRight(baseURL, "/"), prefix), "/") + prefix + "/"
 	return &Client{base, key, o}, nil
 }
 
-// Format prints the address of the service with every verb, and never the key.
-func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "client of "+c.base) }
+// withoutAddress returns the cause of an error of url.Parse, whose text has the address, perhaps
+// with a password.
+func withoutAddress(err error) error {
+	if parse, ok := errors.AsType[*url.Error](err); ok {
+		return parse.Err
+	}
+	return err
+}
+
+// Format prints the address of the service with every verb, and never the key or a password.
+func (c Client) Format(f fmt.State, _ rune) {
+	shown := "a service"
+	if address, err := url.Parse(c.base); err == nil {
+		shown = address.Redacted()
+	}
+	_, _ = io.WriteString(f, "client of "+shown)
+}
 
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
@@ -126,53 +140,67 @@ type Answer struct {
 
 // BuyFund sells fund holdings of customers. A nil error means that all sales are completed, or
 // recorded for a later day. Otherwise the error is an *Error, unless the operation has no
-// CallerId. If its Unknown is true, call BuyFund again with the same operation.
+// CallerId: then nothing was sent. If its Unknown is true, call BuyFund again with the same operation.
 func (c *Client) BuyFund(ctx context.Context, o *BuyFund) (Answer, error) {
 	if o.Header.CallerID == "" {
 		return Answer{}, errors.New("the operation has no CallerId: make it with NewBuyFund, so that it can be repeated safely")
 	}
-	for i, s := range o.Sales { // fund.RestoreSale checks nothing
-		if _, faults := fund.NewSale(s.Terms().Fields()); len(faults) > 0 {
-			return Answer{}, &Error{Faults: operation.UnderParameter(i, faults), Unknown: o.resumed, CallerID: o.Header.CallerID}
-		}
-	}
-	return c.do(ctx, operation.BuyFundFromCustomer, o.Header, o.records(), o.resumed)
+	return c.do(ctx, operation.BuyFundFromCustomer, o.Header, o, &o.calls, o.isResumed())
 }
 
 // AddPush stores push notifications. A nil error means that all of them are
 // stored. Otherwise the error is an *Error. A call may always be repeated: a
 // notification that is stored already is not stored again.
 func (c *Client) AddPush(ctx context.Context, o *AddPush) (Answer, error) {
-	for i := range o.Notifications {
-		if _, faults := push.FromValues(*o.Notifications[i].Values()); len(faults) > 0 {
-			return Answer{}, &Error{Faults: operation.UnderParameter(i, faults), CallerID: o.Header.CallerID}
-		}
-	}
-	return c.do(ctx, operation.AddPushNotificationResponse, o.Header, o.records(), false)
+	return c.do(ctx, operation.AddPushNotificationResponse, o.Header, o, &o.calls, false)
 }
 
-// do sends one operation until its outcome is certain, or until no time is left. unknown
+// parameters are the records of an operation.
+type parameters interface {
+	// faults returns the faults of the first record that has any.
+	faults() []fault.Fault
+	records() any
+}
+
+// do calls the service, and keeps in calls whether the operation may have had an effect. resumed
+// reports whether another process may have sent the operation.
+func (c *Client) do(ctx context.Context, name operation.Name, header operation.Header, p parameters, calls *calls, resumed bool) (Answer, error) {
+	unknown := calls.begin() || resumed
+	answer, failure := c.repeat(ctx, name, header, p, unknown)
+	if failure == nil {
+		return answer, nil
+	}
+	failure.CallerID = header.CallerID
+	if !failure.Unknown {
+		calls.forget()
+	}
+	return Answer{}, failure
+}
+
+// repeat sends one operation until its outcome is certain, or until no time is left. unknown
 // reports whether an earlier attempt may have had an effect.
-func (c *Client) do(ctx context.Context, name operation.Name, header operation.Header, records any, unknown bool) (Answer, error) {
-	// JSON would replace bytes that are not UTF-8.
-	if faults := header.Faults(); len(faults) > 0 {
-		return Answer{}, &Error{Faults: faults, Unknown: unknown, CallerID: header.CallerID}
+func (c *Client) repeat(ctx context.Context, name operation.Name, header operation.Header, p parameters, unknown bool) (Answer, *Error) {
+	faults := p.faults()
+	if len(faults) == 0 {
+		faults = header.Faults() // JSON would replace bytes that are not UTF-8
 	}
-	body, err := encode(header, records)
+	if len(faults) > 0 {
+		return Answer{}, &Error{Faults: faults, Unknown: unknown}
+	}
+	body, err := encode(header, p.records())
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, &Error{Cause: err, Unknown: unknown}
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.Patience)
+	ctx, cancel := context.WithTimeout(ctx, c.options.Patience)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		answer, failure := c.attempt(ctx, name, body)
 		if failure == nil {
 			return answer, nil
 		}
-		failure.CallerID = header.CallerID
 		unknown = !failure.certain && (unknown || failure.Unknown)
 		failure.Unknown = unknown
-		if !failure.retry || attempt == c.Attempts {
+		if !failure.retry || attempt == c.options.Attempts {
 			return Answer{}, failure
 		}
 		if err := c.pause(ctx, attempt, failure.retryAfter); err != nil {
@@ -189,15 +217,15 @@ func (c *Client) attempt(ctx context.Context, name operation.Name, body []byte) 
 	if err := ctx.Err(); err != nil {
 		return Answer{}, &Error{Cause: err}
 	}
-	response, content, err := c.send(ctx, http.MethodPost, c.base+name.String(), body, c.Timeout) //nolint:bodyclose // send has read and closed it
-	if err == nil {
-		return read(response, content)
+	response, content, err := c.send(ctx, http.MethodPost, c.base+name.String(), body, c.options.Timeout) //nolint:bodyclose // send has read and closed it
+	if err != nil {
+		// If no connection was made, the service cannot have done anything.
+		dial, ok := errors.AsType[*net.OpError](err)
+		notSent := ok && (dial.Op == "dial" || dial.Op == "proxyconnect")
+		hopeless := isUntrusted(err) || isUnknownHost(err)
+		return Answer{}, &Error{Status: response.StatusCode, Unknown: !notSent && !hopeless, Cause: err, retry: !hopeless && ctx.Err() == nil}
 	}
-	// If no connection was made, the service cannot have done anything.
-	dial, ok := errors.AsType[*net.OpError](err)
-	notSent := ok && dial.Op == "dial"
-	hopeless := isUntrusted(err) || isUnknownHost(err)
-	return Answer{}, &Error{Status: response.StatusCode, Unknown: !notSent && !hopeless, Cause: err, retry: !hopeless && ctx.Err() == nil}
+	return read(response, content)
 }
 
 // isUntrusted reports whether the certificate of the service is not trusted. A repeat does not
@@ -226,10 +254,10 @@ func (c *Client) send(ctx context.Context, method, address string, body []byte, 
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if body != nil && c.WantReceipt {
+	if body != nil && c.options.WantReceipt {
 		request.Header.Set("Want-Receipt", "1")
 	}
-	response, err := c.HTTP.Do(request)
+	response, err := c.options.HTTP.Do(request)
 	if err != nil {
 		return new(http.Response), nil, err
 	}

@@ -91,6 +91,7 @@ func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	cut := exchange{err: errCut}
 	dial := exchange{err: &net.OpError{Op: "dial", Err: errCut}}
+	proxy := exchange{err: &net.OpError{Op: "proxyconnect", Err: errCut}}
 	for name, test := range map[string]struct {
 		exchanges []exchange
 		state     operation.State // 0: an error
@@ -120,6 +121,7 @@ func TestOutcomes(t *testing.T) {
 		"cut once, busy to the end":           {exchanges: []exchange{{status: 503, body: noEffect}, cut, {status: 503, body: noEffect}}, unknown: true, code: "overloaded", status: 503},
 		"cut to the end":                      {exchanges: []exchange{cut, cut, cut}, unknown: true},
 		"no connection to the end":            {exchanges: []exchange{dial, dial, dial}},
+		"no connection to the proxy":          {exchanges: []exchange{proxy, proxy, proxy}},
 		"a State of a later version":          {exchanges: []exchange{{status: 200, body: `{"Data":{"State":4}}`}, {status: 200, body: `{"Data":{"State":4}}`}, {status: 200, body: `{"Data":{"State":4}}`}}, unknown: true, status: 200},
 		"an answer with members that are new": {exchanges: []exchange{{status: 200, body: `{"Data":{"State":2,"New":1},"new":[]}`}}, state: operation.Completed},
 	} {
@@ -291,6 +293,57 @@ func TestAResumedOperationIsUnknownUntilAnAnswerIsCertain(t *testing.T) {
 	}
 }
 
+// What an earlier call may have done is not forgotten, although the next call is told only about its request.
+func TestALaterCallOfAnOperationKeepsWhatAnEarlierCallMayHaveDone(t *testing.T) {
+	t.Parallel()
+	cut := exchange{err: errCut}
+	dial := exchange{err: &net.OpError{Op: "dial", Err: errCut}}
+	denied := exchange{status: 401, body: noEffect}
+	for name, test := range map[string]struct {
+		first, second exchange
+		unknown       bool
+	}{
+		"cut, then a wrong key":       {cut, denied, true},
+		"cut, then no connection":     {cut, dial, true},
+		"cut, then refused":           {cut, exchange{status: 200, body: refused}, false},
+		"completed, then a wrong key": {exchange{status: 200, body: completed}, denied, true},
+		"wrong key, then a wrong key": {denied, denied, false},
+		"no connection, then none":    {dial, dial, false},
+		"refused, then a wrong key":   {exchange{status: 200, body: refused}, denied, false},
+	} {
+		service := &script{exchanges: []exchange{test.first, test.second, test.first, test.second}}
+		c := newClient(t, "https://bank.example", client.Options{HTTP: &http.Client{Transport: service}, Attempts: 1})
+		var failure *client.Error
+		order := client.NewBuyFund(sale(t, "1"))
+		_, _ = c.BuyFund(t.Context(), order)
+		_, err := c.BuyFund(t.Context(), order)
+		require.ErrorAs(t, err, &failure, name)
+		require.Equal(t, test.unknown, failure.Unknown, name)
+
+		push := client.NewAddPush()
+		_, _ = c.AddPush(t.Context(), push)
+		_, err = c.AddPush(t.Context(), push)
+		require.ErrorAs(t, err, &failure, name)
+		require.Equal(t, test.unknown, failure.Unknown, name)
+	}
+}
+
+// A program that sets the stored CallerId itself has an operation that another process may have sent.
+func TestAnOperationWithACallerIDOfTheProgramIsResumed(t *testing.T) {
+	t.Parallel()
+	set := client.NewBuyFund(sale(t, "1"))
+	set.Header.CallerID = "stored"
+	literal := &client.BuyFund{Header: operation.Header{CallerID: "stored"}, Sales: []fund.Sale{sale(t, "1")}}
+	for _, order := range []*client.BuyFund{set, literal} {
+		service := &script{exchanges: []exchange{{status: 401, body: noEffect}}}
+		c := newClient(t, "https://bank.example", client.Options{HTTP: &http.Client{Transport: service}})
+		_, err := c.BuyFund(t.Context(), order)
+		var failure *client.Error
+		require.ErrorAs(t, err, &failure)
+		require.True(t, failure.Unknown)
+	}
+}
+
 func TestTextThatIsNotUTF8IsNotSent(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, "https://bank.example", client.Options{HTTP: &http.Client{Transport: &script{}}})
@@ -337,7 +390,7 @@ func TestPlainValues(t *testing.T) {
 
 func TestABaseURLMayHaveThePrefixOfTheOperations(t *testing.T) {
 	t.Parallel()
-	for _, base := range []string{"https://bank.example/x", "https://bank.example/x/", "https://bank.example/x/BankingApiV01", "https://bank.example/x/BankingApiV01/"} {
+	for _, base := range []string{"https://bank.example/x", "https://bank.example/x/", "https://bank.example/x/BankingApiV01", "https://bank.example/x/BankingApiV01/", "https://bank.example/x//", "https://bank.example/x/BankingApiV01//"} {
 		require.Equal(t, "client of https://bank.example/x/BankingApiV01/", fmt.Sprint(newClient(t, base, client.Options{})))
 	}
 }
@@ -358,7 +411,7 @@ func TestEveryOperationHasACallerIDOfItsOwn(t *testing.T) {
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
-	for _, url := range []string{"", "bank.example", "http://bank.example", "ftp://127.0.0.1", "https://bank.example?a=b", "https://bank.example#x", "https://%zz"} {
+	for _, url := range []string{"", "bank.example", "http://bank.example", "ftp://127.0.0.1", "https://bank.example?a=b", "https://bank.example#x", "https://%zz", "https://bank.example/?", "https://bank.example/#", "https://:443"} {
 		_, err := client.New(url, demo.Key, client.Options{})
 		require.Error(t, err, url)
 	}
@@ -461,4 +514,10 @@ func TestTheKeyIsInNoText(t *testing.T) {
 		require.NotContains(t, fmt.Sprintf(verb, c), demo.Key, verb)
 		require.NotContains(t, fmt.Sprintf(verb, *c), demo.Key, verb)
 	}
+
+	// The base URL may have the password of a gateway.
+	require.NotContains(t, fmt.Sprint(newClient(t, "https://me:secret@bank.example", client.Options{})), "secret")
+	_, err := client.New("https://me:secret%zz@bank.example", demo.Key, client.Options{})
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "secret")
 }

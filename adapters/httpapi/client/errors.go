@@ -21,7 +21,7 @@ type Error struct {
 	// the attempts was answered with 500 or 503, for example. Send the same operation again to
 	// learn its outcome before you do anything else. If Unknown is false, the operation has had
 	// no effect. An answer that is only about the request, like 401 or 422, leaves Unknown as it
-	// was before.
+	// was before, also after an earlier call with the same operation.
 	Unknown bool
 	// Status is the HTTP status of the last answer. It is 200 if the bank
 	// refused the operation, and 0 if there was no answer.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"sync/atomic"
 
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -18,23 +19,37 @@ import (
 // out, in this order, or none. Do not change it after the first call.
 type BuyFund struct {
 	// Header has the CallerId that NewBuyFund made. The other fields may be set before the
-	// first call.
+	// first call. With another CallerId the operation is one of ResumeBuyFund.
 	Header operation.Header
 	Sales  []fund.Sale
 
-	resumed bool
+	made  string // the CallerId that NewBuyFund made
+	calls calls
 }
+
+// isResumed reports whether another process may have sent the operation: its CallerId is not new.
+func (o *BuyFund) isResumed() bool { return o.Header.CallerID != o.made }
+
+// calls counts the calls of one operation that may have had an effect, with those that still run.
+type calls struct{ n int32 } // no atomic.Int32: a program may copy its operations
+
+// begin counts a call and reports whether an earlier one may have had an effect.
+func (c *calls) begin() bool { return atomic.AddInt32(&c.n, 1) > 1 }
+
+// forget takes back the last begin, because its call had no effect.
+func (c *calls) forget() { atomic.AddInt32(&c.n, -1) }
 
 // NewBuyFund returns an operation with a new CallerId of 130 random bits.
 func NewBuyFund(sales ...fund.Sale) *BuyFund {
-	return &BuyFund{Header: operation.Header{CallerID: rand.Text()}, Sales: sales}
+	id := rand.Text()
+	return &BuyFund{Header: operation.Header{CallerID: id}, Sales: sales, made: id}
 }
 
 // ResumeBuyFund returns an operation with a CallerId that was stored before an earlier attempt,
 // perhaps by another process. Its sales must be the sales of that attempt. Until an answer is
 // certain, its outcome is Unknown, even if nothing could be sent this time.
 func ResumeBuyFund(callerID string, sales ...fund.Sale) *BuyFund {
-	return &BuyFund{Header: operation.Header{CallerID: callerID}, Sales: sales, resumed: true}
+	return &BuyFund{Header: operation.Header{CallerID: callerID}, Sales: sales}
 }
 
 // Sale is a fund sale as plain values.
@@ -107,11 +122,31 @@ func parseNumber(pointer, text string) (decimal.Decimal, []fault.Fault) {
 type AddPush struct {
 	Header        operation.Header
 	Notifications []push.Notification
+
+	calls calls
 }
 
 // NewAddPush returns an operation with a new CallerId.
 func NewAddPush(notifications ...push.Notification) *AddPush {
 	return &AddPush{Header: operation.Header{CallerID: rand.Text()}, Notifications: notifications}
+}
+
+func (o *BuyFund) faults() []fault.Fault {
+	for i, s := range o.Sales { // fund.RestoreSale checks nothing
+		if _, faults := fund.NewSale(s.Terms().Fields()); len(faults) > 0 {
+			return operation.UnderParameter(i, faults)
+		}
+	}
+	return nil
+}
+
+func (o *AddPush) faults() []fault.Fault {
+	for i := range o.Notifications {
+		if _, faults := push.FromValues(*o.Notifications[i].Values()); len(faults) > 0 {
+			return operation.UnderParameter(i, faults)
+		}
+	}
+	return nil
 }
 
 // records are the Parameters of the request. Amounts are json.Number: their digits are sent

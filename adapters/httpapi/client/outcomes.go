@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
@@ -20,10 +21,10 @@ type Outcome struct {
 	OperationID string `json:"OperationId"`
 	CallerID    string `json:"CallerId"`
 	Operation   string
-	// State is operation.Completed, or operation.Failed with Errors.
+	// State is operation.Completed, or operation.Failed with Faults.
 	State  operation.State
 	At     time.Time
-	Errors []struct{ Pointer, Code, Detail string }
+	Faults []fault.Fault `json:"Errors"`
 	// Reversed means that the bank undid the operation.
 	Reversed bool
 	// Cursor is where the next call begins: after this outcome if it is the last of its page,
@@ -93,7 +94,7 @@ type outcomesPage struct {
 // outcomes reads one page. refused means that a repeat would also fail.
 func (c *Client) outcomes(ctx context.Context, after string) (page outcomesPage, refused bool, err error) {
 	address := strings.TrimSuffix(c.base, "BankingApiV01/") + "outcomes?" + url.Values{"after": {after}, "wait": {pollWait.String()}}.Encode()
-	response, content, err := c.send(ctx, http.MethodGet, address, nil, c.Timeout+pollWait) //nolint:bodyclose // send has read and closed it
+	response, content, err := c.send(ctx, http.MethodGet, address, nil, c.options.Timeout+pollWait) //nolint:bodyclose // send has read and closed it
 	if err != nil {
 		return page, false, err
 	}
@@ -105,5 +106,12 @@ func (c *Client) outcomes(ctx context.Context, after string) (page outcomesPage,
 		mayPass := slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests}, response.StatusCode) || response.StatusCode >= http.StatusInternalServerError
 		return page, !mayPass, fmt.Errorf("outcomes: the service answered %s", response.Status)
 	}
-	return page, false, json.Unmarshal(content, &page)
+	err = json.Unmarshal(content, &page)
+	if err != nil {
+		return page, false, err
+	}
+	if page.Next == "" { // an empty cursor would begin with the first outcome again
+		return page, false, errors.New("outcomes: the answer has no cursor")
+	}
+	return page, false, nil
 }

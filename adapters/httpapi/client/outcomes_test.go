@@ -53,7 +53,7 @@ func TestOutcomesAreReadToTheEndAndOn(t *testing.T) {
 	var seen []string
 	for o, err := range c.Outcomes(ctx, "") {
 		require.NoError(t, err)
-		seen = append(seen, fmt.Sprint(o.CallerID, " ", o.State, " ", o.Reversed, " ", len(o.Errors), " after ", o.Cursor))
+		seen = append(seen, fmt.Sprint(o.CallerID, " ", o.State, " ", o.Reversed, " ", len(o.Faults), " after ", o.Cursor))
 	}
 	require.Equal(t, []string{"a completed false 0 after ", "b failed false 1 after 9", "a completed true 0 after 10"}, seen)
 
@@ -70,6 +70,28 @@ func TestOutcomesAreReadToTheEndAndOn(t *testing.T) {
 	for _, err := range wrong.Outcomes(t.Context(), "") {
 		require.ErrorContains(t, err, "400")
 	}
+}
+
+// A page without a cursor is not an answer of the service. It must not begin the outcomes again.
+func TestAPageWithoutACursorIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var asked []string
+		service := transport(func(r *http.Request) (*http.Response, error) {
+			if asked = append(asked, r.URL.Query().Get("after")); len(asked) == 3 {
+				cancel()
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"status":"ok"}`)), Request: r}, nil
+		})
+		c, err := client.New("https://bank.example", "key", client.Options{HTTP: &http.Client{Transport: service}})
+		require.NoError(t, err)
+		for range c.Outcomes(ctx, "9") {
+			t.Error("there is no outcome")
+		}
+		require.Equal(t, []string{"9", "9", "9"}, asked)
+	})
 }
 
 // If an empty page comes at once, the next request waits.

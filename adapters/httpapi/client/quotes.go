@@ -45,14 +45,14 @@ func (c *Client) Quotes(ctx context.Context, header operation.Header, sales ...S
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.Patience)
+	ctx, cancel := context.WithTimeout(ctx, c.options.Patience)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		quotes, failure := c.quotes(ctx, body)
 		if failure == nil {
 			return quotes, nil
 		}
-		if !failure.retry || attempt == c.Attempts {
+		if !failure.retry || attempt == c.options.Attempts {
 			return nil, failure
 		}
 		err := c.pause(ctx, attempt, failure.retryAfter)
@@ -65,7 +65,7 @@ func (c *Client) Quotes(ctx context.Context, header operation.Header, sales ...S
 
 func (c *Client) quotes(ctx context.Context, body []byte) ([]Quote, *Error) {
 	address := strings.TrimSuffix(c.base, "BankingApiV01/") + "quotes"
-	response, content, err := c.send(ctx, http.MethodPost, address, body, c.Timeout) //nolint:bodyclose // send has read and closed it
+	response, content, err := c.send(ctx, http.MethodPost, address, body, c.options.Timeout) //nolint:bodyclose // send has read and closed it
 	if err != nil {
 		return nil, &Error{Status: response.StatusCode, Cause: err, retry: !isUntrusted(err) && !isUnknownHost(err) && ctx.Err() == nil}
 	}
