@@ -337,6 +337,14 @@ func TestPagesAnswerThePartner(t *testing.T) {
 		{"/docs/keys", "The bank may bind your keys to your certificate."},
 		{"/docs/versions", "are not under the versioned path, and follow the same rules"},
 		{"/docs/changelog", "First release"},
+		{"/docs/settled", "At most 100 requests of a subscription may wait"},
+		{"/docs/limits", "At most 100 requests of a subscription may wait"},
+		{"/docs/repeats", "send at most 10 sales or 100 push messages"},
+		{"/docs/sandbox", "at most ten years ahead of the real time"},
+		{"/docs/values", "0 is the same as absent"},
+		{"/docs/repeats", "An empty text is no <code>CallerId</code>"},
+		{"/docs", "is plain text or empty"},
+		{"/docs/sandbox", "the sandbox ignores the header there"},
 	} {
 		require.Contains(t, ask(http.MethodGet, page.path).Body.String(), page.says, page.path)
 	}

@@ -372,7 +372,7 @@ func answer(t *testing.T, w *httptest.ResponseRecorder) string {
 // document with what the service answers.
 func TestTheDocumentHasTheWordsOfTheService(t *testing.T) {
 	t.Parallel()
-	var document any
+	var document map[string]any
 	require.NoError(t, json.Unmarshal(openapi.Document(), &document))
 	compared := 0
 	var look func(node any)
@@ -397,6 +397,7 @@ func TestTheDocumentHasTheWordsOfTheService(t *testing.T) {
 			}
 		}
 	}
+	document["components"].(map[string]any)["responses"].(map[string]any)["InvalidQuery"] = nil // TestInvalidQueriesOfTheDocumentGetTheirAnswers
 	look(document)
 	require.Greater(t, compared, 10)
 }
@@ -442,5 +443,33 @@ func TestInvalidRequestsOfTheDocumentGetTheirAnswers(t *testing.T) {
 			require.NoError(t, err)
 			require.JSONEq(t, string(want), w.Body.String(), "%s %s", path, name)
 		}
+	}
+}
+
+// TestInvalidQueriesOfTheDocumentGetTheirAnswers does the same for requests for outcomes.
+func TestInvalidQueriesOfTheDocumentGetTheirAnswers(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		Components struct {
+			Responses map[string]struct {
+				Content map[string]struct {
+					Examples map[string]struct{ Value any }
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(openapi.Document(), &document))
+	queries := map[string]string{"after": "after=x", "limit": "limit=1001", "wait": "wait=20"}
+	examples := document.Components.Responses["InvalidQuery"].Content["application/problem+json"].Examples
+	require.Len(t, examples, len(queries))
+	api, _ := demo.Start(t, demo.Setup{Subscription: demo.Subscription(), RequestID: "0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a60"})
+	for name, query := range queries {
+		r := httptest.NewRequest(http.MethodGet, "/outcomes?"+query, nil)
+		r.Header.Set("Ocp-Apim-Subscription-Key", demo.Key)
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, r)
+		want, err := json.Marshal(examples[name].Value)
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), w.Body.String(), name)
 	}
 }

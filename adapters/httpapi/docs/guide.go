@@ -13,6 +13,7 @@ import (
 	"text/template"
 
 	"bankingapi/adapters/httpapi/openapi"
+	"bankingapi/application/outcomes"
 	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 )
@@ -168,6 +169,7 @@ func write(o openapi.Guide) ([]article, error) {
 		"Body":       grouped(cmp.Or(o.BodyLimit, 4<<20)),
 		"Parameters": grouped(int64(cmp.Or(o.ParametersLimit, 1000))),
 		"TimeZone":   cmp.Or(o.TimeZone, "Europe/Istanbul"),
+		"Waits":      strconv.Itoa(outcomes.MaxWaits),
 	}
 	var articles []article
 	add := func(slug, file string, data any) {

@@ -18,4 +18,5 @@ while :; do
   next=$(echo "$answer" | sed -n 's/.*"Next":"\([^"]*\)".*/\1/p')
   printf '%s' "$next" >"$kept.new" && mv "$kept.new" "$kept" || exit
   [ -z "$ONCE" ] || exit 0
+  case $answer in *'"Outcomes":[]'*) sleep 1 ;; esac # with very many callers, the service does not hold the request
 done
