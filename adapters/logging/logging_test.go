@@ -100,7 +100,7 @@ func TestACallerCannotForgeALine(t *testing.T) {
 	t.Parallel()
 	texts := []string{
 		"a\n{\"level\":\"error\",\"message\":\"request\"}", "a\r\nb", "\x1b[2J\x1b[31mred", "\u009b31mred", "a\u2028b\u2029c\u0085d",
-		"\u202egnol", "\u200b\ufeff", "\xff\xfe broken", `","status":500,"x":"`, `back\slash`, "\x00", "\x7f", strings.Repeat("ğ", 200),
+		"\u202egnol", "\u200b\ufeff", "\u3164\u2800", "\xff\xfe broken", `","status":500,"x":"`, `back\slash`, "\x00", "\x7f", strings.Repeat("ğ", 200),
 	}
 	check := func(t interface {
 		require.TestingT
@@ -126,7 +126,7 @@ func TestACallerCannotForgeALine(t *testing.T) {
 			require.Len(t, got, 3)
 			for _, line := range got {
 				require.Equal(t, -1, strings.IndexFunc(line, func(r rune) bool {
-					return r < ' ' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029' || r == '\u202e' || r == '\u200b' || r == '\ufeff'
+					return r < ' ' || r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029' || r == '\u202e' || r == '\u200b' || r == '\ufeff' || r == '\u3164' || r == '\u2800'
 				}), "%q", line)
 				fields := map[string]any{}
 				require.NoError(t, json.Unmarshal([]byte(line[strings.Index(line, "{"):]), &fields))
@@ -199,14 +199,6 @@ func TestTheLevelChangesWhileInUse(t *testing.T) {
 	level.SetLevel(zap.DebugLevel)
 	child.Debug("yes")
 	require.Equal(t, 2, strings.Count(out.String(), "\n"))
-}
-
-func TestALevelThatIsOffCostsNothing(t *testing.T) {
-	out, l, level := newOutput(t)
-	level.SetLevel(zap.WarnLevel)
-	x := &summary.Exchange{Status: 200}
-	require.Zero(t, testing.AllocsPerRun(100, func() { logging.Log(l, x) }))
-	require.Empty(t, out.String())
 }
 
 func TestNothingIsSampledAway(t *testing.T) {
@@ -404,28 +396,6 @@ func TestALineBelowTheLevelCostsNothing(t *testing.T) { // measures, so it is al
 	require.Zero(t, testing.AllocsPerRun(100, func() { logging.Log(l, &lines[0]) }))
 	level.SetLevel(zap.InfoLevel)
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { logging.Log(l, &lines[0]) }), 4.0+raceAllocations)
-}
-
-func BenchmarkRequest(b *testing.B) {
-	for _, format := range []string{"json", "console"} {
-		for i, name := range []string{"completed", "refused"} {
-			b.Run(format+"/"+name, func(b *testing.B) {
-				l, _ := newLogger(b, io.Discard, format)
-				b.ReportAllocs()
-				for b.Loop() {
-					logging.Log(l, &lines[i])
-				}
-			})
-		}
-	}
-	b.Run("not wanted", func(b *testing.B) {
-		l, level := newLogger(b, io.Discard, "json")
-		level.SetLevel(zap.WarnLevel)
-		b.ReportAllocs()
-		for b.Loop() {
-			logging.Log(l, &lines[0])
-		}
-	})
 }
 
 // A flood of requests without a known key costs 50 lines a second, and a partner's lines are all

@@ -215,15 +215,6 @@ func TestChangesAreTold(t *testing.T) {
 	require.Equal(t, []error{gone, nil, gone}, changes)
 }
 
-func BenchmarkReady(b *testing.B) {
-	h, _ := checked(time.Now, opsapi.Check{"database", passes}, opsapi.Check{"schema", passes})
-	request := httptest.NewRequest(http.MethodGet, "/readyz", nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		h.ServeHTTP(httptest.NewRecorder(), request)
-	}
-}
-
 // TestWarningsDoNotStopTheService: a risk is told, and the service is ready.
 func TestWarningsDoNotStopTheService(t *testing.T) {
 	t.Parallel()

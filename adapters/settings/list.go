@@ -63,8 +63,8 @@ func (s *Settings) All() []Setting {
 		{"http.body_limit", &s.HTTP.BodyLimit, "4MiB", "size", "maximum size of a request body; larger ones get 413", must("be at least 1 byte and at most 1GiB", func(s Size) bool { return s >= 1 && s <= 1<<30 })},
 		{"http.bodies_limit", &s.HTTP.BodiesLimit, "256MiB", "size", "maximum size of all request bodies in progress together, and of one subscription a quarter of it; further requests get 503", must("be at least 1 byte and at most 64GiB", func(s Size) bool { return s >= 1 && s <= 64<<30 })},
 		{"http.parameters_limit", &s.HTTP.ParametersLimit, "1000", "count", "maximum number of records in one request", atLeastOne},
-		{"http.read_timeout", &s.HTTP.ReadTimeout, "10s", "duration", "maximum time to read a request", positive},
-		{"http.write_timeout", &s.HTTP.WriteTimeout, "10s", "duration", "maximum time to handle a request and write the response", positive},
+		{"http.read_timeout", &s.HTTP.ReadTimeout, "10s", "duration", "maximum time to read a request", millisecondOrMore},
+		{"http.write_timeout", &s.HTTP.WriteTimeout, "10s", "duration", "maximum time to handle a request and write the response", millisecondOrMore},
 		{"http.docs", &s.HTTP.Docs, "true", "true|false", "serve /docs and the OpenAPI documents", free},
 		{"http.trusted_proxies", &s.HTTP.TrustedProxies, "", "addresses", "addresses or networks of proxies whose X-Forwarded-For is believed, separated by commas. If set, the log has the address of each caller", addresses},
 		{"http.public_url", &s.HTTP.PublicURL, "", "url", "address under which callers reach the service, for links in errors. Empty makes them relative", must("be an http or https URL without a query, like https://bank.example, or empty", orEmpty(isPublicURL))},
@@ -76,8 +76,8 @@ func (s *Settings) All() []Setting {
 		{"storage.driver", &s.Storage.Driver, "sqlite", "engine", "sqlite or postgres", check{choices: known}},
 		{"storage.dsn", &s.Storage.DSN, "data/bankingapi.db", "file|url", "SQLite file or Postgres URL; contains a secret: prefer storage.dsn_file in the settings file, or the variable with _FILE, which name a file that has it", free},
 		{"storage.migrate", &s.Storage.Migrate, "false", "true|false", "let serve migrate a Postgres schema at startup (otherwise run migrate up; SQLite is always migrated)", free},
-		{"storage.max_connections", &s.Storage.MaxConnections, "16", "count", "maximum number of database connections of this process; the console has two more", atLeastOne},
-		{"storage.statement_timeout", &s.Storage.StatementTimeout, "4s", "duration", "maximum time of one SQL statement of a request; less than half of http.write_timeout", positive},
+		{"storage.max_connections", &s.Storage.MaxConnections, "16", "count", "maximum number of database connections of this process, of which it needs 2; the console has two more", atLeastOne},
+		{"storage.statement_timeout", &s.Storage.StatementTimeout, "4s", "duration", "maximum time of one SQL statement of a request; less than half of http.write_timeout", millisecondOrMore},
 		{"storage.allow_unsafe", &s.Storage.AllowUnsafe, "false", "true|false", "be ready although the database may lose acknowledged operations, as with fsync = off, the clock is wrong, or trail.enabled is false and the book has a trail", free},
 		{"settlement.enabled", &s.Settlement.Enabled, "true", "true|false", "settle forward-dated sales on their day", free},
 		{"retention.notifications", &s.Retention.Notifications, "0", "days", "how many days to keep the personal data of messages; the running service erases older ones every day. 0 keeps them permanently", zeroOrMore},
@@ -94,7 +94,7 @@ func (s *Settings) All() []Setting {
 		{"log.format", &s.Log.Format, "auto", "format", "auto (console on a terminal, otherwise json), console or json", oneOf("auto", "console", "json")},
 		{"telemetry.otlp_endpoint", &s.Telemetry.OTLPEndpoint, "", "url", "URL of the OpenTelemetry collector for traces; empty disables them", must("be an http or https URL, like http://127.0.0.1:4318, or empty for no traces", orEmpty(IsHTTPURL))},
 		{"shutdown.delay", &s.Shutdown.Delay, "0s", "duration", "how long to keep serving after reporting not ready, so that balancers notice; on Postgres 5s by default", notNegative},
-		{"shutdown.timeout", &s.Shutdown.Timeout, "20s", "duration", "how long to wait for running requests at shutdown", positive},
+		{"shutdown.timeout", &s.Shutdown.Timeout, "20s", "duration", "how long to wait for running requests at shutdown", millisecondOrMore},
 	}
 }
 

@@ -3,6 +3,7 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -142,7 +143,9 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		{"sqlite URI", func(s *Settings) { s.Storage.DSN = "file:bank.db" }, nil},
 		{"sqlite without a file", func(s *Settings) { s.Storage.DSN = "" }, []string{"storage.dsn"}},
 
+		{"no request has so little time", func(s *Settings) { s.HTTP.ReadTimeout, s.Storage.StatementTimeout = 10, time.Microsecond }, []string{"http.read_timeout", "storage.statement_timeout"}},
 		{"a commit outlasts the answer", func(s *Settings) { s.Storage.StatementTimeout = s.HTTP.WriteTimeout / 2 }, []string{"storage.statement_timeout"}},
+		{"a commit outlasts every answer", func(s *Settings) { s.Storage.StatementTimeout = math.MaxInt64/2 + 2 }, []string{"storage.statement_timeout"}},
 		{"a commit ends before the answer", func(s *Settings) { s.Storage.StatementTimeout = s.HTTP.WriteTimeout/2 - 1 }, nil},
 		{"a public URL", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example/api" }, nil},
 		{"a public URL without a scheme", func(s *Settings) { s.HTTP.PublicURL = "bank.example" }, []string{"http.public_url"}},

@@ -71,12 +71,12 @@ func every(is func(string) bool) func(List) bool {
 
 // Checks of several settings.
 var (
-	free        = check{}
-	positive    = must("be longer than 0s", func(d time.Duration) bool { return d > 0 })
-	notNegative = must("be 0s or longer", func(d time.Duration) bool { return d >= 0 })
-	atLeastOne  = must("be 1 or more", func(n int) bool { return n >= 1 })
-	zeroOrMore  = must("be 0 or more", func(n int) bool { return n >= 0 })
-	addresses   = must("be IP addresses or networks separated by commas, like 10.0.0.7,10.1.0.0/16", func(l List) bool { _, err := l.Networks(); return err == nil })
+	free              = check{}
+	millisecondOrMore = must("be 1ms or longer", func(d time.Duration) bool { return d >= time.Millisecond })
+	notNegative       = must("be 0s or longer", func(d time.Duration) bool { return d >= 0 })
+	atLeastOne        = must("be 1 or more", func(n int) bool { return n >= 1 })
+	zeroOrMore        = must("be 0 or more", func(n int) bool { return n >= 0 })
+	addresses         = must("be IP addresses or networks separated by commas, like 10.0.0.7,10.1.0.0/16", func(l List) bool { _, err := l.Networks(); return err == nil })
 )
 
 // ruleFlags are the flags of the rules of the bank, by the pointers of fund.NewRules.
@@ -131,7 +131,7 @@ func (s Settings) ValidateFor(drivers Drivers) error {
 	if path, rule := drivers.broken(s.Storage); drivers != nil {
 		must(rule == "", path, rule)
 	}
-	must(s.HTTP.WriteTimeout <= 0 || 2*s.Storage.StatementTimeout < s.HTTP.WriteTimeout, "storage.statement_timeout",
+	must(s.HTTP.WriteTimeout <= 0 || s.Storage.StatementTimeout <= (s.HTTP.WriteTimeout-1)/2, "storage.statement_timeout",
 		"must be less than half of http.write_timeout, because a commit may take twice this time and must end before its requests are answered")
 
 	must(s.Ops.Address == "" || s.Ops.Address != s.HTTP.Address || strings.HasSuffix(s.Ops.Address, ":0"), "ops.address",

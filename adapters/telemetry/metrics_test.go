@@ -204,27 +204,6 @@ func TestSeveralInstances(t *testing.T) {
 	first.Due(1, 0, time.Hour)
 }
 
-func BenchmarkRequest(b *testing.B) {
-	m := telemetry.NewMetrics(prometheus.NewRegistry(), options)
-	r := summary.Exchange{Route: saleRoute, Method: "POST", Status: 200, State: operation.Completed, Duration: time.Millisecond}
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		ctx := context.Background()
-		for pb.Next() {
-			m.Request(ctx, &r)
-		}
-	})
-}
-
-func BenchmarkBatch(b *testing.B) {
-	m := telemetry.NewMetrics(prometheus.NewRegistry(), options)
-	observe := m.Batches(operation.BuyFundFromCustomer)
-	b.ReportAllocs()
-	for b.Loop() {
-		observe(commit.Batch{Items: 64, Weight: 64, Wait: time.Millisecond, Waiting: 12})
-	}
-}
-
 // The labels of subscriptions stay few, however many there are.
 func TestSubscriptionsAreBounded(t *testing.T) {
 	t.Parallel()

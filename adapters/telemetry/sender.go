@@ -138,7 +138,7 @@ func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	defer context.AfterFunc(s.stopped, cancel)()
 	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		again, after, err := s.post(ctx, body)
-		if err == nil || !again {
+		if !again {
 			return err
 		}
 		after = max(after, backoff/2+rand.N(backoff)) //nolint:gosec // no secret

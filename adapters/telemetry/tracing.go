@@ -63,11 +63,11 @@ func NewTracing(ctx context.Context, o TracingOptions) (*Tracing, error) {
 	if err != nil {
 		return nil, err
 	}
-	var sender *otlptrace.Exporter
 	client, err := newSender(target)
-	if err == nil {
-		sender, err = otlptrace.New(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("create the trace exporter: %w", err)
 	}
+	sender, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("create the trace exporter: %w", err)
 	}

@@ -220,7 +220,7 @@ func (c *Checkpoints) Extends(state application.State, hashes proof.Hashes) erro
 		}
 	}
 	if err := CheckExtends(older, newer, hashes); err != nil {
-		return fmt.Errorf("%s: %w. If an older backup was restored, move this file elsewhere and keep it: then the log goes on", c.path, err)
+		return fmt.Errorf("%s: %w. If this is not the book that you expect, check storage.dsn. If an older backup was restored, move this file elsewhere and keep it: then the log goes on", c.path, err)
 	}
 	return nil
 }

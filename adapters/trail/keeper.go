@@ -76,7 +76,8 @@ const (
 		" or a copy of it), or begin another log with `bankingapi trail rekey`."
 	makeKey  = ": make one with `bankingapi trail keygen`"
 	otherKey = "The key of %s is not that of the log of this book. Set trail.key_file to the file with the key of" +
-		" this log (trail.key beside the original book), or begin another log with `bankingapi trail rekey`."
+		" this log (trail.key beside the original book; if `bankingapi trail rekey` was killed, the file beside the key whose name ends" +
+		" in eight hexadecimal digits), or begin another log with `bankingapi trail rekey`."
 	notAsked = "The book could not be asked whether it has a trail, so no key was made. The service asks again."
 	noKeyYet = "The trail has not begun: the service makes its key."
 	notKept  = "this service keeps no trail: see trail.enabled"
@@ -128,22 +129,22 @@ func (k *Keeper) Reload(ctx context.Context, keyFile string) error {
 // use starts to keep the trail with a key.
 func (k *Keeper) use(notary *Notary, keyFile string) *kept {
 	checkpoints := NewCheckpoints(k.o.file("checkpoints"), notary.VerifyingKey())
-	current := &kept{ports: k.o.Ports, notary: notary, keyFile: k.keyFile(keyFile), checkpoints: checkpoints}
+	current := &kept{ports: k.o.Ports, notary: notary, keyFile: k.o.keyFile(keyFile), checkpoints: checkpoints}
 	k.current.Store(current)
 	k.o.Ports.Writer.Use(notary.Keys(), k.o.NewID)
 	return current
 }
 
 // keyFile returns the file with the key. named is the file in the settings, or empty.
-func (k *Keeper) keyFile(named string) string { return cmp.Or(named, k.o.file("key")) }
+func (o *Options) keyFile(named string) string { return cmp.Or(named, o.file("key")) }
 
 // load loads the key of the log. It makes a key for an empty log. It returns an error of type
 // missing if there is no key.
 func (k *Keeper) load(ctx context.Context, named string) (*Notary, error) {
-	_, err := os.Stat(k.keyFile(named))
+	_, err := os.Stat(k.o.keyFile(named))
 	canCreate := named == "" && k.o.Book != ""
 	if named == "" && (!canCreate || errors.Is(err, fs.ErrNotExist)) {
-		switch isEmpty, err := k.isEmpty(ctx); {
+		switch isEmpty, err := k.o.isEmpty(ctx); {
 		case err != nil:
 			return nil, missing(notAsked)
 		case !isEmpty:
@@ -154,17 +155,21 @@ func (k *Keeper) load(ctx context.Context, named string) (*Notary, error) {
 			return nil, missing(noKeyYet)
 		}
 	}
-	notary, err := LoadNotary(k.keyFile(named), canCreate)
+	notary, err := LoadNotary(k.o.keyFile(named), canCreate)
 	if errors.Is(err, errNoKey) {
 		return nil, fmt.Errorf("%w%s", err, k.adviceForNoKey(ctx))
 	}
 	if err != nil {
 		return nil, err
 	}
-	// If the storage does not answer yet, assume that its log has this key. Ready asks again
-	// before the first transaction.
-	if isOther, err := k.isOther(ctx, notary); err == nil && isOther {
-		return nil, missing(fmt.Sprintf(otherKey, k.keyFile(named)))
+	isOther, err := k.isOther(ctx, notary)
+	if err != nil {
+		// The storage does not answer yet. Assume that its log has this key: Ready asks again
+		// before the first transaction.
+		return notary, nil //nolint:nilerr // Ready returns it if it lasts
+	}
+	if isOther {
+		return nil, missing(fmt.Sprintf(otherKey, k.o.keyFile(named)))
 	}
 	return notary, nil
 }
@@ -172,22 +177,22 @@ func (k *Keeper) load(ctx context.Context, named string) (*Notary, error) {
 // adviceForNoKey says what to do if the file of the key has something else. A new key helps only a
 // book without a log.
 func (k *Keeper) adviceForNoKey(ctx context.Context) string {
-	isEmpty, err := k.isEmpty(ctx)
-	if err == nil && isEmpty {
-		return makeKey
+	isEmpty, err := k.o.isEmpty(ctx)
+	if err != nil || !isEmpty {
+		return damagedKey
 	}
-	return damagedKey
+	return makeKey
 }
 
 // isEmpty reports whether the book has no log.
-func (k *Keeper) isEmpty(ctx context.Context) (bool, error) {
-	if k.o.IsNew != nil {
-		isNew, err := k.o.IsNew(ctx)
+func (o *Options) isEmpty(ctx context.Context) (bool, error) {
+	if o.IsNew != nil {
+		isNew, err := o.IsNew(ctx)
 		if err != nil || isNew {
 			return isNew, err
 		}
 	}
-	return k.o.Ports.Log.IsOf(ctx, nil)
+	return o.Ports.Log.IsOf(ctx, nil)
 }
 
 // isOther reports whether the log of the book has another key. Two services that began the log at
@@ -233,7 +238,7 @@ func (k *Keeper) Ready(ctx context.Context) (warnings []string, err error) {
 		}
 		return k.problems(), nil
 	}
-	isEmpty, err := k.isEmpty(ctx)
+	isEmpty, err := k.o.isEmpty(ctx)
 	if err != nil || isEmpty {
 		return k.problems(), err
 	}
@@ -288,10 +293,10 @@ func (k *Keeper) Problem() string {
 	if trouble == nil {
 		return string(k.current.Load().missing)
 	}
-	if _, isForeign := errors.AsType[*foreignError](*trouble); isForeign {
-		return (*trouble).Error()
-	}
 	text := (*trouble).Error()
+	if _, isForeign := errors.AsType[*foreignError](*trouble); isForeign {
+		return sentence(text)
+	}
 	if known, ok := errors.AsType[*fault.Error](*trouble); ok && known.Cause != nil {
 		if _, isFlaw := errors.AsType[application.Flaw](known); isFlaw {
 			text = known.Cause.Error()
@@ -299,8 +304,11 @@ func (k *Keeper) Problem() string {
 			text = "See the log."
 		}
 	}
-	return "The trail is not sealed: " + text
+	return sentence("The trail is not sealed: " + text)
 }
+
+// sentence ends a text with a period, because a list of problems puts other sentences after it.
+func sentence(text string) string { return strings.TrimSuffix(text, ".") + "." }
 
 // beginTimeout bounds how long Begin waits.
 const beginTimeout = 2 * time.Second
@@ -483,9 +491,14 @@ func (k *Keeper) Receipts(failed func(operation.ID, error)) func(context.Context
 // its end if it was recorded first and has ended, otherwise the first one. A reversal does not
 // change the answer. leaves are those of Finder.
 func answerOf(leaves []application.Leaf) *application.Leaf {
+	if len(leaves) == 1 {
+		return &leaves[0]
+	}
 	first, err := proof.Decode(leaves[0].Content)
-	wasRecorded := err == nil && first.Groups[0].Value("State") == strconv.Itoa(int(operation.Recorded))
-	if wasRecorded && len(leaves) > 1 {
+	if err != nil {
+		return &leaves[0]
+	}
+	if first.Groups[0].Value("State") == strconv.Itoa(int(operation.Recorded)) {
 		return &leaves[1] // nothing is reversed before it has ended
 	}
 	return &leaves[0]
@@ -513,7 +526,7 @@ func (k *Keeper) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) 
 // If that is the key of the current log, it makes a new key with this name and keeps the old
 // key beside it. If name is empty, it makes up a name. Stop all other replicas first.
 func (k *Keeper) Rekey(ctx context.Context, name string) error {
-	keyFile := k.keyFile(k.o.KeyFile)
+	keyFile := k.o.keyFile(k.o.KeyFile)
 	_, err := os.Stat(keyFile)
 	exists := err == nil
 	switch {

@@ -137,10 +137,10 @@ func TestWarningsDoNotRepeatTheDatabase(t *testing.T) {
 	require.Equal(t, "The trail is not sealed: See the log.", k.Problem())
 	log.err = fault.Wrap(fault.Internal, fmt.Errorf("trail.checkpoints: %w", application.Flaw("the log has become shorter")), "storage")
 	require.Error(t, k.Round(t.Context()))
-	require.Equal(t, "The trail is not sealed: trail.checkpoints: the log has become shorter", k.Problem())
+	require.Equal(t, "The trail is not sealed: trail.checkpoints: the log has become shorter.", k.Problem(), "a sentence follows it")
 	log.err = errors.New("trail.checkpoints: permission denied")
 	require.Error(t, k.Round(t.Context()))
-	require.Equal(t, "The trail is not sealed: trail.checkpoints: permission denied", k.Problem())
+	require.Equal(t, "The trail is not sealed: trail.checkpoints: permission denied.", k.Problem())
 	log.err = nil
 	require.NoError(t, k.Round(t.Context()))
 	require.Empty(t, k.Problem())

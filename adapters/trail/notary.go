@@ -147,10 +147,13 @@ func OpenCheckpoint(signed, verifyingKey string) (Checkpoint, error) {
 		return Checkpoint{}, err
 	}
 	c, err := parseCheckpoint(text)
-	if err == nil && c.Origin != name {
-		err = errors.New("the checkpoint is of another log than the key")
+	if err != nil {
+		return c, err
 	}
-	return c, err
+	if c.Origin != name {
+		return c, errors.New("the checkpoint is of another log than the key")
+	}
+	return c, nil
 }
 
 func open(signed, verifyingKey string) (text, name string, err error) {
