@@ -80,7 +80,7 @@ func Open(o Options) *Console {
 		handle("GET /console/"+p.path+"/export", &page{path: p.path + "/export", Title: p.Title}, p.export)
 	}
 	c.find = c.serve(&page{Title: "Search", template: "search"}, showSearch)
-	handle("/console/", &page{Title: "Not found"}, func(*request) (any, error) { return nil, errNoPage })
+	handle("/console/", noPage, func(*request) (any, error) { return nil, errNoPage })
 	return c
 }
 
@@ -196,9 +196,7 @@ func (c *Console) begin(r *http.Request, user string) *session {
 
 // record keeps an act that begins or ends a session.
 func (c *Console) record(r *http.Request, s *session, action string) {
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	if err := c.request(s).record(ctx, action, "console"); err != nil {
+	if err := c.request(s).record(r.Context(), action, "console"); err != nil {
 		c.o.Failed("Sign in", err)
 	}
 }
@@ -210,8 +208,12 @@ func (c *Console) askLink(w http.ResponseWriter, _ *http.Request) {
 	c.refuse(w, http.StatusOK, "asked")
 }
 
-// signedIn answers a request without a session, and returns nil.
-func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
+// noPage is for addresses without a page, also those of forms.
+var noPage = &page{Title: "Not found"}
+
+// signedIn answers a request without a session, and returns nil. Who signs in then gets the page
+// that was wanted, if there is one.
+func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, p *page) *session {
 	s, stolen := c.sessions.find(r)
 	why := ""
 	if stolen {
@@ -237,7 +239,7 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request) *session {
 			why = "stolen"
 		} else if r.Method == http.MethodPost {
 			why = "form"
-		} else if r.Method == http.MethodGet && r.Header.Get("X-Live") == "" {
+		} else if r.Method == http.MethodGet && p != noPage && r.Header.Get("X-Live") == "" {
 			c.sessions.setCookie(w, r, "-wanted", seal(c.sessions.box, "wanted", r.URL.RequestURI()), false)
 		}
 		c.refuse(w, http.StatusUnauthorized, why)

@@ -57,15 +57,12 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 		if err := q.keep("console.export", q.Page.Title); err != nil {
 			return err
 		}
-		err := bookfile.Write(w, style, columns, rows)
-		if err == nil {
-			err = w.Flush() // before the audit records that the file was written
-		}
-		if q.about = plural(*style.Rows, "row") + ", " + q.about; err != nil {
+		err := writeRows(w, style, columns, rows)
+		q.about = plural(*style.Rows, "row") + ", " + q.about
+		if err != nil {
 			q.about = "broken off after " + q.about
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), patience) // the client may have gone
-		defer cancel()
+		ctx := context.WithoutCancel(q.r.Context()) // the client may have gone
 		if wrong := q.record(ctx, "console.exported", q.Page.Title); wrong != nil {
 			q.Options.Failed(q.Page.Title, wrong)
 		}
@@ -74,27 +71,56 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 	return response(f.send), nil
 }
 
+// writeRows writes the rows and flushes them, so that the audit records only a file that was
+// written.
+func writeRows[T any](w *bufio.Writer, style bookfile.Style, columns []bookfile.Column[T], rows iter.Seq2[T, error]) error {
+	if err := bookfile.Write(w, style, columns, rows); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
 func (f *file) Write(p []byte) (int, error) {
-	now := time.Now() //nolint:forbidigo // deadlines of a connection use the time of the machine
 	if !f.sent {
-		f.sent, f.ends = true, now.Add(f.whole)
+		f.sent, f.ends = true, now().Add(f.whole)
 		f.w.Header().Set("Content-Type", f.kind)
 		f.w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
 	}
-	_ = http.NewResponseController(f.w).SetWriteDeadline(earliest(now.Add(f.part), f.ends)) // every connection supports it
+	f.endBefore(f.ends)
 	return f.w.Write(p)
+}
+
+// endBefore gives the client its time for the next part, but not beyond the end.
+func (f *file) endBefore(end time.Time) {
+	_ = http.NewResponseController(f.w).SetWriteDeadline(earliest(now().Add(f.part), end)) // every connection supports it
+}
+
+func now() time.Time {
+	return time.Now() //nolint:forbidigo // deadlines of a connection use the time of the machine
 }
 
 // send writes the file. A broken connection shows that the file is incomplete.
 func (f *file) send(w http.ResponseWriter) error {
 	f.w = w
-	err := f.write(bufio.NewWriterSize(f, 32<<10))
-	if err == nil && !f.sent { // an empty file
-		_, err = f.Write(nil)
-	}
+	err := f.writeAll()
 	if err != nil && f.sent {
 		panic(http.ErrAbortHandler)
 	}
+	if err != nil { // the page of the error follows, and the time of the listener may be over
+		f.endBefore(now().Add(f.part))
+	}
+	return err
+}
+
+// writeAll writes the file, also an empty one.
+func (f *file) writeAll() error {
+	if err := f.write(bufio.NewWriterSize(f, 32<<10)); err != nil {
+		return err
+	}
+	if f.sent {
+		return nil
+	}
+	_, err := f.Write(nil)
 	return err
 }
 

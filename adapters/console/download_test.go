@@ -62,6 +62,28 @@ func TestADownloadThatStallsEnds(t *testing.T) {
 	}
 }
 
+// A database may fail after the time of the listener for an answer is over. The person is told.
+func TestADownloadThatFailsLateIsAnswered(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		late := func(*bufio.Writer) error {
+			time.Sleep(200 * time.Millisecond)
+			return errStorage
+		}
+		err := (&file{name: "f", kind: "text/plain", write: late, limits: downloadLimits}).send(w)
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	}))
+	server.Config.WriteTimeout = 50 * time.Millisecond
+	server.Start()
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	require.NoError(t, err)
+	answer, err := server.Client().Do(r)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+}
+
 // gone is a client that has disconnected.
 type gone struct{ http.ResponseWriter }
 

@@ -55,7 +55,7 @@ type forecast struct {
 type dueGroup struct {
 	dueResult
 	Sales    int64
-	Units    fund.Units
+	Units    backoffice.Sum
 	Proceeds backoffice.Sum
 	PriceID  int64 // of an estimate, the newest price
 }
@@ -103,7 +103,7 @@ func showDue(q *request) (any, error) {
 	}
 	p := duePage{dueFilter: filter, Until: cmp.Or(filter.Day, q.Options.DueUntil()), Page: 1}
 	if n, err := strconv.Atoi(q.query("page")); err == nil && n > 1 {
-		p.Page = n
+		p.Page = min(n, maxForecast/pageSize)
 	}
 	if p.Due, err = dueOf(q); err != nil {
 		return nil, err
@@ -114,6 +114,7 @@ func showDue(q *request) (any, error) {
 	if p.forecast, err = forecastDue(q, filter, p.Until, p.Page); err != nil {
 		return nil, err
 	}
+	p.Page = min(p.Page, max(1, p.Pages()))
 	p.Failed, p.MoreFailed, err = failedOnTheirDay(q)
 	return p, err
 }
@@ -137,7 +138,8 @@ func (f dueFilter) fits(s *fund.Forecast) bool {
 }
 
 // forecastDue settles the sales until a day in memory. Earlier sales take their units first, so
-// all of them are read, also those of other days than the chosen one.
+// all of them are read, also those of other days than the chosen one. If sales were settled since
+// the page was chosen, it may not exist any more: then Rows has the last page.
 func forecastDue(q *request, filter dueFilter, until day.Day, page int) (all forecast, err error) {
 	ctx, cancel := context.WithTimeout(q.ctx, forecastTime)
 	defer cancel()
@@ -163,7 +165,10 @@ func forecastDue(q *request, filter dueFilter, until day.Day, page int) (all for
 		if !filter.fits(&f) {
 			continue
 		}
-		if all.Fitting >= (page-1)*pageSize && len(all.Rows) < pageSize {
+		if all.Fitting < page*pageSize {
+			if all.Fitting%pageSize == 0 { // the rows of the page before, which would be the last one
+				all.Rows = nil
+			}
 			all.Rows = append(all.Rows, f)
 		}
 		all.Fitting++
@@ -183,7 +188,7 @@ func (all *forecast) group(f *fund.Forecast) {
 	}
 	g := &all.Groups[at]
 	g.Sales++
-	g.Units += f.Terms.Units
+	g.Units = g.Units.Plus(backoffice.SumOf(int64(f.Terms.Units)))
 	g.Proceeds = g.Proceeds.Plus(backoffice.SumOf(f.Proceeds.Minor()))
 }
 

@@ -13,11 +13,12 @@ import (
 	"bankingapi/domain/operation"
 )
 
-// waitsFor yields n sales of one fund that wait for a day, as operations of one sale.
+// waitsFor yields n sales of one fund that wait for a day, as operations of one sale. Each asks for
+// the most units that a sale can: nobody holds them before the day.
 func waitsFor(n int, of day.Day, yield func(fund.Forecast, error) bool) bool {
 	for range n {
 		var f fund.Forecast
-		f.State, f.Terms.SelectedDay, f.Terms.Holding.IMKBCode = operation.Completed, of, "AFA"
+		f.State, f.Terms.SelectedDay, f.Terms.Holding.IMKBCode, f.Terms.Units = operation.Completed, of, "AFA", fund.MaxUnits
 		if !yield(f, nil) {
 			return false
 		}
@@ -33,14 +34,15 @@ func TestTheForecastOfADayBehindManySales(t *testing.T) {
 	o.console.o.Forecast = func(_ context.Context, until day.Day) iter.Seq2[fund.Forecast, error] {
 		return func(yield func(fund.Forecast, error) bool) {
 			if waitsFor(maxForecast+1, today.Plus(1), yield) && until == today.Plus(3) {
-				waitsFor(3, today.Plus(3), yield)
+				waitsFor(20, today.Plus(3), yield)
 			}
 		}
 	}
 	status, body := o.get("due?day=" + today.Plus(3).String())
 	require.Equal(t, http.StatusOK, status, body)
-	require.Contains(t, body, `data-name="Sales" class="n">3</td>`)
-	require.Contains(t, body, "that would complete or fail, for "+calendar(today.Plus(3))+": 3")
+	require.Contains(t, body, `data-name="Sales" class="n">20</td>`)
+	require.Contains(t, body, `data-name="Units" class="n">20,000,000,000,000.000000</td>`)
+	require.Contains(t, body, "that would complete or fail, for "+calendar(today.Plus(3))+": 20")
 	require.NotContains(t, body, "says it of all")
 
 	_, body = o.get("due?day=" + today.Plus(1).String())

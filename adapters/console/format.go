@@ -28,7 +28,7 @@ var formats = template.FuncMap{
 	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
 	"has": strings.Contains, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
 	"record": recordAt, "salepath": salePath, "split": strings.Split, "total": total, "units": units,
-	"on":      func(v view, content any) view { return view{v.request, content} },
+	"on":      view.on,
 	"terms":   terms,
 	"add":     func(a, b int) int { return a + b },
 	"choices": func(known, granted []string) []string { return subscription.InOrder(slices.Concat(known, granted)) },

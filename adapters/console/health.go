@@ -51,7 +51,7 @@ func (b *bar) Alarm() (bad int) {
 func showHealth(q *request) (any, error) {
 	return response(func(w http.ResponseWriter) error {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = q.console.templates["error"].ExecuteTemplate(w, "health", view{q, nil}) // it fails only if the client disconnected
+		_ = q.console.templates["error"].ExecuteTemplate(w, "health", viewOf(q, nil)) // it fails only if the client disconnected
 		return nil
 	}), nil
 }

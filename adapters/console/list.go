@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,7 +151,7 @@ func set(q *request, f *backoffice.Query, name, value string) (err error) {
 		f.Platform = push.Platform(n) //nolint:gosec // as above
 	case "price":
 		f.PriceID = n
-		if wrong != nil {
+		if wrong != nil || n < 1 { // as above
 			return errPrice
 		}
 	}
@@ -184,22 +185,22 @@ func setCustomer(q *request, f *backoffice.Query, name, value string) error {
 	return nil
 }
 
-// parseAmount reads an amount in minor units of a currency with two decimals. A comma before
-// three digits may separate thousands, so it is refused.
-func parseAmount(value string) (int64, error) {
+// parseAmount reads an amount of any currency. A comma or a point before three digits may separate
+// thousands, so it is refused.
+func parseAmount(value string) (decimal.Decimal, error) {
 	whole, cents, found := strings.Cut(value, ",")
 	if found && len(cents) <= 2 {
 		value = whole + "." + cents
 	}
 	amount, err := decimal.Parse(value)
 	if err != nil {
-		return 0, errAmount
+		return amount, errAmount
 	}
 	minor, err := amount.Integer(2)
-	if err != nil {
-		return 0, errAmount
+	if err != nil || minor < 1 {
+		return amount, errAmount
 	}
-	return minor, nil
+	return amount, nil
 }
 
 func (l list[T]) show(q *request) (any, error) {
@@ -307,7 +308,10 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 		if field.mask != nil && q.follow(value, &value) != nil {
 			return nil, f, errReference
 		}
-		wrong := set(q, &f, field.Name, value)
+		wrong := error(errOption)
+		if field.Options == nil || slices.ContainsFunc(field.Options, func(o option) bool { return o.Value == value }) {
+			wrong = set(q, &f, field.Name, value)
+		}
 		if wrong != nil {
 			err = &problem{http.StatusBadRequest, field.Label + ": " + wrong.Error()}
 		}
@@ -318,7 +322,10 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 			q.about += "=" + value
 		}
 	}
-	if before := q.query("before"); before != "" && err == nil {
+	if err != nil {
+		return values, f, err
+	}
+	if before := q.query("before"); before != "" {
 		err = q.follow(before, &f.After)
 	}
 	return values, f, err

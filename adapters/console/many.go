@@ -78,7 +78,7 @@ func (p *manyPage) add(s *fund.SaleEntry) {
 	p.Sales++
 	sum := p.Sums.Of(s.Terms.Holding.IMKBCode, s.Terms.Account.Currency)
 	sum.Sales++
-	sum.Units += s.Terms.Units
+	sum.Units = sum.Units.Plus(backoffice.SumOf(int64(s.Terms.Units)))
 	sum.Proceeds = sum.Proceeds.Plus(backoffice.SumOf(s.Proceeds.Minor()))
 }
 

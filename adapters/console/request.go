@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
-	"net/url"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -23,14 +21,14 @@ import (
 	"bankingapi/domain/subscription"
 )
 
-// request is one request of a session. Handlers and templates use it.
+// request is one request of a session. Handlers use it.
 type request struct {
-	*viewer          // what templates format values with
+	*viewer
 	Options *Options // what the console was given
 	Bar     *bar
 	Page    *page
 	Wrong   string // why a form changed nothing
-	Missed  string // what a search did not find; it never appears in a URL or a log
+	Missed  string // what a search did not find
 	console *Console
 	w       http.ResponseWriter
 	r       *http.Request
@@ -42,12 +40,6 @@ type request struct {
 	// status and template of the answer. By default they are 200 and the template of the page.
 	status   int
 	template string
-}
-
-// view is the data of a template: the request, and what the page shows.
-type view struct {
-	*request
-	Content any
 }
 
 // request returns a request of a session. serve adds the page and what the client sent.
@@ -73,6 +65,12 @@ type problem struct {
 
 func (p *problem) Error() string { return p.Text }
 
+// unchanged is the error of a form that changed nothing because of the database or other pages.
+type unchanged struct {
+	problem
+	cause error
+}
+
 var (
 	errNoPage    = &problem{http.StatusNotFound, "This page does not exist."}
 	errNothing   = &problem{http.StatusNotFound, "Nothing is stored under this reference."}
@@ -85,6 +83,7 @@ var (
 	errCustomer  = &problem{http.StatusBadRequest, "A customer is a whole number."}
 	errPrice     = &problem{http.StatusBadRequest, "A PriceID is a whole number."}
 	errAmount    = &problem{http.StatusBadRequest, "An amount is written as 15.43 or 15,43."}
+	errOption    = &problem{http.StatusBadRequest, "Choose one of the list."}
 	errReason    = &problem{http.StatusBadRequest, "Nothing was changed: give a reason and tick the box."}
 	errConfirm   = &problem{http.StatusBadRequest, "Nothing was changed: tick the box to confirm."}
 	errSent      = &problem{http.StatusConflict, "This form was sent before. Nothing more was done."}
@@ -96,13 +95,13 @@ var (
 	errInternal  = &problem{http.StatusInternalServerError, "The service could not make this page. See its log."}
 )
 
-// patience is the maximum time for a page to read, and to wait before it reads.
+// patience is the maximum time for a page to read, to wait before it reads, and to record it.
 const patience = 2 * time.Second
 
 // serve returns the handler of a page: it signs in, reads in turn, and answers errors.
 func (c *Console) serve(p *page, handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := c.signedIn(w, r)
+		s := c.signedIn(w, r, p)
 		if s == nil {
 			return
 		}
@@ -111,14 +110,22 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		s.foreign = isForeign(r)
 		q := c.request(s)
 		q.Page, q.w, q.r, q.ctx = p, w, r, ctx
-		err := q.admit()
-		if err == nil {
-			err = q.inTurn(func() error { return q.handle(handle) })
-		}
-		if err != nil {
+		if err := q.process(handle); err != nil {
 			q.fail(err)
 		}
 	})
+}
+
+// process admits a request, and handles it when the page may read.
+func (q *request) process(handle handler) error {
+	if err := q.admit(); err != nil {
+		return err
+	}
+	work := func() error { return q.handle(handle) }
+	if q.Page.memory { // it need not wait
+		return caught(work)
+	}
+	return q.console.inTurn(q.ctx, work)
 }
 
 // admit reads the form of a request, and refuses a request that another site has caused.
@@ -134,14 +141,6 @@ func (q *request) admit() (err error) {
 	}
 	q.form, err = q.console.sessions.readFormToken(q.session, q.field("csrf"))
 	return err
-}
-
-// inTurn calls work when the page may read. A page of memory need not wait.
-func (q *request) inTurn(work func() error) error {
-	if q.Page.memory {
-		return caught(work)
-	}
-	return q.console.inTurn(q.ctx, work)
 }
 
 // handle answers the request, and records what it shows of a person before it is sent.
@@ -166,7 +165,10 @@ func (q *request) fail(err error) {
 		return
 	}
 	known := q.explain(err)
-	if known == errInternal || known == errStorage || known == errUnknown {
+	if form, is := errors.AsType[*unchanged](err); is {
+		err = form.cause
+	}
+	if cause := q.explain(err); cause == errInternal || cause == errStorage || cause == errUnknown {
 		q.Options.Failed(q.Page.Title, err)
 	}
 	q.status, q.template = known.Status, "error"
@@ -181,7 +183,7 @@ func (q *request) answer(answer any) error {
 		return send(q.w)
 	}
 	var body bytes.Buffer
-	if err := q.console.templates[cmp.Or(q.template, q.Page.template)].ExecuteTemplate(&body, "layout.html", view{q, answer}); err != nil {
+	if err := q.console.templates[cmp.Or(q.template, q.Page.template)].ExecuteTemplate(&body, "layout.html", viewOf(q, answer)); err != nil {
 		return err
 	}
 	q.console.sessions.save(q.w, q.r, q.session)
@@ -233,6 +235,9 @@ func (q *request) explain(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
+	if form, is := errors.AsType[*unchanged](err); is {
+		return &form.problem
+	}
 	if text := refusedText(err); text != "" {
 		return &problem{http.StatusBadRequest, nothingText + text}
 	}
@@ -263,39 +268,21 @@ func (q *request) explain(err error) *problem {
 func (q *request) query(name string) string { return storable(q.r.URL.Query().Get(name)) }
 func (q *request) field(name string) string { return storable(q.r.PostForm.Get(name)) }
 
+// retyped returns a field of the form that was sent, which showed the text before. If the person
+// did not change it, it is that text: a form shows codes of marks, and its browser sends no ends of
+// lines.
+func (q *request) retyped(name, before string) string {
+	typed := q.field(name)
+	shown := strings.NewReplacer("\r", "", "\n", "").Replace(string(visible([]byte(before))))
+	if typed == shown {
+		return before
+	}
+	return typed
+}
+
 // storable replaces what no text of a database can have, so that a search finds nothing.
 func storable(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
-}
-
-// Path is the address of the page, Form the form that was sent, and Menu the entries of the
-// menu. Partners are the subscriptions for a filter.
-func (q *request) Path() string     { return q.r.URL.RequestURI() }
-func (q *request) Form() url.Values { return q.r.PostForm }
-func (q *request) Menu() []*page    { return q.console.menu }
-func (q *request) Partners() ([]*subscription.Subscription, error) {
-	return q.Options.Subscriptions.List(q.ctx)
-}
-
-// Hour describes the period of the counts of the last hour.
-func (q *request) Hour() string {
-	if began := q.Options.Activity.Began(); q.Clock.Machine.Sub(began) < time.Hour {
-		return "since the start at " + q.Clock.Moment(began).Format("15:04")
-	}
-	return "last hour"
-}
-
-// Said returns once what a form did before this page.
-func (q *request) Said() (text string) {
-	if q.r.Method == http.MethodGet && q.r.Header.Get("X-Live") == "" && q.Flash != "" && q.FlashPath == q.Path() {
-		text, q.Flash, q.changed = q.Flash, "", true
-	}
-	return text
-}
-
-// FormToken returns the value of the hidden field of one form. Each form has its own value.
-func (q *request) FormToken() string {
-	return seal(q.box, q.ID, formToken{rand.Text(), q.Clock.Machine})
 }
 
 // once processes a form of an operator, unless it was sent before. A form that changed nothing
@@ -313,8 +300,12 @@ func once(act handler) handler {
 			return answer, nil
 		}
 		known := q.explain(err)
-		if known.Status == http.StatusBadRequest || known.Status == http.StatusServiceUnavailable && known != errUnknown {
+		isAway := known.Status == http.StatusServiceUnavailable && known != errUnknown
+		if known.Status == http.StatusBadRequest || isAway {
 			q.console.sessions.giveBack(q.form)
+		}
+		if isAway {
+			return nil, &unchanged{problem{known.Status, nothingText + known.Text}, err}
 		}
 		if known.Status != http.StatusBadRequest {
 			return nil, err
@@ -343,8 +334,12 @@ func (q *request) look() error {
 	return q.keep("console.view", q.Page.Title)
 }
 
-// record keeps an act of the user that changes nothing. Its object is the customer, if any.
+// record keeps an act of the user that changes nothing. Its object is the customer, if any. It has
+// a time of its own: it must not wait for a database that hangs, and what a page has read in its
+// last moment is recorded too.
 func (q *request) record(ctx context.Context, action, object string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	details := strings.TrimSpace(q.about)
 	if q.customer != 0 {
 		object, details = audit.CustomerObject(q.Options.Key, q.customer), strings.TrimSpace(object+" "+details)

@@ -54,25 +54,19 @@ func search(q *request) (any, error) {
 	return answer, err
 }
 
-// searchFor searches for a text, and records it. It stops at an operation: nothing else has the
-// same ID, and partners also use a CallerId as X-Request-Id. It opens a single hit directly.
-func searchFor(q *request, text string) (any, error) {
-	if text = strings.TrimSpace(text); text == "" {
+// searchFor searches for a text, and records it. It opens a single hit directly. People copy
+// spaces that no ID has. But a partner may fill its IDs with them.
+func searchFor(q *request, typed string) (any, error) {
+	text := strings.TrimSpace(typed)
+	if text == "" {
 		return []hit(nil), nil
 	}
-	var hits []hit
-	for _, find := range finders {
-		found, err := find(q, text)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 0 {
-			continue
-		}
-		hits = append(hits, found...)
-		if q.about += found[0].Kind + " "; found[0].Operation != nil {
-			break
-		}
+	hits, err := findAll(q, text)
+	if err == nil && len(hits) == 0 && text != typed {
+		hits, err = findAll(q, typed)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if q.foreign {
 		q.about += "by a link of another site"
@@ -85,6 +79,25 @@ func searchFor(q *request, text string) (any, error) {
 	}
 	if len(hits) == 0 {
 		q.Missed = text
+	}
+	return hits, nil
+}
+
+// findAll searches for each meaning of a text. It stops at an operation: nothing else has the same
+// ID, and partners also use a CallerId as X-Request-Id.
+func findAll(q *request, text string) (hits []hit, err error) {
+	for _, find := range finders {
+		found, err := find(q, text)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			continue
+		}
+		hits = append(hits, found...)
+		if q.about += found[0].Kind + " "; found[0].Operation != nil {
+			break
+		}
 	}
 	return hits, nil
 }
@@ -159,12 +172,18 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 		return nil, nil
 	}
 	has, err := q.Options.Office.Customer(q.ctx, p.customerNo, time.Time{})
-	found := len(has.Holdings)+len(has.Accounts) > 0
-	if err == nil && !found && !p.isAccount {
-		found, err = wasRefused(q, p.customerNo)
-	}
-	if err != nil || !found {
+	if err != nil {
 		return nil, err
+	}
+	found := len(has.Holdings)+len(has.Accounts) > 0
+	if !found && !p.isAccount {
+		found, err = wasRefused(q, p.customerNo)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !found {
+		return nil, nil
 	}
 	q.customer = p.customerNo
 	path, number := q.Customer(p.customerNo), q.Number(p.customerNo)

@@ -127,8 +127,8 @@ func TestTheSettingsSayWhoIsAnOperator(t *testing.T) {
 	r.Header.Set("X-User", "ayse")
 	before.sessions.save(w, r, s)
 	r.AddCookie(w.Result().Cookies()[0])
-	require.True(t, before.signedIn(w, r).Revealed())
-	require.False(t, after.signedIn(w, r).Revealed())
+	require.True(t, before.signedIn(w, r, noPage).Revealed())
+	require.False(t, after.signedIn(w, r, noPage).Revealed())
 }
 
 // Profiles and the log level are for operators. Who does not come through the proxy is
@@ -190,6 +190,14 @@ func (fullAudit) Keep(context.Context, audit.Act) error {
 	return fault.New(fault.Unavailable, "The disk is full.")
 }
 
+// hangingAudit keeps no act and does not answer.
+type hangingAudit struct{}
+
+func (hangingAudit) Keep(ctx context.Context, _ audit.Act) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 func shop() url.Values {
 	return url.Values{"action": {"create"}, "name": {"shop"}, "operation": {operation.BuyFundFromCustomer.String()}}
 }
@@ -224,8 +232,10 @@ func TestAFormThatMetNoDatabaseIsSentAgain(t *testing.T) {
 			}
 			return nil
 		})
-		require.Equal(t, http.StatusServiceUnavailable, o.send("subscriptions", "form", shop()).Code)
 		w := o.send("subscriptions", "form", shop())
+		require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		require.Contains(t, w.Body.String(), "Nothing was changed. The ", "a person who suspends a key must know")
+		w = o.send("subscriptions", "form", shop())
 		require.Equal(t, http.StatusOK, w.Code, w.Body)
 		require.Contains(t, w.Body.String(), "shown this once")
 	}
@@ -258,4 +268,24 @@ func TestAFormThatLeadsToAPageIsNoLook(t *testing.T) {
 	w := o.send("sales", "form", url.Values{"customer": {"1001"}})
 	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
 	require.Zero(t, o.failed)
+}
+
+// A page that cannot be recorded gives its place back: it would take it from every other page.
+func TestAnAuditThatHangsHangsNoPage(t *testing.T) {
+	t.Parallel()
+	for path, form := range map[string]url.Values{"reveal": {"on": {"1"}}, "search": {"q": {"4711"}}} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			o := openOffice(t, nil)
+			o.Unmasked, o.Console.o.Office.Audit = path != "reveal", hangingAudit{}
+			answered := make(chan int, 1)
+			go func() { answered <- o.send(path, "form", form).Code }()
+			select {
+			case code := <-answered:
+				require.Equal(t, http.StatusServiceUnavailable, code)
+			case <-time.After(10 * time.Second):
+				t.Fatal("the page waits for the audit")
+			}
+		})
+	}
 }

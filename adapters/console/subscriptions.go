@@ -55,10 +55,13 @@ func subscribers(q *request, name string) (all []subscriber, err error) {
 		}
 		all = append(all, row)
 	}
-	if err == nil && name != "" && len(all) == 0 {
-		err = errNothing
+	if err != nil {
+		return all, err
 	}
-	return all, err
+	if name != "" && len(all) == 0 {
+		return nil, errNothing
+	}
+	return all, nil
 }
 
 func showSubscriptions(q *request) (any, error) {
@@ -166,8 +169,13 @@ func revise(ctx context.Context, q *request, name string) (any, error) {
 
 // fieldsOf returns the fields of a form, even if it returns an error.
 func fieldsOf(q *request, before *subscription.Subscription) (fields subscription.Subscription, err error) {
-	fields = subscription.Subscription{AppKey: q.field("appkey"), Channel: q.field("channel"), TellerName: q.field("teller"), RequireCallerID: q.field("callerid") == "required",
-		ClientCertificate: strings.ToLower(strings.ReplaceAll(q.field("certificate"), ":", ""))} // as it is stored
+	fields = subscription.Subscription{
+		AppKey:            q.retyped("appkey", before.AppKey),
+		Channel:           q.retyped("channel", before.Channel),
+		TellerName:        q.retyped("teller", before.TellerName),
+		RequireCallerID:   q.field("callerid") == "required",
+		ClientCertificate: strings.ToLower(strings.ReplaceAll(q.field("certificate"), ":", "")), // as it is stored
+	}
 	names, today := q.r.PostForm["operation"], q.Clock.Day(q.Clock.Machine)
 	fields.Operations = subscription.InOrder(names)
 	last, wrongDay := parseDay(q.field("expires"))

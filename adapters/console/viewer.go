@@ -25,11 +25,18 @@ const hidden = "******"
 
 // Mask returns what the session may see of a text that names a person.
 func (v *viewer) Mask(of bookfile.Personal, text string) string {
+	if v.Revealed() {
+		return text
+	}
+	return masked(of, text)
+}
+
+func masked(of bookfile.Personal, text string) string {
 	runes := []rune(text)
 	n := len(runes)
 	switch {
-	case v.Revealed() || n == 0:
-		return text
+	case n == 0:
+		return ""
 	case of == bookfile.Customer:
 		return hidden + string(runes[n-min(4, n/2):])
 	case of == bookfile.Suffix:
@@ -44,6 +51,9 @@ func (v *viewer) Mask(of bookfile.Personal, text string) string {
 func (v *viewer) Number(n int64) string   { return v.Mask(bookfile.Customer, strconv.FormatInt(n, 10)) }
 func (v *viewer) User(id string) string   { return v.Mask(bookfile.User, id) }
 func (v *viewer) Text(text string) string { return v.Mask(bookfile.Message, text) }
+
+// Masked returns a customer as every session may see it.
+func (v *viewer) Masked(n int64) string { return masked(bookfile.Customer, strconv.FormatInt(n, 10)) }
 
 // Account shows an account as BRANCH-CUSTOMER-SUFFIX CURRENCY.
 func (v *viewer) Account(a fund.AccountKey) string {

@@ -29,7 +29,7 @@ func TestClassifyPostgres(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	storekit.OpenPostgres(t, dsn)
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	engine, err := postgres.NewHostEngine(db, db, 0)
 	require.NoError(t, err)
 	code := func(code string) string {
@@ -88,7 +88,7 @@ func TestClassifySQLite(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
 	storekit.OpenSQLite(t, file)
-	db := connect(t, "sqlite", file+"?_pragma=busy_timeout(0)")
+	db := testdb.Open(t, testdb.EngineSQLite, file+"?_pragma=busy_timeout(0)")
 	db.SetMaxOpenConns(1)
 	engine, err := sqlite.NewHostEngine(t.Context(), db, db)
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestClassifySQLite(t *testing.T) {
 		}
 		return err
 	}
-	other := connect(t, "sqlite", file)
+	other := testdb.Open(t, testdb.EngineSQLite, file)
 	other.SetMaxOpenConns(1)
 	require.NoError(t, exec(other, "BEGIN IMMEDIATE"))
 	require.Equal(t, batch.LostRace, classify(engine, exec(db, "BEGIN IMMEDIATE")))
@@ -116,8 +116,8 @@ func TestClassifySQLite(t *testing.T) {
 
 	notes := filepath.Join(t.TempDir(), "notes.txt")
 	require.NoError(t, os.WriteFile(notes, []byte("Dear diary, this is not a database, and it is long enough to be looked at."), 0o600))
-	require.Equal(t, batch.Unreachable, classify(engine, exec(connect(t, "sqlite", notes), "SELECT * FROM sqlite_schema")))
-	require.Equal(t, batch.Unreachable, classify(engine, exec(connect(t, "sqlite", filepath.Join(t.TempDir(), "no", "folder")), "CREATE TABLE a (b)")))
+	require.Equal(t, batch.Unreachable, classify(engine, exec(testdb.Open(t, testdb.EngineSQLite, notes), "SELECT * FROM sqlite_schema")))
+	require.Equal(t, batch.Unreachable, classify(engine, exec(testdb.Open(t, testdb.EngineSQLite, filepath.Join(t.TempDir(), "no", "folder")), "CREATE TABLE a (b)")))
 	classifyCommon(t, engine)
 }
 

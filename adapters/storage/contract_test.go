@@ -12,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/stretchr/testify/require"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"

@@ -2,7 +2,6 @@ package storage_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,24 +47,4 @@ func TestAFileThatIsCopiedOverTheLiveOne(t *testing.T) {
 			require.ErrorContains(t, first.Ping(t.Context()), "was overwritten while the service used it")
 		})
 	}
-}
-
-// The checkpoints of the service and of other processes, and a backup, are no reason to refuse
-// anything.
-func TestCheckpointsOfOthersAreNoDamage(t *testing.T) {
-	t.Parallel()
-	file := testdb.SQLite(t)
-	s := storekit.OpenSQLite(t, file)
-	b := newBank(t, s, 5)
-	other := connect(t, "sqlite", file)
-	for _, mode := range []string{"PASSIVE", "FULL", "RESTART", "TRUNCATE", "PASSIVE", "TRUNCATE"} {
-		for range 3 {
-			require.NoError(t, settle(t.Context(), s, today, order(v7(), "", sale(1, 1, 1))))
-			require.NoError(t, s.Ping(t.Context()))
-		}
-		execute(t, other, "PRAGMA wal_checkpoint("+mode+")")
-		copied := filepath.Join(t.TempDir(), "copy.db")
-		require.NoError(t, s.Backup(t.Context(), copied))
-	}
-	b.holds()
 }

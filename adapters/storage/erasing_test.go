@@ -185,9 +185,21 @@ func TestAnErasureWhoseCommitIsCutShortIsNotKnown(t *testing.T) {
 	tell(t, s, "", "veli", now)
 	slow(t, dsn, "audits", atCommit, "pg_sleep(60)")
 	office, ctx := officeOn(t, s)
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	_, err := office.Eraser().EraseUser(ctx, "veli", nil)
+	done := make(chan error, 1)
+	go func() {
+		_, err := office.Eraser().EraseUser(ctx, "veli", nil)
+		done <- err
+	}()
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
+	require.Eventually(t, func() bool {
+		var commits int
+		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'").Scan(&commits)
+		return err == nil && commits == 1
+	}, time.Minute, 10*time.Millisecond)
+	cancel()
+	err := <-done
 	require.Equal(t, fault.Indeterminate, fault.KindOf(err), "%v", err)
 }
 

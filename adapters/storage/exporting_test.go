@@ -63,7 +63,7 @@ func TestAListThatIsLeftEarlyLeavesTheTransactionOfAHost(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	s := storekit.OpenPostgres(t, dsn)
 	require.NoError(t, importHoldings(t.Context(), s, nextID(), manyHoldings(several, unitsAtFirst), quiet))
-	tx, err := connect(t, "pgx", dsn).BeginTx(t.Context(), nil)
+	tx, err := testdb.Open(t, testdb.EnginePostgres, dsn).BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	within, err := s.Within(tx)
 	require.NoError(t, err)

@@ -38,12 +38,30 @@ func TestADatabaseOfAHostThatCannotBeUsed(t *testing.T) {
 	_, err = sqlite.NewHostEngine(t.Context(), other, nil)
 	require.ErrorContains(t, err, "needs a database")
 
-	memory := connect(t, "sqlite", ":memory:")
+	memory := testdb.Open(t, testdb.EngineSQLite, ":memory:")
 	_, err = sqlite.NewHostEngine(t.Context(), memory, memory)
 	require.ErrorContains(t, err, "each connection has its own")
-	off := connect(t, "sqlite", filepath.Join(t.TempDir(), "book.db")+"?_pragma=journal_mode(OFF)")
+	off := testdb.Open(t, testdb.EngineSQLite, filepath.Join(t.TempDir(), "book.db")+"?_pragma=journal_mode(OFF)")
 	_, err = sqlite.NewHostEngine(t.Context(), off, off)
 	require.ErrorContains(t, err, "cannot roll back")
+}
+
+// A connection of a host is the one that writes, too: a backup must leave it as it was.
+func TestABackupLeavesTheConnectionOfAHostAsItWas(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.EngineSQLite, filepath.Join(t.TempDir(), "book.db"))
+	db.SetMaxOpenConns(1)
+	engine, err := sqlite.NewHostEngine(t.Context(), db, db)
+	require.NoError(t, err)
+	s, err := storage.Open(engine, storage.Options{Now: clock.Now})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "backup.db")
+	require.NoError(t, s.Backup(t.Context(), file))
+	_, err = db.ExecContext(t.Context(), "CREATE TABLE orders (id INTEGER)")
+	require.NoError(t, err)
+	require.Error(t, s.Backup(t.Context(), file), "the file exists")
+	_, err = db.ExecContext(t.Context(), "INSERT INTO orders VALUES (1)")
+	require.NoError(t, err)
 }
 
 // pgx can be told not to ask the server for the types of arguments. Then it cannot send a batch:
@@ -60,7 +78,7 @@ func TestConnectionsThatCannotSendABatch(t *testing.T) {
 			_, err := postgres.NewEngine(storage.Options{DSN: dsn})
 			require.ErrorContains(t, err, sentence)
 
-			db := connect(t, "pgx", dsn)
+			db := testdb.Open(t, testdb.EnginePostgres, dsn)
 			engine, err := postgres.NewHostEngine(db, db, 0)
 			require.NoError(t, err)
 			s, err := storage.Open(engine, storage.Options{Now: clock.Now})
@@ -98,12 +116,12 @@ func TestWhatATablePrefixMayBe(t *testing.T) {
 func opened(t *testing.T, dialect goose.Dialect) storage.Engine {
 	t.Helper()
 	if dialect == goose.DialectSQLite3 {
-		db := connect(t, "sqlite", filepath.Join(t.TempDir(), "book.db"))
+		db := testdb.Open(t, testdb.EngineSQLite, filepath.Join(t.TempDir(), "book.db"))
 		engine, err := sqlite.NewHostEngine(t.Context(), db, db)
 		require.NoError(t, err)
 		return engine
 	}
-	db := connect(t, "pgx", "postgres://localhost")
+	db := testdb.Open(t, testdb.EnginePostgres, "postgres://localhost")
 	engine, err := postgres.NewHostEngine(db, db, 0)
 	require.NoError(t, err)
 	return engine
@@ -130,7 +148,7 @@ func TestADatabaseOfAHostThatMayLoseData(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := connect(t, "sqlite", test.dsn(t))
+			db := testdb.Open(t, testdb.EngineSQLite, test.dsn(t))
 			db.SetMaxOpenConns(1)
 			engine, err := sqlite.NewHostEngine(t.Context(), db, db)
 			require.NoError(t, err)

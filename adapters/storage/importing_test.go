@@ -1,11 +1,8 @@
 package storage_test
 
 import (
-	"runtime"
-	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +10,6 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/fund"
 	"bankingapi/test/kit/storekit"
-	"bankingapi/test/kit/testdb"
 )
 
 // some thousand lines are several chunks.
@@ -85,35 +81,4 @@ func TestImportWhileSalesGoOn(t *testing.T) {
 		sellers.Wait()
 		b.holds()
 	})
-}
-
-// BenchmarkImport imports 100,000 holdings, then sets them anew.
-func BenchmarkImport(b *testing.B) {
-	sizes := []int{100_000, 1_000_000}
-	if testing.Short() {
-		sizes = sizes[:1]
-	}
-	for engine, open := range map[string]func() *store.Store{
-		testdb.EngineSQLite:   func() *store.Store { return storekit.OpenSQLite(b, testdb.SQLite(b)) },
-		testdb.EnginePostgres: func() *store.Store { return storekit.OpenPostgres(b, testdb.Postgres(b)) },
-	} {
-		for _, n := range sizes {
-			b.Run(engine+"/"+strconv.Itoa(n), func(b *testing.B) {
-				for b.Loop() {
-					b.StopTimer()
-					s := open()
-					b.StartTimer()
-					start := time.Now()
-					require.NoError(b, importHoldings(b.Context(), s, nextID(), manyHoldings(n, 5), quiet))
-					fresh := time.Since(start)
-					require.NoError(b, importHoldings(b.Context(), s, nextID(), manyHoldings(n, 6), quiet))
-					b.ReportMetric(float64(n)/fresh.Seconds(), "new/s")
-					b.ReportMetric(float64(n)/(time.Since(start)-fresh).Seconds(), "changed/s")
-				}
-				var memory runtime.MemStats
-				runtime.ReadMemStats(&memory)
-				b.ReportMetric(float64(memory.Sys>>20), "MB")
-			})
-		}
-	}
 }

@@ -32,7 +32,7 @@ func TestIndexesHaveRoomForManyValues(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	storekit.OpenPostgres(t, dsn)
-	execute(t, connect(t, "pgx", dsn),
+	execute(t, testdb.Open(t, testdb.EnginePostgres, dsn),
 		`INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
  account_customer_no, branch_code, account_suffix, currency_code, state)
 SELECT n, gen_random_uuid(), 0, 'A', 'H', 1, 1, -n, 1, 1, 'TRY', 2 FROM generate_series(1, 30000) n`,
@@ -65,7 +65,7 @@ func TestLookupsUseIndexes(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	s := storekit.OpenPostgres(t, dsn)
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	execute(t, db,
 		manyOperations, manySales, manyNotifications,
 		summarize, "ANALYZE operations, sales, notifications")
@@ -110,7 +110,7 @@ func TestNewRowsAreAddedToIndexes(t *testing.T) {
 	t.Run("a table", func(t *testing.T) {
 		t.Parallel()
 		dsn := testdb.Postgres(t)
-		s, db := storekit.OpenPostgres(t, dsn), connect(t, "pgx", dsn)
+		s, db := storekit.OpenPostgres(t, dsn), testdb.Open(t, testdb.EnginePostgres, dsn)
 		execute(t, db, "ALTER TABLE sales SET (autovacuum_enabled = off)", "ALTER TABLE notifications SET (autovacuum_enabled = off)",
 			"ALTER TABLE operations SET (autovacuum_enabled = off)",
 			manyOperations, manySales, manyNotifications)
@@ -136,7 +136,7 @@ func TestNewRowsAreAddedToIndexes(t *testing.T) {
 		t.Parallel()
 		dsn := testdb.Postgres(t)
 		script(t, dsn, partitioned(t)...)
-		db := connect(t, "pgx", dsn)
+		db := testdb.Open(t, testdb.EnginePostgres, dsn)
 		s := open(t, dsn)
 		require.NoError(t, s.Schema.Require(t.Context())) // it makes the key of messages
 		execute(t, db, manyOperations, manySales, manyNotifications)
@@ -149,7 +149,7 @@ func TestNewRowsAreAddedToIndexes(t *testing.T) {
 		t.Parallel()
 		dsn := testdb.Postgres(t)
 		storekit.OpenPostgres(t, dsn)
-		db := connect(t, "pgx", dsn)
+		db := testdb.Open(t, testdb.EnginePostgres, dsn)
 		execute(t, db, `CREATE SEQUENCE asked`, `CREATE FUNCTION pg_partition_tree(regclass) RETURNS TABLE (relid regclass) LANGUAGE plpgsql AS
  $$ BEGIN RAISE EXCEPTION '%', nextval('asked') USING ERRCODE = 'undefined_function'; END $$`)
 		s := open(t, dsn+"&search_path=public,pg_catalog")
@@ -165,7 +165,7 @@ func TestSettledSalesStayInTheirPages(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	storekit.OpenPostgres(t, dsn)
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	const page = "(sales.ctid::text::point)[0]"
 	execute(t, db,
 		`INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
@@ -184,7 +184,7 @@ func TestFailedSalesHaveAnIndex(t *testing.T) {
 	file, dsn := testdb.SQLite(t), testdb.Postgres(t)
 	storekit.OpenSQLite(t, file)
 	storekit.OpenPostgres(t, dsn)
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	execute(t, db,
 		`INSERT INTO sales (customer_no, operation_id, position, imkb_code, holder_corporation_name, price_id, units,
  account_customer_no, branch_code, account_suffix, currency_code, state)
@@ -194,7 +194,7 @@ SELECT n, gen_random_uuid(), 0, 'A', 'H', 1, 1, n, 1, 1, 'TRY', 2 FROM generate_
 	require.Contains(t, strings.Join(statementsOf(t, db, "EXPLAIN "+page), "\n"), "sales_failed")
 	var id, parent, unused int
 	var step string // the only one: there is nothing to sort
-	require.NoError(t, connect(t, "sqlite", file).QueryRowContext(t.Context(), "EXPLAIN QUERY PLAN "+page).Scan(&id, &parent, &unused, &step))
+	require.NoError(t, testdb.Open(t, testdb.EngineSQLite, file).QueryRowContext(t.Context(), "EXPLAIN QUERY PLAN "+page).Scan(&id, &parent, &unused, &step))
 	require.Contains(t, step, "sales_failed")
 }
 
@@ -204,7 +204,7 @@ func TestDueSalesHaveAnIndex(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	s := storekit.OpenPostgres(t, dsn)
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	const state = "CASE WHEN n <= 3 THEN 1 ELSE 2 END FROM generate_series(1, 30000) n"
 	execute(t, db,
 		`INSERT INTO operations (operation_id, identity, operation, subscription, received_at, due_on, state)
@@ -239,7 +239,7 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
 	s := storekit.OpenSQLite(t, file)
-	db := connect(t, "sqlite", file)
+	db := testdb.Open(t, testdb.EngineSQLite, file)
 	insert := func(first, last int) { // a few of these rows
 		numbers := fmt.Sprintf("WITH RECURSIVE r (n) AS (SELECT %d UNION ALL SELECT n + 1 FROM r WHERE n < %d) ", first, last)
 		const few = " FROM r WHERE n % 100 IN (0, 1, 3, 4, 99)"
@@ -324,7 +324,7 @@ func TestLookupsReadNoTable(t *testing.T) {
 		for _, column := range columns {
 			condition, arguments := engine.Find("", "", table, column, "value")
 			for _, order := range []string{"operation_id", "rowid"} {
-				rows, err := connect(t, "sqlite", file).QueryContext(t.Context(), "EXPLAIN QUERY PLAN SELECT * FROM "+table+" WHERE "+condition+" ORDER BY "+order, arguments...)
+				rows, err := testdb.Open(t, testdb.EngineSQLite, file).QueryContext(t.Context(), "EXPLAIN QUERY PLAN SELECT * FROM "+table+" WHERE "+condition+" ORDER BY "+order, arguments...)
 				require.NoError(t, err)
 				for _, step := range steps(t, rows) {
 					require.NotContains(t, step, "SCAN "+table)
@@ -429,7 +429,7 @@ func TestStoppingEarlyKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	s := storekit.OpenPostgres(t, dsn)
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	aDay(newBank(t, s, 3))
 	servers := func() []string {
 		return statementsOf(t, db, "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'")

@@ -23,7 +23,7 @@ import (
 // it with a mark, and query reads names from it.
 func onEmptyDatabase(t *testing.T, test func(t *testing.T, open func(mark string) *store.Store, query func(string) []string)) {
 	t.Helper()
-	run := func(name, driver, dsn string, open func(dsn string) (storage.Engine, error)) {
+	run := func(name, dsn string, open func(dsn string) (storage.Engine, error)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, func(mark string) *store.Store {
@@ -34,16 +34,15 @@ func onEmptyDatabase(t *testing.T, test func(t *testing.T, open func(mark string
 				t.Cleanup(func() { require.NoError(t, s.Close()) })
 				return s
 			}, func(query string) []string {
-				db := connect(t, driver, dsn)
-				defer db.Close()
+				db := testdb.Open(t, name, dsn)
 				return statementsOf(t, db, query)
 			})
 		})
 	}
-	run(testdb.EngineSQLite, "sqlite", testdb.SQLite(t), func(dsn string) (storage.Engine, error) {
+	run(testdb.EngineSQLite, testdb.SQLite(t), func(dsn string) (storage.Engine, error) {
 		return storekit.Started(sqlite.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	})
-	run(testdb.EnginePostgres, "pgx", testdb.Postgres(t), func(dsn string) (storage.Engine, error) {
+	run(testdb.EnginePostgres, testdb.Postgres(t), func(dsn string) (storage.Engine, error) {
 		return storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: statementTimeout}))
 	})
 }

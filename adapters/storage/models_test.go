@@ -60,12 +60,12 @@ func TestModelsAreTheSchema(t *testing.T) {
 		testdb.EngineSQLite: func(t *testing.T) []column {
 			file := testdb.SQLite(t)
 			storekit.OpenSQLite(t, file)
-			return columns(t, connect(t, "sqlite", file), sqliteColumns)
+			return columns(t, testdb.Open(t, testdb.EngineSQLite, file), sqliteColumns)
 		},
 		testdb.EnginePostgres: func(t *testing.T) []column {
 			dsn := testdb.Postgres(t)
 			storekit.OpenPostgres(t, dsn)
-			return columns(t, connect(t, "pgx", dsn), postgresColumns)
+			return columns(t, testdb.Open(t, testdb.EnginePostgres, dsn), postgresColumns)
 		},
 	} {
 		t.Run(engine, func(t *testing.T) {

@@ -28,23 +28,18 @@ import (
 // on. A session without these settings reads the same rows.
 func TestOddSettingsOfTheDatabase(t *testing.T) {
 	t.Parallel()
-	for name, value := range map[string]string{
-		"datestyle":                     "'German, DMY'",
-		"intervalstyle":                 "'iso_8601'",
-		"timezone":                      "'Asia/Kathmandu'",
-		"bytea_output":                  "'escape'",
-		"standard_conforming_strings":   "off",
-		"synchronous_commit":            "off",
-		"default_transaction_isolation": "'repeatable read'",
-		"plan_cache_mode":               "'force_custom_plan'",
-		"enable_indexscan":              "off",
-		"statement_timeout":             "'1h'",
-		"client_encoding":               "'LATIN1'",
+	for _, setting := range []string{
+		"datestyle = 'German, DMY'", "datestyle = 'SQL, DMY'", "intervalstyle = 'iso_8601'", "timezone = 'Asia/Kathmandu'", "timezone = 'Pacific/Kiritimati'", "bytea_output = 'escape'",
+		"standard_conforming_strings = off", "synchronous_commit = off", "default_transaction_isolation = 'repeatable read'",
+		"default_transaction_isolation = 'serializable'", "default_transaction_deferrable = on", "plan_cache_mode = 'force_custom_plan'",
+		"enable_indexscan = off", "jit_above_cost = 0", "statement_timeout = '1ms'", "statement_timeout = '1h'", "lock_timeout = '1ms'",
+		"idle_in_transaction_session_timeout = '1ms'", "client_encoding = 'LATIN1'", "extra_float_digits = -15", "row_security = off",
+		"backslash_quote = 'off'", "quote_all_identifiers = on", "array_nulls = off", "transform_null_equals = on",
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
-			admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET "+name+" = "+value)
+			admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET "+setting)
 			s := storekit.OpenPostgres(t, dsn)
 			everything(t, s)
 			admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" RESET ALL")
@@ -72,7 +67,7 @@ func TestADatabaseOfAnotherEncoding(t *testing.T) {
 				require.Equal(t, fault.Unavailable, fault.KindOf(err))
 			}
 			var tables int
-			observer := connect(t, "pgx", inDatabase(dsn, name))
+			observer := testdb.Open(t, testdb.EnginePostgres, inDatabase(dsn, name))
 			require.NoError(t, observer.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").Scan(&tables))
 			require.Zero(t, tables)
 		})
@@ -85,7 +80,7 @@ func TestAHostWithAnotherClientEncoding(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	newBank(t, storekit.OpenPostgres(t, dsn), 2)
 	admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET client_encoding = 'WIN1254'")
-	host := connect(t, "pgx", dsn)
+	host := testdb.Open(t, testdb.EnginePostgres, dsn)
 	engine, err := postgres.NewHostEngine(host, host, 0)
 	require.NoError(t, err)
 	requireNotReady(t, bind(t, engine, ""), "A connection to the database has the client_encoding WIN1254")
@@ -96,7 +91,7 @@ func TestAHostThatReadsWithAnotherClientEncoding(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	newBank(t, storekit.OpenPostgres(t, dsn), 2)
-	engine, err := postgres.NewHostEngine(connect(t, "pgx", dsn), connect(t, "pgx", dsn+"&client_encoding=WIN1254"), 0)
+	engine, err := postgres.NewHostEngine(testdb.Open(t, testdb.EnginePostgres, dsn), testdb.Open(t, testdb.EnginePostgres, dsn+"&client_encoding=WIN1254"), 0)
 	require.NoError(t, err)
 	requireNotReady(t, bind(t, engine, ""), "A connection to the database has the client_encoding WIN1254")
 }
@@ -165,12 +160,12 @@ func TestARefusedOperationShowsNoAnswerOfAnother(t *testing.T) {
 func TestAdministrationWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Cluster(t, "synchronous_commit=off", "wal_writer_delay=10s")
-	observer := connect(t, "pgx", dsn)
+	observer := testdb.Open(t, testdb.EnginePostgres, dsn)
 	unwritten := func() (behind bool) {
 		require.NoError(t, observer.QueryRowContext(t.Context(), "SELECT pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn()").Scan(&behind))
 		return behind
 	}
-	host := connect(t, "pgx", dsn)
+	host := testdb.Open(t, testdb.EnginePostgres, dsn)
 	engine, err := postgres.NewHostEngine(host, host, 0)
 	require.NoError(t, err)
 	ours, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn}))

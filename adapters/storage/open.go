@@ -124,7 +124,7 @@ func (d service) requireSame(tx batch.Tx) error {
 	}
 	var stored string
 	err := tx.QueryRowContext(context.Background(), "SELECT value FROM "+d.db.Properties.Name+" WHERE name = '"+tables.KeyProperty+"'").Scan(&stored)
-	inside := d.db.DB.Inside(tx)
+	inside, sentence := d.db.DB.Inside(tx), d.engine.Explain(err)
 	switch {
 	case errors.Is(err, sql.ErrTxDone):
 		return fault.Wrap(fault.Internal, err, "The transaction of the host has ended.")
@@ -132,6 +132,8 @@ func (d service) requireSame(tx batch.Tx) error {
 		return nil
 	case err != nil && !errors.Is(err, sql.ErrNoRows) && inside.Classify(err) != batch.Unknown:
 		return inside.Translate(err)
+	case sentence != "":
+		return fault.Wrap(fault.Internal, err, sentence)
 	}
 	return fault.Wrap(fault.Internal, err, "The transaction is not one on the database of the service: it must have begun on the same book and the same engine.")
 }

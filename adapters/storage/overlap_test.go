@@ -37,7 +37,7 @@ const (
 // slow makes each transaction that adds rows to the table do something at that moment.
 func slow(t *testing.T, dsn, table, moment, something string) {
 	t.Helper()
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	for _, statement := range []string{
 		"CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM " + something + "; RETURN NULL; END'",
 		"CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON " + table + " DEFERRABLE INITIALLY " + moment + " FOR EACH ROW EXECUTE FUNCTION slow()",
@@ -87,7 +87,7 @@ func TestTheNextBatchRunsBesideACommit(t *testing.T) {
 			b := newBank(t, storekit.OpenPostgres(t, dsn), 2)
 			b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1))) // the price is known now
 			slow(t, dsn, kind.table, kind.moment, "pg_advisory_xact_lock_shared(4711)")
-			other := connect(t, "pgx", dsn)
+			other := testdb.Open(t, testdb.EnginePostgres, dsn)
 			release := locked(t, other, "SELECT pg_advisory_xact_lock(4711)")
 			store := kind.store(b)
 			var done sync.WaitGroup

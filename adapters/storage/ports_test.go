@@ -82,7 +82,8 @@ func TestWithinRefusesOtherTransactions(t *testing.T) {
 	ours, file := sqliteBook(t)
 	require.NoError(t, ours.Schema.Require(t.Context()))
 	_, other := sqliteBook(t)
-	foreign := storekit.OpenPostgres(t, testdb.Postgres(t))
+	dsn := testdb.Postgres(t)
+	foreign := storekit.OpenPostgres(t, dsn)
 	require.NoError(t, foreign.Schema.Require(t.Context()))
 	for name, test := range map[string]struct {
 		db   *sql.DB
@@ -109,6 +110,16 @@ func TestWithinRefusesOtherTransactions(t *testing.T) {
 	_, err = ours.Within(tx)
 	require.ErrorContains(t, err, "has ended")
 	require.Equal(t, fault.Internal, fault.KindOf(err))
+
+	failed, err := testdb.Open(t, testdb.EnginePostgres, dsn).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = failed.ExecContext(t.Context(), "SELECT 1 / 0")
+	require.Error(t, err)
+	_, err = foreign.Within(failed)
+	require.ErrorContains(t, err, "Roll it back")
+	require.NotContains(t, err.Error(), "same book")
+	require.Equal(t, fault.Internal, fault.KindOf(err))
+	require.NoError(t, failed.Rollback())
 }
 
 // A host may open a store itself, without the guard of the service. The service still carries out
@@ -141,7 +152,7 @@ func TestAStoreThatAHostHasOpenedIsGuarded(t *testing.T) {
 // sqliteBook returns a book in the file of a host, and the database of the host.
 func sqliteBook(t *testing.T) (*store.Store, *sql.DB) {
 	t.Helper()
-	db := connect(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "bank.db")+"?_txlock=immediate")
+	db := testdb.Open(t, testdb.EngineSQLite, "file:"+filepath.Join(t.TempDir(), "bank.db")+"?_txlock=immediate")
 	engine, err := sqlite.NewHostEngine(t.Context(), db, db)
 	require.NoError(t, err)
 	ports, err := storage.Open(engine, storage.Options{Now: clock.Now})

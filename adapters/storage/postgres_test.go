@@ -2,11 +2,12 @@ package storage_test
 
 import (
 	"context"
-	"database/sql"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"bankingapi/test/kit/testdb"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -40,11 +41,8 @@ func database(t testing.TB, dsn string) string {
 // admin runs a statement from outside the database of the DSN.
 func admin(t testing.TB, dsn, statement string, arguments ...any) {
 	t.Helper()
-	config, err := pgx.ParseConfig(dsn)
-	require.NoError(t, err)
-	config.Database = "postgres"
 	ctx := context.Background()
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := testdb.Connect(ctx, inDatabase(dsn, "postgres"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(ctx)) }()
 	_, err = conn.Exec(ctx, statement, arguments...)
@@ -65,22 +63,10 @@ func lockOut(t testing.TB, dsn string) {
 	terminate(t, dsn)
 }
 
-// connect opens a database for the test's own statements.
-func connect(t testing.TB, driver, dsn string) *sql.DB {
-	t.Helper()
-	if driver == "sqlite" && !strings.Contains(dsn, "?") { // others may be writing
-		dsn += "?_pragma=busy_timeout(10000)"
-	}
-	db, err := sql.Open(driver, dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	return db
-}
-
 // script runs statements on a Postgres database, one after another.
 func script(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	for _, s := range statements {
 		_, err := db.ExecContext(t.Context(), s)
 		require.NoError(t, err, strings.TrimSpace(s))
@@ -99,7 +85,7 @@ func inDatabase(dsn, name string) string {
 // setting is a setting of the server.
 func setting(t *testing.T, dsn, name string) (value string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
+	conn, err := testdb.Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
 	require.NoError(t, conn.QueryRow(t.Context(), "SHOW "+name).Scan(&value))

@@ -33,17 +33,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// 64 sellers on three replicas sell from 8 holdings to one account. Rows are
-// locked in one order, so there are no deadlocks and no retries.
+// 21 sellers on three replicas, each with a connection of its own, sell from 8 holdings to one
+// account. Rows are locked in one order, so there are no deadlocks and no retries.
 func TestHotRows(t *testing.T) {
 	t.Parallel()
-	const replicas, sellers, batches, holdings = 3, 64, 20, 8
+	const replicas, sellers, batches, holdings = 3, 21, 60, 8
 	dsn := testdb.Postgres(t)
 	b := newBank(t, storekit.OpenPostgres(t, dsn), holdings)
 	var lost atomic.Int64
 	var stores []*store.Store
 	for range replicas {
-		engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, MaxConnections: 25, StatementTimeout: statementTimeout}))
+		engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, MaxConnections: sellers / replicas, StatementTimeout: statementTimeout}))
 		require.NoError(t, err)
 		engine = storekit.With(engine, counting{engine.Dialect(), &lost})
 		store := bind(t, engine, "")
@@ -216,7 +216,7 @@ func TestTwoProcessesOnOneFile(t *testing.T) {
 	}
 	proof := b.holds()
 	require.Greater(t, proof.Sales, mine+3*2*10)
-	db := connect(t, "sqlite", file)
+	db := testdb.Open(t, testdb.EngineSQLite, file)
 	var integrity string
 	require.NoError(t, db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&integrity))
 	require.Equal(t, "ok", integrity)

@@ -171,7 +171,7 @@ func TestAColumnOrAnIndexOfSQLiteIsMissed(t *testing.T) {
 			file := testdb.SQLite(t)
 			s := storekit.OpenSQLite(t, file)
 			newBank(t, s, 2)
-			db := connect(t, "sqlite", file)
+			db := testdb.Open(t, testdb.EngineSQLite, file)
 			execute(t, db, "CREATE UNIQUE INDEX harmless ON sales (operation_id, position, units)")
 			require.NoError(t, s.Ping(t.Context()))
 			execute(t, db, test.sabotage)
@@ -228,7 +228,7 @@ func TestASaleBesideAChangeOfTheSchema(t *testing.T) {
 		t.Run("SQLite/"+name, func(t *testing.T) {
 			t.Parallel()
 			file := testdb.SQLite(t)
-			db := connect(t, "sqlite", file)
+			db := testdb.Open(t, testdb.EngineSQLite, file)
 			sellAtOnce(t, storekit.OpenSQLite(t, file), func() { execute(t, db, sabotage) })
 		})
 	}
@@ -268,7 +268,7 @@ func TestConnectionsThatHavePassedAskAgain(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
 		file := testdb.SQLite(t)
-		db := connect(t, "sqlite", file)
+		db := testdb.Open(t, testdb.EngineSQLite, file)
 		requireRefusals(t, storekit.OpenSQLite(t, file), "The table sales has the trigger swallows", func() {
 			execute(t, db, "CREATE TRIGGER swallows BEFORE INSERT ON sales BEGIN SELECT RAISE(IGNORE); END")
 		})
@@ -405,7 +405,7 @@ func TestRightsOfColumns(t *testing.T) {
 	newBank(t, storekit.OpenPostgres(t, dsn), 2)
 	s := openAgain(t, asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE"))
 	role := "teller_" + database(t, dsn)
-	observer := connect(t, "pgx", dsn)
+	observer := testdb.Open(t, testdb.EnginePostgres, dsn)
 	columnsOf := func(table string) (columns []string) {
 		t.Helper()
 		var list string
@@ -444,7 +444,7 @@ func TestReadinessTakesATransactionID(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	s := storekit.OpenPostgres(t, dsn)
 	newBank(t, s, 2)
-	observer := connect(t, "pgx", dsn)
+	observer := testdb.Open(t, testdb.EnginePostgres, dsn)
 	next := func() (id int64) {
 		require.NoError(t, observer.QueryRowContext(t.Context(), "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&id))
 		return id
@@ -460,7 +460,7 @@ func TestEveryKeyIsReliedOn(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	s := storekit.OpenPostgres(t, dsn)
 	newBank(t, s, 2)
-	keys := connect(t, "pgx", dsn)
+	keys := testdb.Open(t, testdb.EnginePostgres, dsn)
 	rows, err := keys.QueryContext(t.Context(), "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint"+
 		" WHERE contype = 'p' AND connamespace = 'public'::regnamespace AND conrelid::regclass::text NOT LIKE 'schema%'")
 	require.NoError(t, err)
@@ -711,7 +711,7 @@ func TestWhatTheSQLiteBookReliesOn(t *testing.T) {
 			s := storekit.OpenSQLite(t, file)
 			b := newBank(t, s, 2)
 			require.NoError(t, s.Ping(t.Context()))
-			db := connect(t, "sqlite", file)
+			db := testdb.Open(t, testdb.EngineSQLite, file)
 			db.SetMaxOpenConns(1)
 			execute(t, db, test.sabotage...)
 			mend := requireNotReady(t, s, test.sentence)
@@ -736,7 +736,7 @@ func TestEverythingIsReliedOn(t *testing.T) {
 			conditions = append(conditions, r.Table+" CHECK (("+c+"))")
 		}
 	}
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	slices.Sort(tables)
 	slices.Sort(conditions)
 	require.Equal(t, statementsOf(t, db, "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN "+notOurs), tables)

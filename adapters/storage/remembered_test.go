@@ -28,12 +28,12 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, s *store.Store, db *sq
 	t.Run(testdb.EngineSQLite, func(t *testing.T) {
 		t.Parallel()
 		file := testdb.SQLite(t)
-		test(t, storekit.OpenSQLite(t, file), connect(t, "sqlite", file))
+		test(t, storekit.OpenSQLite(t, file), testdb.Open(t, testdb.EngineSQLite, file))
 	})
 	t.Run(testdb.EnginePostgres, func(t *testing.T) {
 		t.Parallel()
 		dsn := testdb.Postgres(t)
-		test(t, storekit.OpenPostgres(t, dsn), connect(t, "pgx", dsn))
+		test(t, storekit.OpenPostgres(t, dsn), testdb.Open(t, testdb.EnginePostgres, dsn))
 	})
 }
 
@@ -72,6 +72,11 @@ func TestAPriceThatChangedUnderARunningStore(t *testing.T) {
 		b.sell(operation.Failed, o)
 		outcome, _ := o.Outcome()
 		require.Equal(t, fault.CurrencyMismatch, outcome.Faults[0].Code)
+		execute(t, db, "UPDATE prices SET currency_code = 'TRY', holder_corporation_name = 'Another Portfoy'")
+		o = order(nextID(), "", sale(1, 1, 1))
+		b.sell(operation.Failed, o)
+		outcome, _ = o.Outcome()
+		require.Equal(t, fault.PriceNotFound, outcome.Faults[0].Code)
 	})
 }
 

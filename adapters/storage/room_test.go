@@ -28,7 +28,7 @@ func TestPagesThatWereImportedHaveRoom(t *testing.T) {
 	b := newBank(t, storekit.OpenPostgres(t, dsn), customers)
 	b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
 
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	for table, columns := range map[string]string{"holdings": "units", "accounts": "balance"} {
 		var plan []byte
 		require.NoError(t, db.QueryRowContext(t.Context(), "EXPLAIN (ANALYZE, WAL, TIMING off, FORMAT JSON) SELECT "+columns+" FROM "+table+" WHERE customer_no = 1").Scan(&plan))
@@ -74,7 +74,7 @@ func TestASaleIsSmall(t *testing.T) {
 	dsn := testdb.Postgres(t)
 	s := storekit.OpenPostgres(t, dsn)
 	newBank(t, s, each)
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	// Rewritten: dead versions of the positions stay as long as an ANALYZE of the server looks
 	// at the book, which is no matter of a sale.
 	stored := func() (bytes int) {
@@ -119,7 +119,7 @@ func TestImportBesideMaintenance(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	b := bank{storekit.OpenPostgres(t, dsn), t}
-	tx, err := connect(t, "pgx", dsn).BeginTx(t.Context(), nil)
+	tx, err := testdb.Open(t, testdb.EnginePostgres, dsn).BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	_, err = tx.ExecContext(t.Context(), "LOCK TABLE holdings IN SHARE UPDATE EXCLUSIVE MODE") // as VACUUM does
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestImportsOfAHostUseItsConnection(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	b := bank{storekit.OpenPostgres(t, dsn), t}
-	host := connect(t, "pgx", dsn)
+	host := testdb.Open(t, testdb.EnginePostgres, dsn)
 	host.SetMaxOpenConns(1)
 	engine, err := postgres.NewHostEngine(host, host, 0)
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestAnImportLeavesTheRoomOfAnother(t *testing.T) {
 	const half = 2 * several
 	dsn := testdb.Postgres(t)
 	b := bank{storekit.OpenPostgres(t, dsn), t}
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	version := func() (xmin string) {
 		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT xmin::text FROM pg_class WHERE oid = 'holdings'::regclass").Scan(&xmin))
 		return xmin

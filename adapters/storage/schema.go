@@ -62,18 +62,7 @@ func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	var results []*goose.MigrationResult
-	for attempt := 1; ; attempt++ {
-		var applied []*goose.MigrationResult
-		applied, err = provider.Up(ctx)
-		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
-			applied = partial.Applied
-		}
-		results = append(results, applied...)
-		if err == nil || attempt == s.engine.Migrations().Attempts || ctx.Err() != nil {
-			break
-		}
-	}
+	results, err := s.apply(ctx, provider)
 	if err != nil {
 		return migrations(results), s.explain(err)
 	}
@@ -91,6 +80,23 @@ func (s *migrator) Up(ctx context.Context) ([]store.Migration, error) {
 		return migrations(results), s.service.add(ctx)
 	}
 	return migrations(results), nil
+}
+
+// apply applies the missing migrations, and tries again after an error. It returns those that were
+// applied, also with an error.
+func (s *migrator) apply(ctx context.Context, provider *goose.Provider) (results []*goose.MigrationResult, err error) {
+	for attempt := 1; ; attempt++ {
+		applied, err := provider.Up(ctx)
+		if partial, ok := errors.AsType[*goose.PartialError](err); ok {
+			applied = partial.Applied
+		}
+		results = append(results, applied...)
+		isLast := attempt == s.engine.Migrations().Attempts || ctx.Err() != nil
+		if err != nil && !isLast {
+			continue
+		}
+		return results, err
+	}
 }
 
 // writeAct writes the act of the migration that ctx carries. Creating a book is not an act.
@@ -451,8 +457,12 @@ func (c *checks) Run(ctx context.Context, q Querier) (round int64, err error) {
 	if _, isFault := errors.AsType[*fault.Error](err); isFault {
 		c.round++
 		c.passed = time.Time{}
-	} else if err == nil && round == c.round { // a check that began before the failed one does not clear it
+	}
+	if err != nil {
+		return round, err
+	}
+	if round == c.round { // a check that began before the failed one does not clear it
 		c.passed = began
 	}
-	return round, err
+	return round, nil
 }

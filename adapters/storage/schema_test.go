@@ -50,7 +50,7 @@ func TestSchemasAreOne(t *testing.T) {
 	file, dsn := testdb.SQLite(t), testdb.Postgres(t)
 	storekit.OpenSQLite(t, file)
 	storekit.OpenPostgres(t, dsn)
-	onSQLite, onPostgres := connect(t, "sqlite", file), connect(t, "pgx", dsn)
+	onSQLite, onPostgres := testdb.Open(t, testdb.EngineSQLite, file), testdb.Open(t, testdb.EnginePostgres, dsn)
 
 	onSQLiteColumns, onPostgresColumns := columns(t, onSQLite, sqliteColumns), columns(t, onPostgres, postgresColumns)
 	require.Empty(t, without(onSQLiteColumns, onPostgresColumns), "only SQLite has these columns: its migrations and those of Postgres differ")
@@ -218,11 +218,11 @@ func TestSchemaOfALaterVersion(t *testing.T) {
 	for engine, open := range map[string]func(t *testing.T) (*store.Store, *store.Store, string, *sql.DB){
 		testdb.EngineSQLite: func(t *testing.T) (*store.Store, *store.Store, string, *sql.DB) {
 			file := testdb.SQLite(t)
-			return storekit.OpenSQLite(t, file), storekit.OpenSQLite(t, file), "1", connect(t, "sqlite", file)
+			return storekit.OpenSQLite(t, file), storekit.OpenSQLite(t, file), "1", testdb.Open(t, testdb.EngineSQLite, file)
 		},
 		testdb.EnginePostgres: func(t *testing.T) (*store.Store, *store.Store, string, *sql.DB) {
 			dsn := testdb.Postgres(t)
-			return storekit.OpenPostgres(t, dsn), storekit.OpenPostgres(t, dsn), "true", connect(t, "pgx", dsn)
+			return storekit.OpenPostgres(t, dsn), storekit.OpenPostgres(t, dsn), "true", testdb.Open(t, testdb.EnginePostgres, dsn)
 		},
 	} {
 		t.Run(engine, func(t *testing.T) {

@@ -59,10 +59,13 @@ func (d service) ping(ctx context.Context) error {
 func suits(ctx context.Context, e Engine, db *tables.Database) error {
 	writes, reads := db.Writes.Statement.ConnPool, db.Reads.Statement.ConnPool
 	err := e.Suits(ctx, writes)
-	if err == nil && reads != writes {
-		err = e.Suits(ctx, reads)
+	if err != nil {
+		return db.Translate(err)
 	}
-	return db.Translate(err)
+	if reads == writes {
+		return nil
+	}
+	return db.Translate(e.Suits(ctx, reads))
 }
 
 // probes returns all statements of requests and of settling, without rows.

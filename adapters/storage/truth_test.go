@@ -14,9 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
-	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/store"
 	"bankingapi/domain/decimal"
@@ -59,7 +57,7 @@ func TestARepeatCommitsSomethingThatWaits(t *testing.T) {
 		"ALTER DATABASE "+database(t, dsn)+" SET search_path = public, pg_catalog")
 	s := storekit.OpenPostgres(t, dsn)
 	b := newBank(t, s, 1)
-	db := connect(t, "pgx", dsn)
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
 	var seen int
 	waited := func() bool {
 		t.Helper()
@@ -194,14 +192,16 @@ func overwrite(file string, at int64, with string) error {
 	return err
 }
 
-// What other programs may do to a database in use is no damage.
+// What other programs may do to a database in use is no damage, and neither is a backup.
 func TestOthersMayCheckpointAndVacuum(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
 	s := storekit.OpenSQLite(t, file)
 	b := newBank(t, s, 1)
-	db := connect(t, "sqlite", file)
-	for i, pragma := range []string{"PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(RESTART)"} {
+	db := testdb.Open(t, testdb.EngineSQLite, file)
+	for i, pragma := range []string{
+		"PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(RESTART)", "PRAGMA wal_checkpoint(PASSIVE)", "PRAGMA wal_checkpoint(FULL)",
+	} {
 		require.NoError(t, importHoldings(t.Context(), s, nextID(), manyHoldings(1000*(i+1), unitsAtFirst), quiet))
 		if pragma == "VACUUM" {
 			execute(t, db, "CREATE TABLE room AS SELECT zeroblob(1000000) AS x", "DROP TABLE room")
@@ -210,6 +210,7 @@ func TestOthersMayCheckpointAndVacuum(t *testing.T) {
 		require.NoError(t, s.Ping(t.Context()), pragma)
 		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
 		require.NoError(t, s.Ping(t.Context()), pragma)
+		require.NoError(t, s.Backup(t.Context(), filepath.Join(t.TempDir(), "copy.db")))
 	}
 	b.holds()
 }
@@ -237,6 +238,15 @@ func TestAFullDiskIsNotReady(t *testing.T) {
 		t.Skip("SKIPPED: there is no /dev/full")
 	}
 	file := testdb.SQLite(t)
+	first, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: file}))
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	require.NoError(t, os.Symlink("/dev/full", file+"-shm"))
+	require.NoError(t, os.Symlink("/dev/full", file+"-space"))
+	_, err = storekit.Started(sqlite.NewEngine(storage.Options{DSN: file}))
+	require.ErrorContains(t, err, "The disk of the database is full", "SQLite calls it an I/O error")
+	require.NoError(t, os.Remove(file+"-shm"))
+
 	s := storekit.OpenSQLite(t, file)
 	require.NoError(t, s.Ping(t.Context()))
 	require.NoError(t, os.Symlink("/dev/full", file+"-space"))
@@ -262,7 +272,7 @@ func TestAFullDiskOfTheServerIsNotReady(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	b := newBank(t, storekit.OpenPostgres(t, dsn), 1)
-	execute(t, connect(t, "pgx", dsn), "CREATE FUNCTION no_room() RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE 'could not extend file' USING ERRCODE = '53100'; END $$")
+	execute(t, testdb.Open(t, testdb.EnginePostgres, dsn), "CREATE FUNCTION no_room() RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE 'could not extend file' USING ERRCODE = '53100'; END $$")
 	slow(t, dsn, "sales", atInsert, "no_room()")
 	require.NoError(t, b.Ping(t.Context()))
 	err := settle(t.Context(), b.Store, today, order(nextID(), "", sale(1, 1, 1)))
@@ -310,37 +320,13 @@ func TestPingAsksWhatASaleAsks(t *testing.T) {
 	})
 }
 
-// TestAMissingRightIsNoDefect: it is 503, and the operator's to mend.
-func TestAMissingRightIsNoDefect(t *testing.T) {
-	t.Parallel()
-	dsn := testdb.Postgres(t)
-	owner := storekit.OpenPostgres(t, dsn)
-	newBank(t, owner, 1)
-	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: asGuest(t, dsn, "reader", "SELECT")}))
-	require.NoError(t, err)
-	s, err := storage.Open(engine, storage.Options{Now: clock.Now})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	require.NoError(t, s.Schema.Require(t.Context()))
-	for what, err := range map[string]error{
-		"sale": settle(t.Context(), s, today, order(nextID(), "first", sale(1, 1, 1))),
-		"push": accept(t.Context(), s, pushOf(nextID(), "", "one")),
-		"ping": s.Ping(t.Context()),
-	} {
-		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%s: %v", what, err)
-	}
-	var known *fault.Error
-	require.ErrorAs(t, s.Ping(t.Context()), &known)
-	require.Contains(t, known.Detail, "right")
-}
-
 // asGuest is the DSN of a new role that has these rights on all tables and owns none.
 func asGuest(t *testing.T, dsn, name, rights string) string {
 	t.Helper()
 	role := name + "_" + database(t, dsn)
 	script(t, dsn, "CREATE ROLE "+role+" LOGIN", "GRANT USAGE ON SCHEMA public TO "+role, "GRANT "+rights+" ON ALL TABLES IN SCHEMA public TO "+role)
 	t.Cleanup(func() {
-		db := connect(t, "pgx", dsn)
+		db := testdb.Open(t, testdb.EnginePostgres, dsn)
 		_, err := db.ExecContext(context.Background(), "DROP OWNED BY "+role)
 		require.NoError(t, err)
 		_, err = db.ExecContext(context.Background(), "DROP ROLE "+role)

@@ -136,7 +136,12 @@ func (a *Adder) Faults(header operation.Header, parameters []push.Fields) []faul
 
 // Busy returns an error of kind fault.Busy if a request of the caller would be refused now, because
 // too much waits or the queue is closed. Otherwise it returns nil.
-func (a *Adder) Busy(caller *subscription.Subscription) error { return a.queue.Busy(caller.Name) }
+func (a *Adder) Busy(caller *subscription.Subscription) error {
+	if caller == nil { // Add refuses it
+		return nil
+	}
+	return a.queue.Busy(caller.Name)
+}
 
 // Close refuses new requests with fault.Busy. It returns when all accepted requests have their
 // outcome, or when ctx ends. It may be called twice.

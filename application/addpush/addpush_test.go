@@ -2,7 +2,6 @@ package addpush_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -55,41 +54,6 @@ func TestStoreTakesWhatAGoProgramHas(t *testing.T) {
 	_, err = b.Add(t.Context(), nil, operation.Header{}, []push.Fields{record("a")})
 	expect.Fails(t, fault.Forbidden, err)
 	b.stored("a")
-}
-
-func TestAddWhenTheStorageFails(t *testing.T) {
-	t.Parallel()
-	lost := fault.New(fault.Unavailable, "lost")
-	unsure := fault.New(fault.Indeterminate, "unsure")
-	for name, c := range map[string]struct {
-		at    fake.Moment
-		err   error
-		kind  fault.Kind
-		again operation.Outcome // of the same request, repeated
-	}{
-		"before":                     {fake.Begin, lost, fault.Unavailable, completed},
-		"during the commit":          {fake.Commit, lost, fault.Unavailable, completed},
-		"during a commit that came":  {fake.Committed, unsure, fault.Indeterminate, replayed},
-		"during one that never came": {fake.Commit, unsure, fault.Indeterminate, completed},
-		"for no known reason":        {fake.Commit, errors.New("defect"), fault.Internal, completed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := open(t, with{strike: fake.Once(c.at, c.err)})
-			outcome, err := b.add("caller", record("a"))
-			expect.Fails(t, c.kind, err)
-			require.Zero(t, outcome)
-			expect.Outcome(t, c.again, b.mustAdd("caller", record("a")))
-			b.stored("a")
-		})
-	}
-}
-
-func TestAddDecidesAgainAfterALostRace(t *testing.T) {
-	t.Parallel()
-	b := open(t, with{strike: fake.Once(fake.Commit, fake.ErrConflict)})
-	expect.Outcome(t, completed, b.mustAdd("caller", record("a"), record("b")))
-	b.stored("a", "b")
 }
 
 func TestBatchesAreAsHeavyAsTheirRecords(t *testing.T) {

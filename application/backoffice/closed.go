@@ -2,39 +2,53 @@ package backoffice
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 )
 
-// ClosedWait is a closed day for which sales wait. The calendar counts when a request is
-// accepted, so they settle on that day if its price is there.
+// ClosedWait is a closed day for which sales wait. The calendar and the closed days of the week
+// count when a request is accepted, so they settle on that day if its price is there.
 type ClosedWait struct {
 	fund.ClosedDay
 	Sales int64
 }
 
-// ClosedWaiting returns the closed days of the calendar among these days, in their order.
+// ClosedWaiting returns those of these days on which the bank is closed, by its calendar or
+// because it always is on that day of the week.
 func (o *Office) ClosedWaiting(ctx context.Context, days []DueDay) (all []ClosedWait, err error) {
 	if len(days) == 0 {
 		return nil, nil
 	}
-	for closed, err := range o.Reader.ClosedDays(ctx) {
+	rules, err := o.RuleBook.Rules(ctx)
+	if err != nil && !errors.Is(err, ErrNoRules) {
+		return nil, err
+	}
+	closed := make(map[day.Day]fund.ClosedDay)
+	for of, err := range o.Reader.ClosedDays(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		for _, waiting := range days {
-			if waiting.Day == closed.Day {
-				all = append(all, ClosedWait{closed, waiting.Sales})
-			}
+		closed[of.Day] = of
+	}
+	for _, waiting := range days {
+		of, isClosed := closed[waiting.Day]
+		weekday := waiting.Day.Weekday()
+		if !isClosed && rules.Weekdays[weekday] {
+			of, isClosed = fund.ClosedDay{Day: waiting.Day, Reason: "every " + weekday.String()}, true
+		}
+		if isClosed {
+			all = append(all, ClosedWait{of, waiting.Sales})
 		}
 	}
 	return all, nil
 }
 
 // ClosedWarning says how many sales wait for days on which the bank is closed, after a calendar
-// was imported. It is empty if no sale does.
+// was imported or the rules were changed. It is empty if no sale does.
 func (o *Office) ClosedWarning(ctx context.Context) (string, error) {
 	days, err := o.Lookups.DueDays(ctx, DueQuery{})
 	if err != nil {

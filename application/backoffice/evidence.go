@@ -125,6 +125,9 @@ func (s Sum) Plus(o Sum) Sum { return Sum{s.High + o.High, s.Low + o.Low} }
 // In formats a sum of minor units of a currency in the same way as money.Amount.
 func (s Sum) In(c money.Currency) string { return exact(s.Value(), c.Decimals()) }
 
+// OfUnits formats a sum of units of a fund, with all its decimals.
+func (s Sum) OfUnits() string { return exact(s.Value(), fund.UnitDecimals) }
+
 // Value returns the sum.
 func (s Sum) Value() *big.Int {
 	value := big.NewInt(s.High)

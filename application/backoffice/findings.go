@@ -26,9 +26,10 @@ var idsInText = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 func (f Finding) Operations() (ids []operation.ID) {
 	for _, text := range idsInText.FindAllString(f.Text, -1) {
 		id, err := operation.ParseID(text)
-		if err == nil && !slices.Contains(ids, id) {
-			ids = append(ids, id)
+		if err != nil || slices.Contains(ids, id) {
+			continue
 		}
+		ids = append(ids, id)
 	}
 	return ids
 }

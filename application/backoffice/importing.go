@@ -3,7 +3,8 @@ package backoffice
 import (
 	"context"
 	"fmt"
-	"math"
+	"math/big"
+	"strconv"
 	"strings"
 	"time"
 
@@ -66,9 +67,9 @@ type ImportOptions struct {
 	ID operation.ID
 	// DryRun does everything except the commit, so that nothing is written.
 	DryRun bool
-	// AsOf is the time at which the positions of the file were true. If a position that the
-	// import changes had sales or reversals since InFlight before then, the error is *SoldSince
-	// and nothing is written. The zero time disables this check.
+	// AsOf is the time at which the positions of the file were true. If a sale, a reversal or an
+	// adjust has changed a position since InFlight before then, and the import would change it
+	// too, the error is *ChangedSince and nothing is written. The zero time disables this check.
 	AsOf time.Time
 	// PriceChangeLimit is the maximum difference in percent between a new price and the newest
 	// price of the fund of an earlier day, in the same currency. 0 means no limit.
@@ -81,16 +82,15 @@ type ImportOptions struct {
 // TellProgress calls Progress if it is set.
 func (o *ImportOptions) TellProgress(lines int64) { orQuiet(o.Progress)(lines) }
 
-// SoldSince is the error of an import that would undo sales.
-type SoldSince struct {
-	// Line is the first line whose position had sales or reversals since the moment of the
-	// file.
+// ChangedSince is the error of an import that would undo sales, reversals or adjusts.
+type ChangedSince struct {
+	// Line is the first line whose position was changed since the moment of the file.
 	Line int64
 }
 
 // Error names the line.
-func (s *SoldSince) Error() string {
-	return fmt.Sprintf("line %d: the position had sales since a minute before the moment of the file", s.Line)
+func (c *ChangedSince) Error() string {
+	return fmt.Sprintf("line %d: a sale, a reversal or an adjust has changed the position since a minute before the moment of the file", c.Line)
 }
 
 // Imported counts the lines of an import by what they changed in the book.
@@ -102,6 +102,10 @@ type Imported struct {
 	// NewFunds are the funds of the imported prices that had no price before, in the order of
 	// the file's PriceIDs. A wrong letter in a code makes a new fund.
 	NewFunds []fund.Fund
+	// Outranked are the PriceIDs of the imported prices that are not used, because the book has
+	// a price of the same fund and day with a higher PriceID, and the file does not have it. They
+	// are in the order of the file.
+	Outranked []int64
 }
 
 // Lines returns the number of all lines of the file.
@@ -116,25 +120,47 @@ func (i Imported) String() string {
 	return text
 }
 
-// Warning says which funds had no price before. It is empty if there are none.
+// Warning says which funds had no price before, and which prices are not used. It is empty if
+// there are none.
 func (i Imported) Warning() string {
-	if len(i.NewFunds) == 0 {
-		return ""
+	var warnings []string
+	if len(i.NewFunds) > 0 {
+		warnings = append(warnings, Plural(len(i.NewFunds), "fund")+" had no price before: "+namesOf(i.NewFunds)+
+			". If a code or a holder is mistyped, sales wait for the right one.")
 	}
-	return Plural(len(i.NewFunds), "fund") + " had no price before: " + namesOf(i.NewFunds) + ". If a code or a holder is mistyped, sales wait for the right one."
+	if len(i.Outranked) > 0 {
+		warnings = append(warnings, Plural(len(i.Outranked), "price")+" will not be used, because the book has one with a higher PriceID for the same fund and day: PriceID "+
+			idsOf(i.Outranked)+". To correct a price, give the new one a higher PriceID.")
+	}
+	return strings.Join(warnings, "\n")
 }
 
-// maxFundsNamed is how many new funds an import names.
-const maxFundsNamed = 20
+// maxNamed is how many funds or prices a warning names.
+const maxNamed = 20
 
 // namesOf returns the codes of the first funds.
 func namesOf(funds []fund.Fund) string {
 	var codes []string
-	for _, of := range funds[:min(len(funds), maxFundsNamed)] {
+	for _, of := range funds[:min(len(funds), maxNamed)] {
 		codes = append(codes, fmt.Sprintf("%s %q", of.IMKBCode, of.HolderCorporationName))
 	}
-	text := strings.Join(codes, ", ")
-	if more := len(funds) - len(codes); more > 0 {
+	return andMore(codes, len(funds))
+}
+
+// idsOf returns the first IDs.
+func idsOf(ids []int64) string {
+	var texts []string
+	for _, id := range ids[:min(len(ids), maxNamed)] {
+		texts = append(texts, strconv.FormatInt(id, 10))
+	}
+	return andMore(texts, len(ids))
+}
+
+// andMore lists the first texts of a number of them.
+func andMore(first []string, all int) string {
+	text := strings.Join(first, ", ")
+	more := all - len(first)
+	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
@@ -210,10 +236,11 @@ func (f *Faults) ComparePrice(line int64, existing, imported fund.Price) {
 // percent.
 func (f *Faults) CompareBefore(line int64, before, imported fund.Price, limit int) {
 	percent := percentBetween(before, imported)
-	if math.Abs(percent) > float64(limit) {
-		f.Add(line, "Price", fmt.Sprintf("The price differs by %+.1f %% from that of %s, %s. If it is right, import it with --force.",
-			percent, before.ValidFrom, before.PerUnit))
+	if new(big.Rat).Abs(percent).Cmp(big.NewRat(int64(limit), 1)) <= 0 {
+		return
 	}
+	f.Add(line, "Price", fmt.Sprintf("The price differs by %s %% from that of %s, %s. If it is right, import it with --force.",
+		formatPercent(percent, 1), before.ValidFrom, before.PerUnit))
 }
 
 // orQuiet returns progress, or a function that does nothing if progress is nil.

@@ -2,7 +2,7 @@ package backoffice
 
 import (
 	"context"
-	"fmt"
+	"math/big"
 	"time"
 
 	"bankingapi/domain/day"
@@ -36,12 +36,21 @@ func (f *FundPrice) Change() string {
 	if f.Price == nil || f.Before == nil || f.Price.Currency != f.Before.Currency {
 		return ""
 	}
-	return fmt.Sprintf("%+.2f", percentBetween(*f.Before, *f.Price))
+	return formatPercent(percentBetween(*f.Before, *f.Price), 2)
 }
 
-// percentBetween returns by how many percent a price differs from one before it. A percentage is
-// not money, so a float is enough.
-func percentBetween(before, price fund.Price) float64 {
-	was := float64(before.PerUnit)
-	return 100 * (float64(price.PerUnit) - was) / was
+// percentBetween returns by how many percent a price differs from one before it, without rounding.
+func percentBetween(before, price fund.Price) *big.Rat {
+	was := max(1, int64(before.PerUnit)) // a person may have changed the row
+	change := big.NewRat(int64(price.PerUnit)-was, was)
+	return change.Mul(change, big.NewRat(100, 1))
+}
+
+// formatPercent writes a percentage with its sign.
+func formatPercent(percent *big.Rat, decimals int) string {
+	text := percent.FloatString(decimals)
+	if percent.Sign() < 0 {
+		return text
+	}
+	return "+" + text
 }

@@ -10,6 +10,7 @@ import (
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -76,9 +77,9 @@ type Query struct {
 	// that these operations asked for, as failed sales.
 	Refused bool
 	// IMKBCode selects sales of that fund. Amount selects sales whose proceeds or control total
-	// are that number of minor units of their currency.
+	// are that amount of their currency.
 	IMKBCode string
-	Amount   int64
+	Amount   decimal.Decimal
 	// Fund selects prices of that fund.
 	Fund fund.Fund
 	// UserID, PushID, Application and Platform select notifications with these values.
@@ -164,5 +165,8 @@ func IsEmpty(ctx context.Context, r Reader) (bool, error) {
 	holdings, err2 := Collect(r.Holdings(ctx, Query{Limit: 1}))
 	accounts, err3 := Collect(r.Accounts(ctx, Query{Limit: 1}))
 	err := cmp.Or(err1, err2, err3)
-	return err == nil && len(prices)+len(holdings)+len(accounts) == 0, err
+	if err != nil {
+		return false, err
+	}
+	return len(prices)+len(holdings)+len(accounts) == 0, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
@@ -14,8 +13,8 @@ type FundSum struct {
 	IMKBCode                string
 	Currency                money.Currency
 	Sales, Waited, Reversed int64
-	Units                   fund.Units
-	Proceeds, Returned      Sum
+	// Units can be more than the units of all holdings: recorded sales do not block theirs.
+	Units, Proceeds, Returned Sum
 }
 
 // FundSums are sums in the order of their funds and currencies.
@@ -40,7 +39,7 @@ func (s FundSums) Currencies() (all FundSums) {
 		sum.Sales += of.Sales
 		sum.Waited += of.Waited
 		sum.Reversed += of.Reversed
-		sum.Units += of.Units
+		sum.Units = sum.Units.Plus(of.Units)
 		sum.Proceeds = sum.Proceeds.Plus(of.Proceeds)
 		sum.Returned = sum.Returned.Plus(of.Returned)
 	}

@@ -151,10 +151,11 @@ func (r *trailRun) has(base *proof.Base) bool {
 	return base.Size >= 0 && base.Size <= r.tree.Size() && base.Size > r.tree.Size()-mostRoots && r.newest[base.Size%mostRoots] == base.Root
 }
 
-// judgeHashes reports the stored hashes that differ. If the batches match the checkpoint, the
-// hashes were changed. If not, the hash of a record shows that another batch was at its place.
-// In that case the hashes above it differ too and are not reported.
-func (r *trailRun) judgeHashes(isLog bool) {
+// judgeHashes reports the stored hashes that differ, and whether there are others. If the batches
+// match the checkpoint, isLog is true, and the hashes were changed. If not, the hash of a record
+// shows that another batch was at its place. In that case the hashes above it differ too and are
+// not reported.
+func (r *trailRun) judgeHashes(h *HeadRow, isLog bool) {
 	isPlace := !isLog && slices.ContainsFunc(r.other, func(o otherHash) bool { return o.batch != "" })
 	if isLog && len(r.other) > 0 {
 		r.proof.Trail.Warnings = append(r.proof.Trail.Warnings, "No batch is lost: the stored hashes follow from the batches."+
@@ -167,6 +168,9 @@ func (r *trailRun) judgeHashes(isLog bool) {
 		case o.batch != "":
 			r.found(trailPlace, o.batch+": the log has another batch at its place")
 		}
+	}
+	if h.HasOtherHashes {
+		r.found(trailHashes, "the log has hashes that no batch has")
 	}
 }
 
@@ -203,21 +207,24 @@ func (r *trailRun) head(h *HeadRow) error {
 	if h.Size == 0 && h.Checkpoint == "" && r.tree.Size() == 0 {
 		return nil
 	}
+	r.judgeCheckpoint(h)
+	return nil
+}
+
+// judgeCheckpoint reports how the newest checkpoint and the stored hashes differ from the batches.
+func (r *trailRun) judgeCheckpoint(h *HeadRow) {
 	signed, err := r.check.Open(h.Checkpoint)
-	if err == nil {
-		r.proof.Trail.Newest = state(signed)
-	}
-	r.judgeHashes(err == nil && signed.Root == r.tree.Root())
-	if h.HasOtherHashes {
-		r.found(trailHashes, "the log has hashes that no batch has")
-	}
-	switch {
-	case err != nil:
+	if err != nil {
+		r.judgeHashes(h, false)
 		r.found(trailLog, "the newest checkpoint cannot be used: "+err.Error())
+		return
+	}
+	r.proof.Trail.Newest = state(signed)
+	r.judgeHashes(h, signed.Root == r.tree.Root())
+	switch {
 	case signed.Size != r.tree.Size() || h.Size != signed.Size:
 		r.found(trailLog, fmt.Sprintf("the log has %d batches, and its checkpoint says %d", r.tree.Size(), signed.Size))
 	case signed.Root != r.tree.Root():
 		r.found(trailLog, "the batches of the log are not those of its checkpoint")
 	}
-	return nil
 }

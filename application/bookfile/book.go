@@ -31,11 +31,14 @@ type Options struct {
 
 // Import reads a file of prices, holdings, accounts or the calendar and imports all of its
 // lines or none. If two lines of one price are equal, the second counts as unchanged. The error
-// wraps *backoffice.Faults if lines break rules, also if a price exists with other values. The
-// audit records the import as an act of the person in ctx.
+// wraps *backoffice.Faults if lines break rules, also if a price exists with other values. A file
+// cannot be of a later time than now. The audit records the import as an act of the person in ctx.
 func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Reader, o Options) (imported backoffice.Imported, err error) {
 	if o.Format != "" && o.Format != CSV && o.Format != Excel {
 		return imported, fmt.Errorf("there is no format %q: it is csv or excel", o.Format)
+	}
+	if o.AsOf.After(office.Acts.Now()) { // the import would find no sale since then, and undo all of them
+		return imported, fmt.Errorf("nothing was imported: the moment of the file, %s, is not over", o.AsOf.Format(time.RFC3339))
 	}
 	ctx, o.ID = office.Acts.Begin(ctx, "import."+kind, o.Name, ""), office.Acts.NewID()
 	if o.Phase == nil {
@@ -56,8 +59,8 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
 		err = fmt.Errorf("nothing was imported: %w", bad)
 	}
-	if sold, ok := errors.AsType[*backoffice.SoldSince](err); ok {
-		err = fmt.Errorf("nothing was imported: %w. Export the positions again, or correct them with adjust", sold)
+	if changed, ok := errors.AsType[*backoffice.ChangedSince](err); ok {
+		err = fmt.Errorf("nothing was imported: %w. Export the positions again, or correct them with adjust", changed)
 	}
 	return imported, err
 }

@@ -101,6 +101,9 @@ func TestImportReadsWhatExcelSaves(t *testing.T) {
 	}
 	_, err := bookfile.Import(t.Context(), office(nil), "prices", strings.NewReader(priceHeader), bookfile.Options{Format: "xlsx"})
 	require.ErrorContains(t, err, "csv or excel")
+	later := backoffice.ImportOptions{AsOf: noon.Add(time.Second)}
+	_, err = bookfile.Import(t.Context(), office(nil), "holdings", strings.NewReader(holdingHeader), bookfile.Options{ImportOptions: later})
+	require.ErrorContains(t, err, "is not over", "no sale would be found since a later time, and the import would undo all of them")
 }
 
 const (

@@ -124,8 +124,11 @@ func bothSides(rows iter.Seq2[fund.PostingEntry, error]) iter.Seq2[side, error] 
 			if !yield(side{p, false}, err) {
 				return
 			}
+			if err != nil {
+				continue
+			}
 			p.Quantity = -p.Quantity
-			if err == nil && !yield(side{p, true}, nil) {
+			if !yield(side{p, true}, nil) {
 				return
 			}
 		}

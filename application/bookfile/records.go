@@ -87,7 +87,10 @@ func (c *records) first(format Format) (record, error) {
 	case strings.HasPrefix(strings.ToLower(text), "sep="):
 		err = badRecord("The line sep= is for a spreadsheet only: remove it, so that the file begins with the names of the columns.")
 	}
-	return c.split(text, err)
+	if err != nil {
+		return brokenAt(c.line, err)
+	}
+	return c.split(text)
 }
 
 func hasLoneReturn(text string) bool {
@@ -96,33 +99,55 @@ func hasLoneReturn(text string) bool {
 
 // next returns the next record that is not an empty line. The error is io.EOF after the last
 // record.
-func (c *records) next() (record, error) { return c.split(c.nextLine()) }
-
-// nextLine returns the next line that is not empty.
-func (c *records) nextLine() (text string, err error) {
-	for text == "" && err == nil {
-		c.size = 0
-		text, err = c.readLine()
+func (c *records) next() (record, error) {
+	text, err := c.nextLine()
+	if err != nil {
+		return brokenAt(c.line, err)
 	}
-	return text, err
+	return c.split(text)
 }
 
-// split makes a record of a line. It reads more lines if a value has line ends inside quotes.
-// err is the error of reading the line.
-func (c *records) split(text string, err error) (r record, _ error) {
-	r.line = c.line
-	for more := err == nil; more; {
-		var field string
-		if field, text, err = c.field(text); err != nil {
-			break
+// nextLine returns the next line that is not empty.
+func (c *records) nextLine() (string, error) {
+	for {
+		c.size = 0
+		text, err := c.readLine()
+		if err != nil || text != "" {
+			return text, err
 		}
-		r.fields = append(r.fields, field)
+	}
+}
+
+// split makes a record of the current line.
+func (c *records) split(text string) (record, error) {
+	line := c.line
+	fields, err := c.fields(text)
+	if err != nil {
+		return brokenAt(line, err)
+	}
+	return record{line: line, fields: fields}, nil
+}
+
+// brokenAt returns a broken record if the line breaks a rule of CSV. Otherwise it returns err.
+func brokenAt(line int64, err error) (record, error) {
+	if broken, ok := errors.AsType[badRecord](err); ok {
+		return record{line: line, broken: broken}, nil
+	}
+	return record{line: line}, err
+}
+
+// fields returns the values of a line. It reads more lines if a value has line ends inside quotes.
+func (c *records) fields(text string) (fields []string, err error) {
+	for more := true; more; {
+		var field string
+		field, text, err = c.field(text)
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, field)
 		text, more = strings.CutPrefix(text, c.separator)
 	}
-	if errors.As(err, &r.broken) {
-		return record{line: r.line, broken: r.broken}, nil
-	}
-	return r, err
+	return fields, nil
 }
 
 // readLine reads a line without its line end.

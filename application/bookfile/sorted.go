@@ -162,23 +162,29 @@ func (s *sorted[T]) read(start, end int64) iter.Seq2[*entry[T], error] {
 		buffer := max(mergeMemory/len(s.runs), 1<<12)
 		run := gob.NewDecoder(bufio.NewReaderSize(io.NewSectionReader(s.file, start, end-start), buffer))
 		for {
-			e := new(entry[T])
-			err := run.Decode(e)
+			e, err := s.decode(run)
 			if errors.Is(err, io.EOF) {
 				return
-			}
-			var faults backoffice.Faults
-			if err == nil {
-				e.value, _ = s.kind.parse(&record{line: e.Line, fields: e.Fields}, s.layout, &faults)
-			}
-			if faults.Lines > 0 {
-				err = errDamaged
 			}
 			if !yield(e, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// decode reads the next entry of a run, and parses its value again.
+func (s *sorted[T]) decode(run *gob.Decoder) (*entry[T], error) {
+	e := new(entry[T])
+	if err := run.Decode(e); err != nil {
+		return e, err
+	}
+	var faults backoffice.Faults
+	e.value, _ = s.kind.parse(&record{line: e.Line, fields: e.Fields}, s.layout, &faults)
+	if faults.Lines > 0 {
+		return e, errDamaged
+	}
+	return e, nil
 }
 
 // merge yields the values of all sequences, in their order.

@@ -246,7 +246,12 @@ func (b *Buyer) Faults(header operation.Header, parameters []fund.SaleFields) []
 
 // Busy returns an error of kind fault.Busy if a request of the caller would be refused now, because
 // too much waits or the queue is closed. Otherwise it returns nil.
-func (b *Buyer) Busy(caller *subscription.Subscription) error { return b.queue.Busy(caller.Name) }
+func (b *Buyer) Busy(caller *subscription.Subscription) error {
+	if caller == nil { // Buy refuses it
+		return nil
+	}
+	return b.queue.Busy(caller.Name)
+}
 
 // Close refuses new requests with fault.Busy. It returns when all accepted requests have their
 // outcome, or when ctx ends. It may be called twice.

@@ -109,34 +109,6 @@ func TestABatchIsOfOneInstant(t *testing.T) {
 	})
 }
 
-func TestBuyWhenTheStorageFails(t *testing.T) {
-	t.Parallel()
-	lost := fault.New(fault.Unavailable, "lost")
-	unsure := fault.New(fault.Indeterminate, "unsure")
-	for name, c := range map[string]struct {
-		strike fake.Strike
-		kind   fault.Kind
-		again  operation.Outcome // of the same request, repeated
-	}{
-		"before":                     {fake.Once(fake.Begin, lost), fault.Unavailable, completed},
-		"during the commit":          {fake.Once(fake.Commit, lost), fault.Unavailable, completed},
-		"during a commit that came":  {fake.Once(fake.Committed, unsure), fault.Indeterminate, replayed(completed)},
-		"during one that never came": {fake.Once(fake.Commit, unsure), fault.Indeterminate, completed},
-		"for no known reason":        {fake.Once(fake.Commit, errors.New("defect")), fault.Internal, completed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := openBank(t, with{strike: c.strike})
-			outcome, err := b.buy("caller", sale("1"))
-			expect.Fails(t, c.kind, err)
-			require.Zero(t, outcome)
-			expect.Outcome(t, c.again, b.mustBuy("caller", sale("1")))
-			b.sold(1)
-			require.Len(t, b.store.Sales(), 1)
-		})
-	}
-}
-
 // 400 comes before 503, unless only the storage knows that it is no repeat.
 func TestWhatIsWrongIsSaidWithoutTheStorage(t *testing.T) {
 	t.Parallel()

@@ -97,9 +97,10 @@ func (b *Buyer) quoteBatch(ctx context.Context, batch []*quoting) error {
 			return err // for the whole batch: the others would wait for the same storage
 		}
 		q.err = err
-		if err == nil {
-			q.quotes = book.Quote(q.operation, b.options.Now(), q.today)
+		if err != nil {
+			continue
 		}
+		q.quotes = book.Quote(q.operation, b.options.Now(), q.today)
 	}
 	return nil
 }
@@ -107,6 +108,9 @@ func (b *Buyer) quoteBatch(ctx context.Context, batch []*quoting) error {
 // QuoteBusy returns an error of kind fault.Busy if Quote would refuse a request of the caller now,
 // because too much waits or the queue is closed. Otherwise it returns nil.
 func (b *Buyer) QuoteBusy(caller *subscription.Subscription) error {
+	if caller == nil { // Quote refuses it
+		return nil
+	}
 	return b.quotes.Busy(caller.Name)
 }
 

@@ -112,7 +112,10 @@ func (b *Buyer) settleRound(ctx context.Context, r *round) error {
 		return err
 	}
 	all, err := b.due(ctx, rules.DueUntil(b.options.Now()))
-	for i := 0; i < len(all) && (err == nil || fault.KindOf(err) == fault.Internal); i++ {
+	for i := range all {
+		if err != nil && fault.KindOf(err) != fault.Internal { // the storage does not answer
+			return err
+		}
 		for due, wrong := range b.pages(ctx, all[i]) {
 			err = cmp.Or(wrong, err)
 			for len(due) > 0 {
@@ -140,8 +143,14 @@ func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
 			for _, o := range due {
 				o.Due, after = true, o
 			}
+			if len(due) == 0 {
+				if err != nil {
+					yield(nil, err)
+				}
+				return
+			}
 			// An error beside operations says that others of the page cannot be read.
-			if err == nil && len(due) == 0 || !yield(due, err) || len(due) == 0 {
+			if !yield(due, err) {
 				return
 			}
 		}

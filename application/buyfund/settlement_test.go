@@ -21,7 +21,6 @@ import (
 	"bankingapi/domain/operation"
 	"bankingapi/test/fake"
 	"bankingapi/test/kit/expect"
-	"bankingapi/test/kit/value"
 )
 
 // The clock may step back between the listing and the settling.
@@ -48,46 +47,6 @@ func (l listing) Due(ctx context.Context, of buyfund.Due, after *fund.Operation,
 	due, err := l.Books.Due(ctx, of, after, limit)
 	l.then()
 	return due, err
-}
-
-func TestDaysBeginInTheBanksZone(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		zone, day string
-		begins    string // in UTC
-	}{
-		{"Europe/Istanbul", "2027-01-01", "2026-12-31T21:00:00Z"},
-		{"Europe/Istanbul", "2028-02-29", "2028-02-28T21:00:00Z"},
-		{"UTC", "2028-03-01", "2028-03-01T00:00:00Z"},
-		{"America/New_York", "2027-03-15", "2027-03-15T04:00:00Z"},    // the day after the clocks went forward
-		{"Europe/Berlin", "2026-10-26", "2026-10-25T23:00:00Z"},       // the day after they went back
-		{"Africa/Cairo", "2027-04-30", "2027-04-29T22:00:00Z"},        // its first hour does not exist
-		{"America/Sao_Paulo", "2018-11-04", "2018-11-04T03:00:00Z"},   // its first hour does not exist
-		{"America/Sao_Paulo", "2018-02-18", "2018-02-18T03:00:00Z"},   // the hour before came twice
-		{"Australia/Lord_Howe", "2026-04-06", "2026-04-05T13:30:00Z"}, // its clock moves by half an hour
-		{"Pacific/Apia", "2011-12-30", "2011-12-30T10:00:00Z"},        // this day does not exist
-		{"Pacific/Kiritimati", "2026-12-01", "2026-11-30T10:00:00Z"},
-		{"Pacific/Pago_Pago", "2026-12-01", "2026-12-01T11:00:00Z"},
-	} {
-		t.Run(c.zone+" "+c.day, func(t *testing.T) {
-			t.Parallel()
-			begins, err := time.Parse(time.RFC3339, c.begins)
-			require.NoError(t, err)
-			b := openBank(t, with{options: func(o *buyfund.Options) {
-				o.Rules = buyfund.FixedRules(fund.Rules{Zone: value.Zone(c.zone)}, nil, o.Now)
-			}})
-			of, err := day.Parse(c.day)
-			require.NoError(t, err)
-			b.store.PutPrices(fund.Price{ID: 1, Fund: gold, PerUnit: 125_000_000, Currency: lira, ValidFrom: of})
-			b.clock.Set(begins.AddDate(0, 0, -2))
-			expect.Outcome(t, recorded, b.mustBuy("", sale("1", func(f *fund.SaleFields) { f.SelectedTransactionDate = c.day })))
-			b.clock.Set(begins.Add(-time.Microsecond))
-			b.settles(buyfund.Settlement{})
-			b.clock.Set(begins)
-			b.settles(buyfund.Settlement{Completed: 1})
-			b.sold(1)
-		})
-	}
 }
 
 // Who was recorded first sells first, also across days, pages and batches.

@@ -28,7 +28,7 @@ type line[T any] struct {
 }
 
 // turnsPerBatch is how many lines with many items a full batch has room for.
-const turnsPerBatch = 32
+const turnsPerBatch = 4
 
 func newBacklog[T any](batch int) backlog[T] {
 	return backlog[T]{quantum: max(1, batch/turnsPerBatch), lines: make(map[string]*line[T])}

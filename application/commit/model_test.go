@@ -19,7 +19,7 @@ import (
 // step is one thing that happens to a queue.
 type step struct {
 	Do     string // arrive, leave, release, succeed, break, close
-	Weight int    // of who arrives
+	Weight int    // of who arrives; no weight counts as one
 	Trait  string // of who arrives: what it makes of a batch that would be stored
 	Who    int    // leaves, counted by arrival; or which of two running batches does it
 }
@@ -42,7 +42,7 @@ func TestQueueFollowsTheModel(t *testing.T) {
 		script := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
 			return step{
 				Do:     rapid.SampledFrom([]string{"arrive", "arrive", "arrive", "arrive", "leave", "release", "release", "succeed", "succeed", "break", "close"}).Draw(rt, "do"),
-				Weight: rapid.IntRange(1, 10).Draw(rt, "weight"),
+				Weight: rapid.IntRange(-1, 10).Draw(rt, "weight"),
 				Trait:  rapid.SampledFrom([]string{"stored", "stored", "stored", "poison", "panics"}).Draw(rt, "trait"),
 				Who:    rapid.IntRange(0, 30).Draw(rt, "who"),
 			}
@@ -84,6 +84,7 @@ func foresee(limits commit.Limits, script []step) (seen []moment) {
 			if closed || len(batches) > 0 && len(queue) >= limits.Queue {
 				m.Answers[arrivals] = "busy"
 			} else {
+				s.Weight = max(1, s.Weight)
 				queue = append(queue, arrival{s, arrivals})
 			}
 			arrivals++

@@ -27,7 +27,9 @@ import (
 // Limits are the limits of one queue.
 type Limits struct {
 	// Batch is the maximum total weight of a batch, at least 1. An item with a larger weight
-	// runs alone. If Batch is 1, every item runs alone.
+	// runs alone. If Batch is 1, every item runs alone. An owner with few items waits for one
+	// or two batches of the others, and beyond some hundred items a larger batch costs the
+	// storage no less for each item.
 	Batch int
 	// Queue is the maximum number of items that wait for a later batch.
 	Queue int
@@ -47,7 +49,7 @@ type Limits struct {
 	Grace time.Duration
 }
 
-// OrDefault returns the limits with a default for each limit that is 0: batches of 2048, 8192
+// OrDefault returns the limits with a default for each limit that is 0: batches of 256, 8192
 // waiting items of which one owner has at most half, a wait of one second and a timeout of 10
 // seconds. Grace has no default, and neither has Share if Queue is set.
 func (l Limits) OrDefault() Limits {
@@ -55,7 +57,7 @@ func (l Limits) OrDefault() Limits {
 		l.Queue = 8192
 		l.Share = cmp.Or(l.Share, l.Queue/2)
 	}
-	l.Batch = cmp.Or(l.Batch, 2048)
+	l.Batch = cmp.Or(l.Batch, 256)
 	l.Wait = cmp.Or(l.Wait, time.Second)
 	l.Timeout = cmp.Or(l.Timeout, 10*time.Second)
 	return l
@@ -86,7 +88,7 @@ type Batch struct {
 // the batch before it has ended or has called Next. Methods may be called from any goroutine.
 //
 // The items of one owner start in the order of arrival. If several owners wait, they take turns
-// by weight: a turn is a 32nd of Limits.Batch. So an item waits for the items of its own owner,
+// by weight: a turn is a quarter of Limits.Batch. So an item waits for the items of its own owner,
 // and for about the same weight of each other owner. Within a batch the order is that of
 // arrival. An item that is heavier than a turn, and than 8, is large: it shares its batch with no
 // other owner, and while it runs, a batch of the others may run beside it. No item starves.

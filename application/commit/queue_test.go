@@ -154,83 +154,6 @@ func (s *store) fail(err error) {
 	synctest.Wait()
 }
 
-func TestTwentyCallersShareTwoBatches(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, queue := newQueue()
-		var callers []*caller
-		for id := range 20 {
-			callers = append(callers, call(queue, &item{id: id}))
-		}
-		require.Equal(t, [][]int{{0}}, s.calls, "the first runs at once, the others gather")
-
-		s.open(1)
-		require.True(t, callers[0].done())
-		require.Equal(t, [][]int{{0}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}}, s.calls)
-		for _, c := range callers[1:] {
-			require.False(t, c.done(), "no caller is answered before the commit")
-		}
-
-		s.open(1)
-		for _, c := range callers {
-			require.True(t, c.done())
-			require.NoError(t, c.err)
-			require.Equal(t, 1, c.item.stored)
-		}
-		require.Len(t, s.calls, 2)
-	})
-}
-
-func TestIdleQueueRunsAtOnceAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, queue := newQueue()
-		for id := range 3 {
-			c := call(queue, &item{id: id})
-			s.open(1)
-			require.True(t, c.done())
-		}
-		call(queue, &item{id: 3})
-		call(queue, &item{id: 4})
-		s.open(2)
-		call(queue, &item{id: 5})
-		s.open(1)
-		require.Equal(t, [][]int{{0}, {1}, {2}, {3}, {4}, {5}}, s.calls)
-	})
-}
-
-func TestWeightLimitsTheBatch(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		limit   int
-		weights []int
-		want    [][]int // ids; the first item always runs at once, alone
-	}{
-		"exactly full":                      {limit: 10, weights: []int{1, 5, 5, 1}, want: [][]int{{0}, {1, 2}, {3}}},
-		"one too heavy":                     {limit: 10, weights: []int{1, 5, 6, 4}, want: [][]int{{0}, {1}, {2, 3}}},
-		"heavy waits its turn, none passes": {limit: 10, weights: []int{1, 9, 10, 1, 1}, want: [][]int{{0}, {1}, {2}, {3, 4}}},
-		"heavier than a batch goes alone":   {limit: 10, weights: []int{1, 1, 11, 1}, want: [][]int{{0}, {1}, {2}, {3}}},
-		"heavier than a batch goes first":   {limit: 10, weights: []int{1, 11, 1, 9}, want: [][]int{{0}, {1}, {2, 3}}},
-		"one is off":                        {limit: 1, weights: []int{1, 1, 2, 1}, want: [][]int{{0}, {1}, {2}, {3}}},
-		"no weight counts as one":           {limit: 2, weights: []int{1, -7, -7, -7}, want: [][]int{{0}, {1, 2}, {3}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newStore()
-				limits := limits
-				limits.Batch = test.limit
-				queue := commit.New(limits, weigh, nil, s.run, commit.Observer{})
-				for id, weight := range test.weights {
-					call(queue, &item{id: id, weight: weight})
-				}
-				s.open(len(test.want))
-				require.Equal(t, test.want, s.calls)
-			})
-		})
-	}
-}
-
 func TestFullQueueIsBusyAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -249,19 +172,6 @@ func TestFullQueueIsBusyAtOnce(t *testing.T) {
 		require.False(t, last.done(), "who leaves makes room")
 		s.open(2)
 		require.Equal(t, [][]int{{0}, {2, 4}}, s.calls)
-	})
-}
-
-func TestNoQueueStillServesAnIdleQueue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore()
-		queue := commit.New(commit.Limits{Batch: 1, Timeout: time.Second}, weigh, nil, s.run, commit.Observer{})
-		first, second := call(queue, &item{id: 0}), call(queue, &item{id: 1})
-		require.Equal(t, fault.Busy, fault.KindOf(second.err))
-		s.open(1)
-		require.True(t, first.done())
-		require.NoError(t, first.err)
 	})
 }
 
@@ -308,30 +218,6 @@ func TestCallerWhoseContextHasEndedDoesNotEnter(t *testing.T) {
 	require.Equal(t, fault.Unavailable, fault.KindOf(err))
 	require.ErrorIs(t, err, why)
 	require.Empty(t, s.calls)
-}
-
-func TestCallerWhoLeavesAfterTheStartGetsTheOutcome(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, queue := newQueue()
-		first := call(queue, &item{id: 0})
-		second, third := call(queue, &item{id: 1}), call(queue, &item{id: 2, poison: errPoison})
-		first.cancel(nil)
-		synctest.Wait()
-		require.False(t, first.done())
-		s.open(1)
-		require.True(t, first.done())
-		require.NoError(t, first.err)
-
-		second.cancel(nil)
-		third.cancel(nil)
-		synctest.Wait()
-		require.False(t, second.done())
-		s.open(3)
-		require.NoError(t, second.err)
-		require.Equal(t, 1, second.item.stored)
-		require.Equal(t, errPoison, third.err)
-	})
 }
 
 // TestCallerIsAnsweredAtItsDeadline: a storage that hangs keeps no caller past
@@ -414,18 +300,6 @@ func TestPoisonFailsAlone(t *testing.T) {
 		s.open(1)
 		require.NoError(t, next.err)
 		require.Equal(t, []int{4}, s.calls[5])
-	})
-}
-
-func TestSingleItemIsNotRunAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, queue := newQueue()
-		c := call(queue, &item{id: 0})
-		s.fail(errPoison)
-		require.True(t, c.done())
-		require.Equal(t, errPoison, c.err)
-		require.Len(t, s.calls, 1)
 	})
 }
 

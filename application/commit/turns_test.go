@@ -81,7 +81,7 @@ func (b *bank) endAll() (all [][]string) {
 	return all
 }
 
-// turns of weight 2, because a turn is a 32nd of a batch.
+// turns of weight 16, because a turn is a quarter of a batch.
 var turns = commit.Limits{Batch: 64, Queue: 1000, Timeout: time.Hour}
 
 func TestOwnersTakeTurnsByWeight(t *testing.T) {
@@ -247,5 +247,27 @@ func TestEachOwnersOrderIsThatOfArrival(t *testing.T) {
 			}
 			require.Equal(rt, sent, got)
 		})
+	})
+}
+
+// With the limits of the service, the batch that has an owner's only item is small, however many
+// items of others wait.
+func TestAnOwnerSharesASmallBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBank(commit.Limits{}.OrDefault())
+		for range 2000 {
+			b.send("a", 1)
+		}
+		answer := b.send("b", 1)
+		first := b.end()
+		shared := b.end()
+		require.LessOrEqual(t, len(first), 256)
+		require.LessOrEqual(t, len(shared), 256)
+		require.Contains(t, shared, "b2001")
+		require.NoError(t, <-answer)
+		for len(b.running) > 0 {
+			b.end()
+		}
 	})
 }

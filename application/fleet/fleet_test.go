@@ -428,6 +428,7 @@ func TestAWarningOfAFailedCheckIsNoTrouble(t *testing.T) {
 
 	r.checks[1].Warnings = summary.Warnings([]string{"No checkpoint is outside.", "The trail is not sealed: The clock of this machine is 9m58s behind."})
 	require.Equal(t, []string{"clock: The clock of this machine is 9m59s behind.", "trail: No checkpoint is outside."}, r.lines(), "another warning stays")
+	require.Contains(t, r.Status().Troubles[1].Next, "what the text names", "a trail has other troubles than its key")
 }
 
 func TestADatabaseThatIsUnsafeStillAnswers(t *testing.T) {

@@ -103,10 +103,11 @@ func (w *Watch) Keep(ctx context.Context) error {
 	err := w.o.Replicas.Keep(ctx, r, replaced)
 	took := w.o.Machine().Sub(began)
 	w.keeping.Store(int64(min(max(0, took), patience))) // the clock may have been set
-	if err == nil {
-		w.isKept.Store(true)
+	if err != nil {
+		return err
 	}
-	return err
+	w.isKept.Store(true)
+	return nil
 }
 
 // Remove deletes the row of this replica, if it has tried to keep one: it stops. An error is of a

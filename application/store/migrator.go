@@ -16,7 +16,7 @@ const markTimeout = 3 * time.Second
 type Migrator struct {
 	Store    *Store
 	Wanted   bool
-	Migrated func([]Migration) // called when a storage that had a schema was migrated
+	Migrated func([]Migration) // called when a storage was migrated, with at least one migration
 	failed   error             // the error of the last attempt, if Retry must try again
 }
 
@@ -45,7 +45,7 @@ func (m *Migrator) Start(ctx context.Context) error {
 
 func (m *Migrator) up(ctx context.Context) error {
 	applied, err := m.Store.Schema.Up(ctx)
-	if len(applied) > 0 && applied[0].Version > 1 {
+	if len(applied) > 0 {
 		m.Migrated(applied)
 	}
 	return err

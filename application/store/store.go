@@ -158,7 +158,7 @@ const CopiedMark = "book whose copy is used instead"
 // SandboxMark is the mark of the storage of a sandbox.
 const SandboxMark = "sandbox"
 
-// CopyWatch receives the progress of a copy.
+// CopyWatch receives the progress of a copy. An adapter gets both functions.
 type CopyWatch struct {
 	Phase func(name string, rows int64) // begins with each table, or with its comparison
 	Row   func(rows int64)              // called after some rows of the phase, with their number

@@ -195,10 +195,11 @@ func (k *keptRules) ChangeRules(_ context.Context, change func(*fund.Rules, bool
 		return cannot("change the rules of the bank: start the service with others")
 	}
 	rules, err := change(nil, false)
-	if err == nil {
-		k.rules = &rules
+	if err != nil {
+		return err
 	}
-	return err
+	k.rules = &rules
+	return nil
 }
 
 type noImports struct{}

@@ -80,8 +80,13 @@ func (d Day) Before(other Day) bool { return d.number < other.number }
 // After reports whether d is after other.
 func (d Day) After(other Day) bool { return d.number > other.number }
 
-// Plus returns the day n days later, or earlier if n is negative.
-func (d Day) Plus(n int) Day { return Day{d.number + int32(n)} } //nolint:gosec // callers add at most some years
+// Plus returns the day n days later, or earlier if n is negative. Before the first day there is
+// none. After the last one there is its end, which begins the year 10000, and nothing later.
+func (d Day) Plus(n int) Day {
+	end := int(Last.number) + 1
+	n = min(max(n, -end), end)                           // the sum must fit
+	return Day{int32(min(max(int(d.number)+n, 0), end))} //nolint:gosec // as above
+}
 
 // Weekday returns the day of the week.
 func (d Day) Weekday() time.Weekday { return d.utc().Weekday() }

@@ -38,7 +38,6 @@ type bank struct {
 	known    map[idempotency.Key]idempotency.Record
 	recorded map[operation.ID]*fund.Operation
 	sales    map[string]fund.SaleEntry // by operation and position
-	postings []fund.Posting
 }
 
 const (
@@ -85,7 +84,7 @@ func (b *bank) price(id int64, imkbCode, perUnit, code, from string) {
 func (b *bank) clone() *bank {
 	return &bank{
 		holdings: maps.Clone(b.holdings), accounts: maps.Clone(b.accounts), prices: maps.Clone(b.prices), known: maps.Clone(b.known),
-		recorded: maps.Clone(b.recorded), sales: maps.Clone(b.sales), postings: slices.Clone(b.postings),
+		recorded: maps.Clone(b.recorded), sales: maps.Clone(b.sales),
 	}
 }
 
@@ -170,7 +169,6 @@ func (b *bank) keep(book *fund.Book) {
 		}
 		b.recorded[s.ID].Sales = append(b.recorded[s.ID].Sales, fund.RestoreSale(s.Terms))
 	}
-	b.postings = append(b.postings, changes.Postings...)
 	for _, k := range slices.Concat(book.Register.NewRecords(), book.Register.ChangedRecords()) {
 		b.known[k.Key] = *k
 	}
@@ -313,5 +311,4 @@ func requireNothingChanged(t require.TestingT, c fund.Changes) {
 	require.Empty(t, c.Holdings)
 	require.Empty(t, c.Accounts)
 	require.Empty(t, c.Sales)
-	require.Empty(t, c.Postings)
 }

@@ -126,7 +126,7 @@ func sortedOnce[K comparable](keys []K, compare func(K, K) int) []K {
 // changes into the book and each outcome into its operation. It has no other
 // effect: the same batch in a new book with the same content has the same result.
 func (b *Book) Settle(operations []*Operation, now time.Time, today day.Day) {
-	b.settled, b.changes.PostedAt = true, now
+	b.settled = true
 	for _, o := range operations {
 		b.settle(o, now, today)
 		if o.Due || o.outcome.Replayed || o.outcome.State != operation.Completed {
@@ -143,7 +143,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	o.outcome, o.err = operation.Outcome{}, nil
 	key, hasKey := o.Key()
 	if o.Due {
-		if !b.followsRules(o) {
+		if !o.follows(b.rules) {
 			o.err = ErrRulesChanged
 			return
 		}
@@ -169,7 +169,7 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		o.err = o.Contradiction
 		return
 	}
-	if !b.followsRules(o) {
+	if !o.follows(b.rules) {
 		o.err = ErrRulesChanged
 		return
 	}
@@ -243,7 +243,7 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 	if o.Due {
 		decided = &b.changes.Settled
 	}
-	firstSale, firstPosting := len(*decided), len(b.changes.Postings)
+	firstSale := len(*decided)
 	b.undo = b.undo[:0]
 	var refusals []fault.Fault
 	for i := range o.Sales {
@@ -263,7 +263,6 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 	for _, undo := range slices.Backward(b.undo) {
 		undo()
 	}
-	b.changes.Postings = b.changes.Postings[:firstPosting]
 	if !o.Due {
 		*decided = (*decided)[:firstSale] // a refusal changes nothing
 		return
@@ -312,9 +311,6 @@ func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
 	b.undo = append(b.undo, func() { holding.now, account.now = unitsBefore, balanceBefore })
 	holding.now -= t.Units
 	account.now = balance
-	b.changes.Postings = append(b.changes.Postings,
-		UnitPosting(SalePosting, o.ID, s.Index, t.Holding, -t.Units),
-		MoneyPosting(SalePosting, o.ID, s.Index, t.Account, s.Proceeds.Minor()))
 	return nil
 }
 

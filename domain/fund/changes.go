@@ -17,9 +17,9 @@ type Changes struct {
 	Accounts []Account   // with their new balances, in lock order
 	Sales    []SaleEntry // to insert
 	Settled  []SaleEntry // sales of due operations: storage updates the existing rows
-	// Postings are all changes of holdings and accounts. Storage writes those of corrections. The
-	// others follow from the sales (SaleEntry.Postings) and need not be stored.
-	Postings []Posting
+	// Adjustments are the postings of corrections. Those of sales and reversals follow from the
+	// sales (SaleEntry.Postings, SaleEntry.ReversalPostings) and are not stored.
+	Adjustments []PostingEntry
 	// Refusals are the operations that were refused at once, in the order in which they were
 	// settled. They do not include due operations that failed: the sales of these are Failed.
 	Refusals     []operation.Decision
@@ -27,8 +27,7 @@ type Changes struct {
 	Reversals    []Reversal
 	// Ended are the operations that ended after their request was answered, in the order in
 	// which they ended. They are due operations and corrected operations.
-	Ended    []Ended
-	PostedAt time.Time // the time of all postings; zero if the batch has no postings
+	Ended []Ended
 }
 
 // SaleEntry is one sale and its result, as it is stored.
@@ -155,9 +154,6 @@ func (p *Posting) CustomerNo() int64 { return cmp.Or(p.Account.CustomerNo, p.Hol
 // their loaded value.
 func (b *Book) Changes() Changes {
 	c := b.changes
-	if len(c.Postings) == 0 {
-		c.PostedAt = time.Time{}
-	}
 	for key, p := range b.holdings {
 		if p.now != p.loaded {
 			c.Holdings = append(c.Holdings, Holding{key, p.now})

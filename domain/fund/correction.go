@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"bankingapi/domain/day"
@@ -112,24 +113,22 @@ func (b *Book) Reverse(sales []SaleEntry, id operation.ID, now time.Time) error 
 	if slices.Contains(b.reversed, sales[0].ID) {
 		return ErrReversed
 	}
+	first := &sales[0]
+	reversal := Reversal{OperationID: first.ID, ID: id, At: now}
 	for i := range sales {
 		s := &sales[i]
 		if s.State != operation.Completed {
 			return ErrNotCompleted
 		}
-		for _, p := range []Posting{
-			UnitPosting(ReversalPosting, id, s.Index, s.Terms.Holding, s.Terms.Units),
-			MoneyPosting(ReversalPosting, id, s.Index, s.Terms.Account, -s.Proceeds.Minor()),
-		} {
-			if err := b.move(p); err != nil {
+		for _, p := range s.ReversalPostings(&reversal) {
+			err := b.move(&p.Posting)
+			if err != nil {
 				return err
 			}
 		}
 	}
-	first := &sales[0]
-	b.changes.Reversals = append(b.changes.Reversals, Reversal{OperationID: first.ID, ID: id, At: now})
+	b.changes.Reversals = append(b.changes.Reversals, reversal)
 	b.changes.end(&first.Envelope, Ended{State: operation.Completed, Reversed: true, At: now})
-	b.changes.PostedAt = now
 	return nil
 }
 
@@ -151,20 +150,16 @@ func NewRepeatLocks(sales []SaleEntry) LockSet {
 // the same day. It settles like every due operation, at the price of that day. again is the
 // envelope of the other operation. It has no CallerId: that of the first one names the first one.
 // zone is the bank's time zone.
-// The error is ErrNoDay if a sale took place at once, or ErrPriceHolds if the price at which it was
-// settled still is the price of its day.
+// The error is ErrNoDay if the operation took place at once, or ErrPriceHolds if each sale was settled
+// at a price that still is the price of its day. An array waits again as a whole if the price of one
+// of its funds was corrected.
 func (b *Book) RecordAgain(sales []SaleEntry, again operation.Envelope, zone *time.Location) error {
 	again.Header.CallerID = ""
-	for i := range sales {
-		s := &sales[i]
-		selected := s.Terms.SelectedDay
-		if s.tookPlaceAtOnce(zone) {
-			return ErrNoDay
-		}
-		current, ok := b.current[PriceDay{s.Terms.Holding.Fund, selected}]
-		if ok && current.ID == s.PriceID && current.ValidFrom == selected {
-			return ErrPriceHolds
-		}
+	if tookPlaceAtOnce(sales, zone) {
+		return ErrNoDay
+	}
+	if !slices.ContainsFunc(sales, b.hasOtherPrice) {
+		return ErrPriceHolds
 	}
 	for i := range sales {
 		b.changes.Sales = append(b.changes.Sales, SaleEntry{Envelope: again, Index: sales[i].Index, Terms: sales[i].Terms, State: operation.Recorded})
@@ -172,18 +167,32 @@ func (b *Book) RecordAgain(sales []SaleEntry, again operation.Envelope, zone *ti
 	return nil
 }
 
-// tookPlaceAtOnce reports whether a completed sale was for the day on which it was received. The
-// caller agreed to its price then. A sale that RecordAgain has recorded on its day names the price
-// of the first one, and was settled at another one.
-func (s *SaleEntry) tookPlaceAtOnce(zone *time.Location) bool {
-	selected := s.Terms.SelectedDay
-	return selected.IsNone() || selected == day.Of(s.ReceivedAt, zone) && s.PriceID == s.Terms.PriceID
+// hasOtherPrice reports whether a completed sale for a later day would now be settled at another
+// price than the one at which it was settled.
+func (b *Book) hasOtherPrice(s SaleEntry) bool {
+	current, ok := b.current[s.PriceDay()]
+	return !ok || current.ID != s.PriceID || current.ValidFrom != s.Terms.SelectedDay
+}
+
+// tookPlaceAtOnce reports whether a completed operation was for the day on which it was received. The
+// caller agreed to each of its prices then. An operation that RecordAgain has recorded on its day
+// names the prices of the first one, and at least one of its sales was settled at another one.
+func tookPlaceAtOnce(sales []SaleEntry, zone *time.Location) bool {
+	return !slices.ContainsFunc(sales, func(s SaleEntry) bool {
+		selected := s.Terms.SelectedDay
+		isOfItsDay := selected.IsNone() || selected == day.Of(s.ReceivedAt, zone)
+		return !isOfItsDay || s.PriceID != s.Terms.PriceID
+	})
 }
 
 // Adjust changes a holding or an account by a posting.
 func (b *Book) Adjust(p Posting, now time.Time) error {
-	b.changes.PostedAt = now
-	return b.move(p)
+	err := b.move(&p)
+	if err != nil {
+		return err
+	}
+	b.changes.Adjustments = append(b.changes.Adjustments, PostingEntry{p, now})
+	return nil
 }
 
 // Discard drops all changes after a correction failed.
@@ -198,8 +207,9 @@ func (b *Book) Discard() {
 	}
 }
 
-// move posts to a position. The error says that it does not exist or would leave its limits.
-func (b *Book) move(p Posting) error {
+// move adds a posting to its position. The error says that the position does not exist or would
+// leave its limits.
+func (b *Book) move(p *Posting) error {
 	if p.IsMoney() {
 		account := b.accounts[p.Account]
 		if account == nil {
@@ -210,7 +220,7 @@ func (b *Book) move(p Posting) error {
 		case !ok:
 			return ErrOutOfRange
 		case after.Minor() < 0:
-			return &BelowZeroError{"account", account.now.String(), p.Format(-p.Quantity)}
+			return &BelowZeroError{"account", account.now.String(), p.taken()}
 		}
 		account.now = after
 	} else {
@@ -223,10 +233,12 @@ func (b *Book) move(p Posting) error {
 		case p.Quantity > 0 && (after < holding.now || after > MaxUnits):
 			return ErrOutOfRange
 		case after < 0:
-			return &BelowZeroError{"holding", holding.now.String(), p.Format(-p.Quantity)}
+			return &BelowZeroError{"holding", holding.now.String(), p.taken()}
 		}
 		holding.now = after
 	}
-	b.changes.Postings = append(b.changes.Postings, p)
 	return nil
 }
+
+// taken formats a negative quantity without its sign. The smallest number has no opposite.
+func (p *Posting) taken() string { return strings.TrimPrefix(p.Format(p.Quantity), "-") }

@@ -124,7 +124,7 @@ func NewHolding(f HoldingFields) (Holding, []fault.Fault) {
 	h.Key.CustomerNo = c.integer("/CustomerNo", f.CustomerNo, 1, positiveInteger)
 	h.Key.Fund = c.keptFund(f.IMKBCode, f.HolderCorporationName)
 	h.Units = Units(c.quantity("/Units", f.Units, UnitDecimals, 0, int64(MaxUnits),
-		"Units of the fund: 0 or greater, at most 10^12."))
+		"Units of the fund: 0 or greater, at most "+MaxUnitsText+"."))
 	return fault.Either(h, c.List)
 }
 

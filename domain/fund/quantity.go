@@ -15,8 +15,11 @@ type Units int64
 // UnitDecimals is the number of decimals of a quantity.
 const UnitDecimals = 6
 
-// MaxUnits is the largest quantity of one sale or holding: 10^12 units.
-const MaxUnits Units = 1_000_000_000_000_000_000
+// MaxUnits is the largest quantity of one sale or holding, and MaxUnitsText says it to people.
+const (
+	MaxUnits     Units = 1_000_000_000_000_000_000
+	MaxUnitsText       = "10^12"
+)
 
 // ParseUnits returns d as Units. It returns the error of decimal.Decimal.Integer.
 func ParseUnits(d decimal.Decimal) (Units, error) {

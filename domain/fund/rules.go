@@ -102,9 +102,12 @@ func NewRules(current Rules, f RulesFields) (Rules, []fault.Fault) {
 // everyDay has all days of the week.
 var everyDay = [7]bool{true, true, true, true, true, true, true}
 
-// loadZone rejects Local, which is a different zone on each machine.
+// loadZone rejects names that are no zones of the IANA database, although files of a machine have
+// them. localtime is another zone on each machine, the zones of right count leap seconds, and no
+// other machine needs to have any of them: it could not read the rules of the book.
 func loadZone(name string) (*time.Location, error) {
-	if name == "Local" {
+	folder, _, _ := strings.Cut(name, "/")
+	if slices.Contains([]string{"Local", "localtime", "posixrules", "Factory", "posix", "right"}, folder) {
 		return nil, errors.New("a book needs a zone with a name")
 	}
 	return time.LoadLocation(name)
@@ -255,9 +258,9 @@ func (r Rules) Calendar() Calendar { return Calendar{Weekdays: r.Weekdays, CutOf
 // the book. It has had no effect. Whoever prepared it reads the rules again.
 var ErrRulesChanged = fault.New(fault.Unavailable, "The rules of the bank were changed at this moment. Try again.")
 
-// followsRules reports whether the rules by which the operation was prepared are those of the
-// book. An operation without rules belongs to a caller that keeps no rules in the book.
-func (b *Book) followsRules(o *Operation) bool { return o.Rules == "" || o.Rules == b.rules }
+// follows reports whether the operation was prepared by these rules. An operation without rules
+// belongs to a caller that keeps no rules in the book.
+func (o *Operation) follows(rules string) bool { return o.Rules == "" || o.Rules == rules }
 
 // LoadRules puts the text of the rules of the bank into the book.
 func (b *Book) LoadRules(text string) { b.rules = text }

@@ -58,7 +58,7 @@ func TestEachWrongRuleIsNamed(t *testing.T) {
 		pointers = append(pointers, f.Pointer)
 	}
 	require.Equal(t, []string{"/TimeZone", "/ClosedWeekdays", "/CutOff", "/SettleFrom"}, pointers)
-	for _, zone := range []string{"Local", "../../etc/passwd"} {
+	for _, zone := range []string{"Local", "localtime", "posixrules", "posix/Europe/Istanbul", "right/Europe/Istanbul", "Factory", "../../etc/passwd"} {
 		_, faults := fund.NewRules(fund.Rules{}, fund.RulesFields{TimeZone: zone})
 		require.Len(t, faults, 1, zone)
 	}

@@ -115,7 +115,7 @@ func check(f SaleFields, quoted bool) (t Terms, hasDay bool, faults []fault.Faul
 	case f.TransactionType != decimal.Int(SaleTransaction):
 		c.Add("/TransactionType", fault.NotAllowed, "Must be 2 for a customer's fund sale.")
 	}
-	t.Units = Units(c.quantity("/FundAmount", f.FundAmount, UnitDecimals, 1, int64(MaxUnits), "Units of the fund: greater than 0, at most 10^12."))
+	t.Units = Units(c.quantity("/FundAmount", f.FundAmount, UnitDecimals, 1, int64(MaxUnits), "Units of the fund: greater than 0, at most "+MaxUnitsText+"."))
 	if a := f.DestinationAccount; a == nil {
 		c.Add("/DestinationAccount", fault.Required, "Required.")
 	} else {

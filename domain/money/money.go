@@ -54,6 +54,16 @@ func (c Currency) Code() string { return currencies[c.index].code }
 // Decimals returns the number of digits of the minor unit: 2 for TRY, 0 for JPY.
 func (c Currency) Decimals() int { return currencies[c.index].decimals }
 
+// CodesByDecimals returns the codes of all currencies by the number of their decimals. The caller
+// owns the map.
+func CodesByDecimals() map[int][]string {
+	codes := make(map[int][]string)
+	for _, c := range currencies[1:] {
+		codes[c.decimals] = append(codes[c.decimals], c.code)
+	}
+	return codes
+}
+
 // IsNone reports whether c is the zero value.
 func (c Currency) IsNone() bool { return c.index == 0 }
 

@@ -100,7 +100,9 @@ func otherMember(name string, kind Kind, value func(*Values) string) Member {
 	return Member{Name: name, Kind: kind, Value: value}
 }
 
-// Erase empties the personal members and TranData. An erased message keeps its identity.
+// Erase empties the personal members and TranData. An erased message keeps its identity. The
+// ChannelSessionId of its request belongs to the header: an erasure of the messages of a request
+// empties it too (package calls).
 func (r *Values) Erase() {
 	for i := range Members {
 		if m := &Members[i]; m.IsPersonal() {

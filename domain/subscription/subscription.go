@@ -111,6 +111,8 @@ func (l *KeyLife) IsExpired(now time.Time) bool { return !l.Expires.IsZero() && 
 const (
 	maxName    = 100
 	maxDefined = 200 // as in the Header
+	// Texts of times have four digits for the year. West of Greenwich, 9999-12-31 ends in a later one.
+	maxYear = 9999
 )
 
 // New checks a new subscription. Its keys are set with Regenerate. The error is
@@ -134,6 +136,9 @@ func New(s Subscription) (*Subscription, error) {
 	}
 	if s.RequestsPerSecond < 0 {
 		faults.Add("/RequestsPerSecond", fault.OutOfRange, "0 (no limit) or more.")
+	}
+	if max(s.PrimaryKey.Expires.UTC().Year(), s.SecondaryKey.Expires.UTC().Year()) > maxYear {
+		faults.Add("/Expires", fault.OutOfRange, "A last day that ends before the year 10000 in UTC, or none.")
 	}
 	s.checkDefined(&faults)
 	// openssl prints AB:CD:EF.

@@ -103,12 +103,15 @@ func TestOperationsAreKeptOnceAndInOrder(t *testing.T) {
 
 func TestWhatASubscriptionMayBe(t *testing.T) {
 	t.Parallel()
+	afterTheLast := time.Date(9999, 12, 31, 24, 0, 0, 0, time.UTC)
+	lastOfIstanbul := subscription.KeyLife{Expires: afterTheLast.Add(-3 * time.Hour)}
 	for _, s := range []subscription.Subscription{
 		{Name: "m"},
 		{Name: strings.Repeat("x", 100)},
 		{Name: strings.Repeat("ş", 100)},
 		{Name: "Mobil bankacılık (test) #1"},
 		{Name: "m", RequestsPerSecond: 1_000_000},
+		{Name: "m", PrimaryKey: lastOfIstanbul, SecondaryKey: lastOfIstanbul},
 		{Name: "m", ClientCertificate: strings.Repeat("0A:", 31) + "0A"},
 		{Name: "m", AppKey: strings.Repeat("🎉", 200), Channel: strings.Repeat("x", 200), TellerName: strings.Repeat("x", 200)},
 	} {
@@ -135,6 +138,8 @@ func TestWhatASubscriptionMayBe(t *testing.T) {
 		{subscription.Subscription{Name: "m", AppKey: "a\x00b"}, "/AppKey", "invalid-character"},
 		{subscription.Subscription{Name: "m", Channel: "\xc3"}, "/Channel", "invalid-character"},
 		{subscription.Subscription{Name: "m", TellerName: "a\x00"}, "/TellerName", "invalid-character"},
+		{subscription.Subscription{Name: "m", PrimaryKey: subscription.KeyLife{Expires: afterTheLast}}, "/Expires", "out-of-range"},
+		{subscription.Subscription{Name: "m", SecondaryKey: subscription.KeyLife{Expires: afterTheLast}}, "/Expires", "out-of-range"},
 	} {
 		s, err := subscription.New(tt.fields)
 		require.Nil(t, s)

@@ -20,6 +20,7 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
@@ -65,6 +66,7 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 		transactions(t, func(t *testing.T) transaction { return importTransaction(t, office{open(t), t}) })
 	})
 
+	run("a price below the one of its day is named", "Imports", testOutrankedPrices)
 	run("the price of each fund is listed with the one before and its import", "Imports Pricing Audit", testFundPrices)
 
 	run("a new book is empty", "Imports Reader", testIsEmpty)
@@ -96,7 +98,7 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	run("refused operations, request IDs and decisions are found", "Imports Reader Lookups", testDecisions)
 	run("sales are filtered by day, settlement and origin", "Imports Reader", testSaleFilters)
 	run("a dry run writes nothing", "Imports Reader", testDryRun)
-	run("an import does not undo sales", "Imports Reader", testSoldSince)
+	run("an import does not undo sales and corrections", "Imports Reader Lookups Books", testChangedSince)
 	run("an import stores its act", "Imports Reader", testImportActs)
 	run("an import sets the whole calendar", "Imports Reader", testImportCalendar)
 	run("outcomes come in the order in which operations end", "Imports Lookups Books Outcomes", testOutcomes)
@@ -336,6 +338,18 @@ func testFundPrices(t *testing.T, o office) {
 	require.True(t, list(1)[0].Imported.IsZero(), "an import without an act")
 }
 
+// The price of a day is the one with the highest PriceID. An import names its prices that are not,
+// unless their file has the higher one too.
+func testOutrankedPrices(t *testing.T, o office) {
+	other := fund.Fund{IMKBCode: "ZZZ", HolderCorporationName: "H"}
+	price := func(id int64, of fund.Fund, days int) fund.Price {
+		return fund.Price{ID: id, Fund: of, PerUnit: 1, Currency: lira, ValidFrom: on(days)}
+	}
+	o.imported(backoffice.Imported{New: 3, NewFunds: []fund.Fund{someFund, other}})(o.Imports.Prices(t.Context(), lines(price(1, someFund, 0), price(5, someFund, 0), price(8, other, 0)), plain))
+	o.imported(backoffice.Imported{New: 3, Unchanged: 1, Outranked: []int64{4, 7}})(o.Imports.Prices(t.Context(), lines(price(4, someFund, 0), price(1, someFund, 0), price(3, someFund, 1), price(7, other, 0)), plain))
+	o.imported(backoffice.Imported{New: 2})(o.Imports.Prices(t.Context(), lines(price(9, someFund, 0), price(2, someFund, 0)), plain))
+}
+
 func requireFaults(t *testing.T, err error, want []backoffice.Fault) {
 	t.Helper()
 	faults, ok := errors.AsType[*backoffice.Faults](err)
@@ -560,6 +574,7 @@ func testPricesByTime(t *testing.T, o office) {
 	for i := range 3 {
 		prices = append(prices, fund.Price{ID: int64(i + 1), Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: on(i)})
 	}
+	prices = append(prices, fund.Price{ID: 4, Fund: someFund, PerUnit: 1, Currency: lira, ValidFrom: day.Last})
 	o.done(o.Imports.Prices(t.Context(), lines(prices...), plain))
 	begin := on(1).Start(zone)
 	for _, c := range []struct {
@@ -573,6 +588,9 @@ func testPricesByTime(t *testing.T, o office) {
 		{time.Time{}, begin.Add(1), prices[:2]},
 		{begin, begin.Add(24 * time.Hour), prices[1:2]},
 		{begin, begin, nil},
+		{begin, day.Last.Start(zone), prices[1:3]},
+		{begin, day.Last.Plus(1).Start(zone), prices[1:]}, // the end of the last day
+		{day.Last.Start(zone).Add(1), time.Time{}, nil},
 	} {
 		got := all(t, o.Reader.Prices(t.Context(), backoffice.Query{Since: c.since, Until: c.until, Zone: zone}))
 		equal(t, c.want, got)
@@ -603,6 +621,8 @@ func testFilters(t *testing.T, o office) {
 	require.Len(t, all(t, o.Reader.Accounts(ctx, backoffice.Query{})), 3)
 
 	everything := []place{{1, 0}, {2, 0}, {2, 1}, {2, 2}, {3, 0}, {5, 0}, {6, 0}, {6, 1}, {7, 0}}
+	settled := slices.DeleteFunc(slices.Clone(everything), func(p place) bool { return p == place{5, 0} })
+	afterEveryYear := time.Date(10000, 1, 1, 5, 0, 0, 0, time.UTC) // the end of the last day of a calendar, in New York
 	for _, c := range []struct {
 		filter backoffice.Query
 		want   []place
@@ -613,6 +633,7 @@ func testFilters(t *testing.T, o office) {
 		{backoffice.Query{State: operation.Failed}, []place{{6, 0}, {6, 1}}},
 		{backoffice.Query{State: operation.Completed, CustomerNo: 2}, []place{{2, 1}}},
 		{backoffice.Query{Since: at(0), Until: at(0).Add(time.Nanosecond)}, everything},
+		{backoffice.Query{Until: afterEveryYear, SettledUntil: afterEveryYear}, settled},
 		{backoffice.Query{Since: at(0).Add(time.Nanosecond)}, nil},
 		{backoffice.Query{Until: at(0).In(time.FixedZone("", 3*60*60))}, nil},
 		{backoffice.Query{CustomerNo: 9}, nil},
@@ -854,11 +875,22 @@ func testStatement(t *testing.T, o office) {
 	equal(t, []fund.Posting{opening, opened}, statement(2, at(0)))
 	require.Empty(t, statement(9, time.Time{}))
 	equal(t, []fund.Posting{tomorrow, today[3]}, o.postings(backoffice.Query{CustomerNo: 2, Order: backoffice.Newest, Limit: 2}))
-	credited := all(t, o.Reader.Sales(t.Context(), backoffice.Query{Amount: 250, Order: backoffice.Newest, ScanLimit: 100}))
+	credited := all(t, o.Reader.Sales(t.Context(), backoffice.Query{Amount: decimal.New(250, 2), Order: backoffice.Newest, ScanLimit: 100}))
 	require.NotEmpty(t, credited)
 	for _, s := range credited {
 		require.Equal(t, int64(250), s.Proceeds.Minor())
 	}
+
+	yen, dinar := sale(1, 1, 1), sale(1, 1, 1)
+	yen.Account.Currency, yen.ControlTotal = currency("JPY"), 1543
+	dinar.Account.Currency, dinar.ControlTotal = currency("KWD"), 15430
+	o.settle(1, order(8, "", yen), order(9, "", dinar)) // refused: there are no such accounts
+	asked := func(amount decimal.Decimal) []place {
+		return places(all(t, o.Reader.Sales(t.Context(), backoffice.Query{Refused: true, Amount: amount})))
+	}
+	require.Equal(t, []place{{8, 0}}, asked(decimal.New(1543, 0)))
+	require.Equal(t, []place{{9, 0}}, asked(decimal.New(1543, 2)), "15.43")
+	require.Empty(t, asked(decimal.New(1, 5)), "no currency has five decimals")
 }
 
 func testWaiting(t *testing.T, o office) {

@@ -338,7 +338,7 @@ func testDryRun(t *testing.T, o office) {
 	require.Len(t, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})), 3)
 }
 
-func testSoldSince(t *testing.T, o office) {
+func testChangedSince(t *testing.T, o office) {
 	o.aDay()
 	ctx := o.t.Context()
 	asOf := func(n, moment int) backoffice.ImportOptions {
@@ -346,16 +346,26 @@ func testSoldSince(t *testing.T, o office) {
 	}
 	before := o.postings(backoffice.Query{})
 	_, err := o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(50), Units: 5}, fund.Holding{Key: holdingOf(1), Units: 5}), asOf(0x110, 0))
-	require.Equal(t, &backoffice.SoldSince{Line: 3}, err)
+	require.Equal(t, &backoffice.ChangedSince{Line: 3}, err)
 	_, err = o.Imports.Accounts(ctx, lines(fund.Account{Key: accountOf(2), Balance: money.New(5, lira)}), asOf(0x111, 0))
-	require.Equal(t, &backoffice.SoldSince{Line: 2}, err)
+	require.Equal(t, &backoffice.ChangedSince{Line: 2}, err)
 	// A sale is dated before it is stored, by the clock of a replica.
 	inFlight := backoffice.ImportOptions{ID: id(0x113), AsOf: at(24).Add(50 * time.Second)}
 	_, err = o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 5}), inFlight)
-	require.Equal(t, &backoffice.SoldSince{Line: 2}, err)
+	require.Equal(t, &backoffice.ChangedSince{Line: 2}, err)
 	equal(t, before, o.postings(backoffice.Query{}))
 
 	o.done(o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 5}), asOf(0x112, 49)))
+	o.done(o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 6}), asOf(0x114, 49))) // the file was wrong
+
+	c := o.corrector(3)
+	o.done(c.AdjustHolding(o.by(), holdingOf(1), 1))
+	o.done(c.AdjustAccount(o.by(), accountOf(1), money.New(1, lira)))
+	_, err = o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 5}), asOf(0x115, 71))
+	require.Equal(t, &backoffice.ChangedSince{Line: 2}, err)
+	_, err = o.Imports.Accounts(ctx, lines(fund.Account{Key: accountOf(1), Balance: money.New(5, lira)}), asOf(0x116, 71))
+	require.Equal(t, &backoffice.ChangedSince{Line: 2}, err)
+	o.done(o.Imports.Holdings(ctx, lines(fund.Holding{Key: holdingOf(1), Units: 5}), asOf(0x117, 73)))
 	o.holds()
 }
 

@@ -98,6 +98,7 @@ func importLines[T any](ctx context.Context, at office, imported *backoffice.Imp
 // Prices implements backoffice.Imports.
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	s := i.store
+	inFile := make(map[int64]bool)
 	err = importLines(ctx, i.office, &imported, lines, o,
 		func(all []numbered[fund.Price]) error {
 			s.mu.Lock()
@@ -106,6 +107,7 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			known := slices.Clone(s.prices)
 			for _, l := range all {
 				known = append(known, l.value)
+				inFile[l.value.ID] = true
 			}
 			for _, l := range all {
 				if at := s.price(l.value.ID); at >= 0 {
@@ -135,6 +137,15 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			}
 			if !slices.ContainsFunc(s.prices, func(p fund.Price) bool { return p.Fund == l.value.Fund }) {
 				imported.NewFunds = append(imported.NewFunds, l.value.Fund)
+			}
+			highest := l.value.ID
+			for _, p := range s.prices {
+				if p.Fund == l.value.Fund && p.ValidFrom == l.value.ValidFrom {
+					highest = max(highest, p.ID)
+				}
+			}
+			if highest > l.value.ID && !inFile[highest] {
+				imported.Outranked = append(imported.Outranked, l.value.ID)
 			}
 			imported.New++
 			s.prices = append(s.prices, l.value)
@@ -215,7 +226,7 @@ func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (
 func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holding], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	s, at := i.store, i.now()
 	err = importLines(ctx, i.office, &imported, lines, o, func(all []numbered[fund.Holding]) error {
-		return s.soldSince(o.AsOf, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
+		return s.changedSince(o.AsOf, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
 			h := &all[i].value
 			return all[i].line, !p.IsMoney() && p.Holding == h.Key && s.holdings[h.Key] != h.Units
 		})
@@ -235,7 +246,7 @@ func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holdi
 func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Account], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	s, at := i.store, i.now()
 	err = importLines(ctx, i.office, &imported, lines, o, func(all []numbered[fund.Account]) error {
-		return s.soldSince(o.AsOf, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
+		return s.changedSince(o.AsOf, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
 			a := &all[i].value
 			return all[i].line, p.IsMoney() && p.Account == a.Key && s.accounts[a.Key].Minor() != a.Balance.Minor()
 		})
@@ -284,9 +295,9 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 	return imported, err
 }
 
-// soldSince returns an error for the first line whose position was sold from after the time of
-// the file. of reports whether a posting belongs to a position that a line changes.
-func (s *Store) soldSince(since time.Time, lines int, of func(i int, p *fund.PostingEntry) (line int64, same bool)) error {
+// changedSince returns an error for the first line whose position a sale, a reversal or an adjust
+// has changed after the time of the file. of reports whether a posting belongs to a position that a line changes.
+func (s *Store) changedSince(since time.Time, lines int, of func(i int, p *fund.PostingEntry) (line int64, same bool)) error {
 	if since.IsZero() {
 		return nil
 	}
@@ -295,9 +306,10 @@ func (s *Store) soldSince(since time.Time, lines int, of func(i int, p *fund.Pos
 	for i := range lines {
 		for j := range s.postings {
 			p := &s.postings[j]
-			if (p.Kind == fund.SalePosting || p.Kind == fund.ReversalPosting) && !p.PostedAt.Before(since.Add(-backoffice.InFlight)) {
+			isAdjust := p.Kind == fund.AdjustmentPosting && p.Index == 0
+			if (p.Kind == fund.SalePosting || p.Kind == fund.ReversalPosting || isAdjust) && !p.PostedAt.Before(since.Add(-backoffice.InFlight)) {
 				if line, same := of(i, p); same {
-					return &backoffice.SoldSince{Line: line}
+					return &backoffice.ChangedSince{Line: line}
 				}
 			}
 		}

@@ -234,18 +234,20 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 			s.sales[sale.ID] = nil
 		}
 		s.sales[sale.ID] = append(s.sales[sale.ID], sale)
+		s.postings = append(s.postings, sale.Postings()...)
 		if sale.State == operation.Recorded {
 			s.recorded[sale.ID] = true
 		} else {
 			delete(s.recorded, sale.ID)
 		}
 	}
-	for _, p := range changes.Postings {
-		s.postings = append(s.postings, fund.PostingEntry{Posting: p, PostedAt: changes.PostedAt})
-	}
 	for _, r := range changes.Reversals {
 		s.reversals[r.OperationID] = r
+		for _, sale := range s.sales[r.OperationID] {
+			s.postings = append(s.postings, sale.ReversalPostings(&r)...)
+		}
 	}
+	s.postings = append(s.postings, changes.Adjustments...)
 	for i := range changes.Sales {
 		if sale := &changes.Sales[i]; sale.Index == 0 {
 			s.answered[sale.ID] = operation.Decision{Envelope: sale.Envelope, Operation: operation.BuyFundFromCustomer, State: sale.State}
@@ -269,8 +271,8 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 		}
 	}
 	s.prove(func(*proof.Keys) []proof.Entry { return proof.OfBook(&changes, &book.Register) })
-	s.posted(ctx, len(s.postings)-len(changes.Postings))
-	changed := len(changes.Holdings)+len(changes.Accounts)+len(changes.Sales)+len(changes.Settled)+len(changes.Postings)+len(changes.Refusals) > 0 ||
+	s.posted(ctx, len(s.postings)-len(changes.Adjustments))
+	changed := len(changes.Holdings)+len(changes.Accounts)+len(changes.Sales)+len(changes.Settled)+len(changes.Adjustments)+len(changes.Reversals)+len(changes.Refusals) > 0 ||
 		len(book.Register.NewRecords())+len(book.Register.ChangedRecords()) > 0
 	s.register(&book.Register)
 	if changed {

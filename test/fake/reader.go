@@ -124,12 +124,20 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 		asked := !q.SettledSince.IsZero() || !q.SettledUntil.IsZero()
 		selected := s.Terms.SelectedDay
 		return ofCustomer(q, s.Terms.Holding.CustomerNo) && during(q, s.ReceivedAt) && (q.State == 0 || q.State == s.State) && (q.PriceID == 0 || q.PriceID == s.PriceID) &&
-			(q.IMKBCode == "" || q.IMKBCode == s.Terms.Holding.IMKBCode) && (q.Amount == 0 || q.Amount == s.Proceeds.Minor() || q.Amount == s.Terms.ControlTotal) &&
+			(q.IMKBCode == "" || q.IMKBCode == s.Terms.Holding.IMKBCode) && ofAmount(q, s) &&
 			(!asked || !s.SettledAt.IsZero() && within(s.SettledAt, q.SettledSince, q.SettledUntil)) &&
 			(q.DueSince.IsNone() || !selected.IsNone() && !q.DueSince.After(selected)) &&
 			(q.DueUntil.IsNone() || !selected.IsNone() && !selected.After(q.DueUntil)) &&
 			ofOperation(q, s.ID, s.Subscription, &s.Header)
 	})
+}
+
+func ofAmount(q backoffice.Query, s *fund.SaleEntry) bool {
+	if q.Amount.IsAbsent() {
+		return true
+	}
+	minor, err := q.Amount.Integer(s.Terms.Account.Currency.Decimals())
+	return err == nil && (minor == s.Proceeds.Minor() || minor == s.Terms.ControlTotal)
 }
 
 // Postings implements backoffice.Reader.

@@ -7,6 +7,8 @@
   const parse = text => new DOMParser().parseFromString(text, 'text/html');
   // An identity proxy may also lead to its sign-in. Its host answers no script.
   const signedOut = answer => answer.status === 401 || answer.status === 403 || answer.type === 'opaqueredirect';
+  // What a form was answered, as new keys, is not shown again: a person takes leave of it.
+  const isAnswer = 'sent' in document.body.dataset;
 
   // The bar. It changes only when its text changes, so that each trouble is announced
   // once. An answer that is not 2xx, and no answer, are troubles too. Their time is that of the
@@ -26,17 +28,20 @@
     document.title = (bad ? `(${bad}) ` : '') + document.title.replace(/^\(\d+\) /, '');
     icon.href = bad ? icon.dataset.bad : icon.dataset.good;
   };
-  const silent = what => {
-    silentSince ??= new Date(Date.now() + skew);
+  const say = text => {
     const line = document.createElement('p');
     line.className = 'notice bad';
-    line.textContent = `${what} since ${silentSince.toLocaleTimeString('en-GB', { timeZone: document.body.dataset.zone })}. This page is old. Callers of this replica may get no answer either.`;
-    show(line.textContent, [line]);
+    line.textContent = text;
+    show(text, [line]);
+  };
+  const silent = what => {
+    silentSince ??= new Date(Date.now() + skew);
+    say(`${what} since ${silentSince.toLocaleTimeString('en-GB', { timeZone: document.body.dataset.zone })}. This page is old. Callers of this replica may get no answer either.`);
   };
   const watch = async () => {
     try {
       const answer = await get('/console/health', 1400);
-      if (signedOut(answer)) return location.reload();
+      if (signedOut(answer)) return isAnswer ? say('You are signed out. Copy what you need of this page before you leave it.') : location.reload();
       if (answer.ok) {
         skew = Date.parse(answer.headers.get('Date')) - Date.now();
         const next = parse(await answer.text()).getElementById('health');

@@ -25,7 +25,7 @@ func TestADuplicateKeyIsALostRaceOfAnInsertThatRaces(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Close()) })
 	const columns = " (room bigint, name text, owner uuid, label text DEFAULT '', items bigint, seal bytea, most bigint, built date, seen_at timestamptz, emptied_at timestamptz, PRIMARY KEY (room, name))"
-	db := connect(t, "pgx", dsn, "CREATE TABLE accounts_shelves"+columns)
+	db := connect(t, testdb.EnginePostgres, dsn, "CREATE TABLE accounts_shelves"+columns)
 	for _, statement := range []string{
 		"CREATE TABLE split_shelves" + columns + " PARTITION BY HASH (room)",
 		"CREATE TABLE part PARTITION OF split_shelves FOR VALUES WITH (MODULUS 1, REMAINDER 0)",

@@ -54,19 +54,19 @@ func onEachDialect(t *testing.T, test func(t *testing.T, u under)) {
 			engine, err := storekit.Started(sqlite.NewEngine(storage.Options{DSN: file, StatementTimeout: time.Minute}))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, engine.Close()) })
-			return under{engine.Dialect(), connect(t, "sqlite", file+"?_pragma=busy_timeout(60000)", sqliteTable)}
+			return under{engine.Dialect(), connect(t, testdb.EngineSQLite, file+"?_pragma=busy_timeout(60000)", sqliteTable)}
 		},
 		"postgres": func(t *testing.T) under {
 			dsn := testdb.Postgres(t)
 			engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn, StatementTimeout: time.Minute}))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, engine.Close()) })
-			return under{engine.Dialect(), connect(t, "pgx", dsn, `CREATE TABLE own_shelves (room bigint NOT NULL, name text NOT NULL, owner uuid NOT NULL,
+			return under{engine.Dialect(), connect(t, testdb.EnginePostgres, dsn, `CREATE TABLE own_shelves (room bigint NOT NULL, name text NOT NULL, owner uuid NOT NULL,
  label text NOT NULL DEFAULT '', items bigint NOT NULL CHECK (items >= 0), seal bytea NOT NULL, most bigint, built date, seen_at timestamptz NOT NULL,
  emptied_at timestamptz, PRIMARY KEY (room, name))`)}
 		},
 		"json": func(t *testing.T) under {
-			db := connect(t, "sqlite", filepath.Join(t.TempDir(), "shelves.db")+"?_txlock=immediate", sqliteTable)
+			db := connect(t, testdb.EngineSQLite, filepath.Join(t.TempDir(), "shelves.db")+"?_txlock=immediate", sqliteTable)
 			return under{jsonDialect{db}, db}
 		},
 	} {
@@ -77,12 +77,10 @@ func onEachDialect(t *testing.T, test func(t *testing.T, u under)) {
 	}
 }
 
-func connect(t *testing.T, driver, dsn, table string) *sql.DB {
+func connect(t *testing.T, engine, dsn, table string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(driver, dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	_, err = db.ExecContext(t.Context(), table)
+	db := testdb.Open(t, engine, dsn)
+	_, err := db.ExecContext(t.Context(), table)
 	require.NoError(t, err)
 	return db
 }

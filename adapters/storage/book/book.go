@@ -106,26 +106,26 @@ func (w bookWay) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 	// After writeOutcomes, so that the leaves have the numbers of the outcomes.
 	writes := append(w.Changes(book, &c), outcomes...)
 	if len(writes) > 0 { // an act that changed nothing is not recorded
-		writes = append(writes, w.journal.ActWrites(ctx, w.adjusted(&c))...)
+		writes = append(writes, w.journal.ActWrites(ctx, w.adjusted(c.Adjustments))...)
 	}
 	err = s.Commit(ctx, writes...)
-	if err == nil && len(c.Sales)+len(c.Refusals) > 0 {
+	if err != nil {
+		return err
+	}
+	if len(c.Sales)+len(c.Refusals) > 0 {
 		w.begun.Store(true)
 	}
-	return err
+	return nil
 }
 
 // adjusted returns the sum of the postings of a correction.
-func (b *Books) adjusted(c *fund.Changes) (changes journal.Changes) {
-	for i := range c.Postings {
-		p := &c.Postings[i]
-		if p.Kind != fund.AdjustmentPosting {
-			continue
-		}
-		if changes.Adjusted == nil {
-			changes.ID, changes.Adjusted = p.OperationID, b.journal.NewSum()
-		}
-		changes.Adjusted.Adjustment(&fund.PostingEntry{Posting: *p, PostedAt: c.PostedAt})
+func (b *Books) adjusted(postings []fund.PostingEntry) (changes journal.Changes) {
+	if len(postings) == 0 {
+		return changes
+	}
+	changes.ID, changes.Adjusted = postings[0].OperationID, b.journal.NewSum()
+	for i := range postings {
+		changes.Adjusted.Adjustment(&postings[i])
 	}
 	return changes
 }
@@ -244,7 +244,7 @@ func (b *Books) Records(book *fund.Book, c *fund.Changes) []batch.Request {
 		b.db.ReverseOperation.Request(tables.Convert(c.Reversals, tables.ReversedRow)),
 		b.db.Sales.Add.Request(tables.Convert(slices.Concat(c.Sales, c.RefusedSales), tables.NewSaleRow)),
 		b.db.Sales.Put.Request(tables.Convert(c.Settled, tables.NewSaleRow)),
-		b.db.Adjustments.Add.Request(tables.AdjustmentRows(c.Postings, c.PostedAt)),
+		b.db.Adjustments.Add.Request(tables.Convert(c.Adjustments, tables.NewAdjustmentRow)),
 		b.entries(c, &book.Register),
 	}
 }

@@ -151,10 +151,13 @@ func (r *Reading) Open() (int64, error) {
 			continue
 		}
 		has, err := r.journal.has(r.tx, *b.Base, known)
-		if err != nil && !errors.Is(err, errNoHash) { // the missing hash is reported with its batch
+		if errors.Is(err, errNoHash) { // the missing hash is reported with its batch
+			continue
+		}
+		if err != nil {
 			return 0, err
 		}
-		if err == nil && !has {
+		if !has {
 			r.witness.Found(backoffice.Foreign, b.String())
 		}
 	}

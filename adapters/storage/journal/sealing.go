@@ -58,14 +58,27 @@ func (l Log) State(ctx context.Context) (trail.State, error) {
 func (l Log) IsOf(ctx context.Context, keys *proof.Keys) (isOf bool, err error) {
 	err = l.db.Snapshot(ctx, func(tx *gorm.DB) error {
 		page, err := l.journal.page(tx, nil)
-		isOf = len(page) == 0 || keys != nil && slices.ContainsFunc(page, func(row tables.TrailBatchRow) bool {
-			b, err := row.Batch()
-			_, isGenuine := keys.OpenMAC(b.Record(), row.Entries, row.MAC)
-			return err == nil && isGenuine
-		})
-		return err
+		if err != nil {
+			return err
+		}
+		isOf = len(page) == 0 || keys != nil && hasGenuine(page, keys)
+		return nil
 	})
 	return isOf, err
+}
+
+// hasGenuine reports whether a batch was written with the keys.
+func hasGenuine(page []tables.TrailBatchRow, keys *proof.Keys) bool {
+	for i := range page {
+		b, err := page[i].Batch()
+		if err != nil {
+			continue
+		}
+		if _, isGenuine := keys.OpenMAC(b.Record(), page[i].Entries, page[i].MAC); isGenuine {
+			return true
+		}
+	}
+	return false
 }
 
 // Seal locks the state of the log.

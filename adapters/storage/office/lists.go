@@ -30,8 +30,8 @@ var _ backoffice.Reader = reader{}
 func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Price, error] {
 	rows := func(tx *gorm.DB) *gorm.DB {
 		return tx.Scopes(
-			ifSet("valid_from >= ?", firstDay(q.Since, q.Zone)),
-			ifSet("valid_from < ?", firstDay(q.Until, q.Zone)),
+			ifSet("valid_from > ?", lastDayBefore(q.Since, q.Zone)),
+			ifSet("valid_from <= ?", lastDayBefore(q.Until, q.Zone)),
 			ifSet("imkb_code = ?", q.Fund.IMKBCode),
 			ifSet("holder_corporation_name = ?", q.Fund.HolderCorporationName),
 		).Order("price_id")
@@ -39,15 +39,16 @@ func (r reader) Prices(ctx context.Context, q backoffice.Query) iter.Seq2[fund.P
 	return stream(ctx, r, q, r.db.Prices.Table, (*tables.PriceRow).ToPrice, rows)
 }
 
-// firstDay returns the first day that does not begin before the instant. It is empty for the
-// zero instant.
-func firstDay(instant time.Time, zone *time.Location) string {
+// lastDayBefore returns the last day that begins before the instant. It is empty for the zero
+// instant. It has a text also for the end of the last day of all, which begins the year 10000: the
+// text of a day then would sort before all others.
+func lastDayBefore(instant time.Time, zone *time.Location) string {
 	if instant.IsZero() {
 		return ""
 	}
 	d := day.Of(instant, zone)
-	if d.Start(zone).Before(instant) {
-		d = d.Plus(1)
+	if !d.Start(zone).Before(instant) {
+		d = d.Plus(-1)
 	}
 	return d.String()
 }
@@ -87,7 +88,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 	read := func(since operation.ID) iter.Seq2[fund.SaleEntry, error] {
 		return stream(ctx, r, q, r.db.ListedSales.Table, (*tables.ListedSaleRow).Entry, r.sales(q, since))
 	}
-	isOfFew := q.Subscription != "" || q.IMKBCode != "" || q.Amount != 0 || q.PriceID != 0 || !q.SettledSince.IsZero() || q.State == operation.Recorded
+	isOfFew := q.Subscription != "" || q.IMKBCode != "" || !q.Amount.IsAbsent() || q.PriceID != 0 || !q.SettledSince.IsZero() || q.State == operation.Recorded
 	mayBeFew := q.CustomerNo == 0 && isOfFew
 	if !mayBeFew {
 		return read(operation.ID{})
@@ -122,7 +123,7 @@ func (r reader) sales(q backoffice.Query, since operation.ID) scope {
 			ifSet("t.selected_date <= ?", q.DueUntil.String()),
 			ifSet("t.settled_price_id = ?", q.PriceID),
 			ifSet("t.imkb_code = ?", q.IMKBCode),
-			ifSet("? IN (t.proceeds, t.control_total)", q.Amount),
+			ofAmount(q.Amount),
 			newest(q, "t.operation_id", "t.position", since),
 		).Order(orders{
 			backoffice.ByKey:  "t.operation_id, t.position",

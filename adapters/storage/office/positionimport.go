@@ -113,7 +113,7 @@ func (p *positionImport[T, R]) run(ctx context.Context, lines backoffice.Lines[T
 	if err != nil {
 		return err
 	}
-	err = p.checkSoldSince(ctx)
+	err = p.checkChangedSince(ctx)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (p *positionImport[T, R]) write(ctx context.Context, part []numbered[T]) er
 		}
 	}
 	var added, changed []R
-	var postings []fund.Posting
+	var postings []fund.PostingEntry
 	for i := range part {
 		change := p.of.quantity(&rows[i]) - before[i] // both are at least 0: no overflow
 		kind := fund.AdjustmentPosting
@@ -158,7 +158,8 @@ func (p *positionImport[T, R]) write(ctx context.Context, part []numbered[T]) er
 			changed = append(changed, rows[i])
 		}
 		if change != 0 || !exists[i] { // also an opening of zero: verify knows then that somebody imported it
-			postings = append(postings, p.of.posting(kind, p.options.ID, part[i].line, &part[i].value, change))
+			posting := p.of.posting(kind, p.options.ID, part[i].line, &part[i].value, change)
+			postings = append(postings, fund.PostingEntry{Posting: posting, PostedAt: p.now})
 		}
 	}
 	p.imported.New += int64(len(added))
@@ -168,17 +169,17 @@ func (p *positionImport[T, R]) write(ctx context.Context, part []numbered[T]) er
 }
 
 // store writes the rows. It sums the postings while the database works.
-func (p *positionImport[T, R]) store(ctx context.Context, added, changed []R, postings []fund.Posting) error {
+func (p *positionImport[T, R]) store(ctx context.Context, added, changed []R, postings []fund.PostingEntry) error {
 	t := p.of.table()
 	writes := batch.NonEmpty(
 		t.Add.Request(added), t.Put.Request(changed),
-		p.imports.db.Adjustments.Add.Request(tables.AdjustmentRows(postings, p.now)))
+		p.imports.db.Adjustments.Add.Request(tables.Convert(postings, tables.NewAdjustmentRow)))
 	if len(writes) == 0 {
 		return nil
 	}
 	wait := tables.Aside(func() error {
 		for i := range postings {
-			p.sum.Adjustment(&fund.PostingEntry{Posting: postings[i], PostedAt: p.now})
+			p.sum.Adjustment(&postings[i])
 		}
 		return nil
 	})
@@ -190,30 +191,31 @@ func (p *positionImport[T, R]) store(ctx context.Context, added, changed []R, po
 	return summed
 }
 
-// checkSoldSince rejects an import that changed a position if a sale or a reversal has also
-// changed this position since the moment of the file, or could have been in flight then. The
-// error names the first such line. The changed positions are locked, so no new sale can come in
-// between.
-func (p *positionImport[T, R]) checkSoldSince(ctx context.Context) error {
+// checkChangedSince rejects an import that changed a position if a sale, a reversal or an adjust
+// has also changed this position since the moment of the file, or could have been in flight then.
+// The error names the first such line. The changed positions are locked, so no new sale can come
+// in between. An adjust has no line of a file: other imports do not count, because a file that
+// was wrong is imported again.
+func (p *positionImport[T, R]) checkChangedSince(ctx context.Context) error {
 	o, d := &p.options, p.imports.db
 	key := strings.Join(p.of.table().Keys, ", ")
 	if o.AsOf.IsZero() {
 		return nil
 	}
 	columns := d.Adjustments.Select("line", "act_id", "posted_at")
-	first := d.Adjustments.Lookup("find sales since", batch.Lookup{
+	first := d.Adjustments.Lookup("find changes since", batch.Lookup{
 		Select: columns[:1],
 		Where:  []batch.Condition{{Column: columns[1], Operator: "="}, {Column: columns[2]}},
-		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND kind IN (%[5]d, %[6]d) AND posted_at >= {posted_at})",
+		And: fmt.Sprintf("t.leg = %[1]d AND t.kind = %[2]d AND (%[3]s) IN (SELECT %[3]s FROM %[4]s AS p WHERE leg = %[1]d AND (kind IN (%[5]d, %[6]d) OR kind = %[2]d AND position = 0) AND posted_at >= {posted_at})",
 			p.of.leg(), fund.AdjustmentPosting, key, d.AllPostings.Name, fund.SalePosting, fund.ReversalPosting),
 		Order: "t.line",
 	})
-	sold, err := tables.LookUp(ctx, p.session, first, tables.AdjustmentRow{ActID: batch.UUID(o.ID), PostedAt: tables.Microsecond(o.AsOf.Add(-backoffice.InFlight))})
+	changed, err := tables.LookUp(ctx, p.session, first, tables.AdjustmentRow{ActID: batch.UUID(o.ID), PostedAt: tables.Microsecond(o.AsOf.Add(-backoffice.InFlight))})
 	if err != nil {
 		return err
 	}
-	if sold != nil {
-		return batch.FailureError{Failure: batch.Refused, Cause: &backoffice.SoldSince{Line: sold.Line}}
+	if changed != nil {
+		return batch.FailureError{Failure: batch.Refused, Cause: &backoffice.ChangedSince{Line: changed.Line}}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	err = i.transact(ctx, o, func(session batch.Session) error {
-		p := priceImport{imports: i, options: o, session: session, seen: make(map[fund.Fund]bool), refused: new(backoffice.Faults)}
+		p := priceImport{imports: i, options: o, session: session, seen: make(map[fund.Fund]bool), inFile: make(map[int64]bool), refused: new(backoffice.Faults)}
 		err := p.run(ctx, lines)
 		imported = p.imported
 		return err
@@ -31,6 +31,7 @@ type priceImport struct {
 	session  batch.Session
 	imported backoffice.Imported
 	seen     map[fund.Fund]bool // the funds of earlier parts
+	inFile   map[int64]bool     // the PriceIDs of the parts until now
 	refused  *backoffice.Faults // lines that may not be imported
 }
 
@@ -77,7 +78,34 @@ func (p *priceImport) write(ctx context.Context, part []numbered[fund.Price]) er
 			p.imported.NewFunds = append(p.imported.NewFunds, fund.Fund{IMKBCode: funds[i].IMKBCode, HolderCorporationName: funds[i].HolderCorporationName})
 		}
 	}
-	return p.session.Exchange(ctx, batch.NonEmpty(p.imports.journal.Write(p.count(part, rows, exists)...))...)
+	var fresh []tables.PriceRow
+	for i := range part {
+		p.inFile[part[i].value.ID] = true
+		if !exists[i] {
+			fresh = append(fresh, rows[i])
+		}
+	}
+	outranked := make([]bool, len(fresh))
+	entries := p.count(part, rows, exists)
+	err = p.session.Exchange(ctx, batch.NonEmpty(p.imports.journal.Write(entries...), p.findOutranked(fresh, outranked))...)
+	if err != nil {
+		return err
+	}
+	for i := range fresh {
+		if outranked[i] {
+			p.imported.Outranked = append(p.imported.Outranked, fresh[i].PriceID)
+		}
+	}
+	return nil
+}
+
+// findOutranked finds the new prices whose day has a price with a higher PriceID that is not in
+// the file.
+func (p *priceImport) findOutranked(fresh []tables.PriceRow, outranked []bool) batch.Request {
+	return p.imports.db.FindCurrentPrice.Request(fresh, func(i int, current *tables.PriceRow) error {
+		outranked[i] = current.PriceID > fresh[i].PriceID && !p.inFile[current.PriceID]
+		return nil
+	})
 }
 
 // compareBefore compares each new price with the price of the day before it.

@@ -2,6 +2,9 @@ package office
 
 import (
 	"cmp"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -9,6 +12,8 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/decimal"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 )
 
@@ -24,6 +29,30 @@ func ifSet[V comparable](condition string, value V) scope {
 			return tx
 		}
 		return tx.Where(condition, value)
+	}
+}
+
+// ofAmount selects sales t of that amount of their currency. The tables have minor units.
+func ofAmount(amount decimal.Decimal) scope {
+	return func(tx *gorm.DB) *gorm.DB {
+		if amount.IsAbsent() {
+			return tx
+		}
+		var conditions []string
+		var values []any
+		codes := money.CodesByDecimals()
+		for _, decimals := range slices.Sorted(maps.Keys(codes)) { // always the same statement
+			minor, err := amount.Integer(decimals)
+			if err != nil { // no sale in these currencies has this amount
+				continue
+			}
+			conditions = append(conditions, "(? IN (t.proceeds, t.control_total) AND t.currency_code IN ?)")
+			values = append(values, minor, codes[decimals])
+		}
+		if len(conditions) == 0 {
+			return tx.Where("1 = 0")
+		}
+		return tx.Where("("+strings.Join(conditions, " OR ")+")", values...)
 	}
 }
 

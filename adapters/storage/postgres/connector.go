@@ -70,6 +70,61 @@ func (c connector) connect(ctx context.Context, marked bool) (driver.Conn, error
 	return stdlib.GetConnector(*config, ping, connected).Connect(ctx)
 }
 
+// pgx sends a cancel request when a context ends or a connection breaks. If a commit waits for its
+// standby, the cancel request makes it continue without the standby, and it becomes visible only
+// on the primary. So no cancel request is sent for a connection during the commit of a batch.
+
+// committingKey is the key of an *atomic.Bool in the custom data of a connection. The value is
+// true while the connection commits.
+const committingKey = "bankingapi.committing"
+
+// hold prevents cancel requests for the connection until the result is set to false. It returns
+// nil for a connection that a host has opened, because only the opener can replace the dialer.
+func hold(conn *pgx.Conn) *atomic.Bool {
+	committing, ok := conn.PgConn().CustomData()[committingKey].(*atomic.Bool)
+	if ok {
+		committing.Store(true)
+	}
+	return committing
+}
+
+var errHeld = errors.New("no cancel request is sent during a commit")
+
+// guard sets a dialer for a connection that is not open yet. The dialer refuses to dial during
+// a commit. pgx dials again only for a cancel request.
+func guard(config *pgx.ConnConfig, committing *atomic.Bool) {
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if committing.Load() {
+			return nil, errHeld
+		}
+		return dial(ctx, network, address)
+	}
+}
+
+// commitTracer prevents cancel requests for the commits of transactions that gorm and database/sql
+// end. It is the tracer of our own connections. Batches call hold themselves.
+type commitTracer struct{}
+
+// heldKey is the key of the *atomic.Bool in the context of a commit.
+type heldKey struct{}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (commitTracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if data.SQL != "commit" { // what pgx sends
+		return ctx
+	}
+	return context.WithValue(ctx, heldKey{}, hold(conn))
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (commitTracer) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	committing, _ := ctx.Value(heldKey{}).(*atomic.Bool)
+	if committing != nil && (data.Err == nil || isUndone(data.Err)) {
+		committing.Store(false)
+	}
+}
+
 // hosts dials one of several hosts, which are tried in their order. After a failover the first
 // one may be a machine that does not answer: each new connection would wait for it.
 type hosts struct {
@@ -97,12 +152,14 @@ func (h *hosts) dialOne(ctx context.Context, network, address string) (net.Conn,
 		defer stop()
 	}
 	conn, err := h.dial(ctx, network, address)
-	if err == nil {
-		h.silent.Delete(address)
-	} else if !isSilent && time.Since(began) >= briefly { // nobody refused it
-		h.silent.Store(address, began)
+	if err != nil {
+		if !isSilent && time.Since(began) >= briefly { // nobody refused it
+			h.silent.Store(address, began)
+		}
+		return conn, err
 	}
-	return conn, err
+	h.silent.Delete(address)
+	return conn, nil
 }
 
 // The texts of a book are UTF-8. In a database with another encoding, the server converts them

@@ -14,7 +14,7 @@ import (
 	"bankingapi/adapters/storage/batch"
 )
 
-// dialect implements batch.Dialect. A statement is one command for all rows (message.go).
+// dialect implements batch.Dialect. A statement is one command for all rows.
 type dialect struct {
 	db       *batch.Pool
 	settings *settings
@@ -145,4 +145,110 @@ func (dialect) Classify(err error) batch.Failure {
 		return batch.Broken
 	}
 	return batch.Unknown
+}
+
+// A statement has two forms. For many rows its arguments are arrays, one for each column. For a
+// single row they are plain values, because Postgres needs long to unnest arrays: a single sale
+// took 20 percent longer.
+type form int
+
+const (
+	manyRows form = iota
+	oneRow
+)
+
+// orOneRow separates the two forms in the SQL of a Request. It never occurs in SQL.
+const orOneRow = "\x00"
+
+// statement returns both forms in one text, for the SQL of a Request.
+func statement(write func(form) string) string { return write(manyRows) + orOneRow + write(oneRow) }
+
+// types are the SQL types of arguments.
+var types = map[batch.Kind]string{
+	batch.Integer: "bigint", batch.NullInteger: "bigint", batch.Text: "text", batch.Bytes: "bytea",
+	batch.Identifier: "uuid", batch.Date: "text", batch.Time: "timestamptz",
+}
+
+// rows returns a table k of the arguments.
+func (f form) rows(columns []batch.Column) string { return f.table(columns, "", "", "") }
+
+// numberedRows returns a table k of the arguments. Its last column n counts the rows from 1.
+func (f form) numberedRows(columns []batch.Column) string {
+	return f.table(columns, " WITH ORDINALITY", ", 1::bigint", ", n")
+}
+
+func (f form) table(columns []batch.Column, ordinality, one, number string) string {
+	parameters := make([]string, len(columns))
+	for i, c := range columns {
+		parameters[i] = fmt.Sprintf("$%d::%s", i+1, types[c.Kind])
+		if f == manyRows {
+			parameters[i] += "[]"
+		}
+	}
+	list := strings.Join(parameters, ", ")
+	if f == oneRow {
+		return fmt.Sprintf("(VALUES (%s%s)) AS k(%s%s)", list, one, names(columns), number)
+	}
+	return fmt.Sprintf("unnest(%s)%s AS k(%s%s)", list, ordinality, names(columns), number)
+}
+
+// count returns the number of rows.
+func (f form) count() string {
+	if f == oneRow {
+		return "1"
+	}
+	return "cardinality($1)"
+}
+
+// names returns the names of the columns, as a list in SQL.
+func names(columns []batch.Column) string {
+	list := batch.Names(columns)
+	for i, name := range list {
+		if name == "system_user" { // a keyword since version 16
+			list[i] = `"` + name + `"`
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// element returns the value of a column in a row of k.
+func element(c batch.Column) string {
+	if c.Kind == batch.Date {
+		return "NULLIF(k." + c.Name + ", '')::date"
+	}
+	if c.Kind == batch.Identifier && c.Nullable {
+		return "NULLIF(k." + c.Name + ", '00000000-0000-0000-0000-000000000000'::uuid)"
+	}
+	return "k." + c.Name
+}
+
+// matching returns the conditions that select the row of t with the key of a row of k.
+func matching(columns []batch.Column) string {
+	var where []string
+	for _, c := range columns {
+		if c.Key {
+			where = append(where, "t."+c.Name+" = "+element(c))
+		}
+	}
+	return strings.Join(where, " AND ")
+}
+
+// mustWriteAll aborts the transaction unless the statement writes each of its rows.
+func mustWriteAll(statement string, f form) string {
+	return "WITH written AS (" + statement + " RETURNING 1) SELECT " + assert("row_is_written", f) + " FROM written"
+}
+
+// failed is the error code of a failed assertion.
+const failed = "22P02"
+
+// assert returns a value that aborts the transaction unless the number of rows is equal to the
+// number of argument rows.
+func assert(name string, f form) string {
+	return "CASE WHEN COUNT(*) = " + f.count() + " THEN 1 ELSE " + failing(name, "COUNT(*)") + " END"
+}
+
+// failing returns an expression that raises an error. The text of the error has the name of an
+// assertion. The expression depends on data, so that the server cannot evaluate it early.
+func failing(name, data string) string {
+	return "CAST('bankingapi_" + name + " ' || " + data + " AS int)"
 }

@@ -136,7 +136,7 @@ func (e ownEngine) Facts() storage.Facts {
 
 func (e ownEngine) Start(context.Context) error {
 	db := sql.OpenDB(connector{e.config, e.settings})
-	db.SetMaxOpenConns(e.limit)
+	db.SetMaxOpenConns(max(e.limit, leastConnections))
 	db.SetMaxIdleConns(e.limit)
 	db.SetConnMaxIdleTime(maxIdle)
 	e.writes.Open(db)

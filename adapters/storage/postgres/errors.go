@@ -36,10 +36,11 @@ type meaning struct {
 // meanings has the meanings of Postgres error codes (appendix A of its manual), and of their
 // classes, which are the first two characters.
 var meanings = map[string]meaning{
-	"40001":  {batch.LostRace, ""},    // serialization failure
-	"40P01":  {batch.LostRace, ""},    // deadlock
-	"57P01":  {batch.Broken, ""},      // the server stops
-	"57P02":  {batch.Broken, ""},      // the server closes this connection
+	"40001":  {batch.LostRace, ""}, // serialization failure
+	"40P01":  {batch.LostRace, ""}, // deadlock
+	"57P01":  {batch.Broken, ""},   // the server stops
+	"57P02":  {batch.Broken, ""},   // the server closes this connection
+	"25P02":  {batch.Unknown, "An earlier statement of the transaction has failed, so the server refuses all others. Roll it back."},
 	"25P03":  {batch.Unreachable, ""}, // out of time
 	"25P04":  {batch.Unreachable, ""}, // out of time
 	"55P03":  {batch.Unreachable, ""}, // lock not available

@@ -17,6 +17,7 @@ import (
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/postgres"
+	"bankingapi/application/store"
 	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
 )
@@ -130,7 +131,7 @@ func TestSettingsBehindAPooler(t *testing.T) {
 	through := testdb.PgBouncer(t, testdb.Postgres(t))
 	engine := open(t, through)
 	require.Equal(t, inForce{"off", "off", "on", "45s", ""}, inABatch(t, engine.Dialect()))
-	other, err := pgx.Connect(t.Context(), through)
+	other, err := testdb.Connect(t.Context(), through)
 	require.NoError(t, err)
 	defer other.Close(context.WithoutCancel(t.Context()))
 	var seqscan string
@@ -142,14 +143,12 @@ func TestSettingsBehindAPooler(t *testing.T) {
 // asked to set them.
 func TestOnlyKnownSettingsAreSet(t *testing.T) {
 	t.Parallel()
-	db, err := sql.Open("pgx", testdb.Postgres(t))
-	require.NoError(t, err)
-	defer db.Close()
+	db := testdb.Open(t, testdb.EnginePostgres, testdb.Postgres(t))
 	for _, statement := range []string{
 		"CREATE SCHEMA other",
 		"CREATE VIEW other.pg_settings AS SELECT name FROM pg_catalog.pg_settings WHERE name <> 'plan_cache_mode'",
 	} {
-		_, err = db.Exec(statement)
+		_, err := db.Exec(statement)
 		require.NoError(t, err)
 	}
 	conn, err := db.Conn(t.Context())
@@ -247,4 +246,28 @@ func TestAFullDiskIsToldForAWhile(t *testing.T) {
 func pool(engine storage.Engine) *batch.Pool {
 	writes, _ := engine.Pools()
 	return writes
+}
+
+// A migration holds the lock of the schema on one connection and works on another, and verify reads
+// by two transactions. With a single connection they waited for themselves.
+func TestAWorkOfTwoConnectionsEndsWithALimitOfOne(t *testing.T) {
+	t.Parallel()
+	engine := open(t, testdb.Postgres(t))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range 2 {
+		tx, err := pool(engine).BeginTx(ctx, nil)
+		require.NoError(t, err)
+		defer func() { _ = tx.Rollback() }()
+	}
+}
+
+// pgx would send it to the server as a setting, of the host that it has by default.
+func TestTheAddressOfAHostIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, dsn := range []string{"hostaddr=127.0.0.1 dbname=bank", "postgres://db/bank?hostaddr=127.0.0.1"} {
+		_, err := postgres.NewEngine(storage.Options{DSN: dsn})
+		require.ErrorIs(t, err, store.ErrDSN)
+		require.ErrorContains(t, err, "hostaddr")
+	}
 }

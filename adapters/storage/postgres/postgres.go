@@ -61,7 +61,11 @@ var migrations embed.FS
 
 const (
 	maxConnections = 10
-	connectTimeout = 5 * time.Second
+	// leastConnections are needed at once: a migration holds its lock on one and works on another,
+	// and verify reads by two transactions. Whoever limits the process to one gets the second for
+	// such work only, because no more idle ones are kept.
+	leastConnections = 2
+	connectTimeout   = 5 * time.Second
 	// maxIdle closes connections that were opened for a burst of requests.
 	maxIdle = 5 * time.Minute
 )
@@ -82,6 +86,9 @@ func NewEngine(o store.Options) (storage.Engine, error) {
 	config, err := pgx.ParseConfig(o.DSN)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", store.ErrDSN, reason(err))
+	}
+	if _, ok := config.RuntimeParams["hostaddr"]; ok {
+		return nil, fmt.Errorf("%w: hostaddr is not supported: write the address as host", store.ErrDSN)
 	}
 	if err := checkMode(config); err != nil {
 		return nil, err

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
@@ -74,29 +76,27 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 		return nil
 	}
 	committing := hold(s.native)
-	err := s.send(ctx, requests, true)
-	switch {
-	case err == nil && s.decided && !s.wrote:
-		err = s.witness(ctx)
-	case err != nil && !errors.Is(err, errShared) && !isUndone(err):
-		err = asInterrupted(err)
-	}
+	err := s.sendCommit(ctx, requests)
 	if known, _ := errors.AsType[batch.FailureError](err); committing != nil && known.Failure != batch.Interrupted {
 		committing.Store(false)
 	}
 	return err
 }
 
-// witness commits a transaction that writes, but changes nothing: it writes a message to the
-// log that no one reads. Its commit waits for all transactions that were visible before it.
-// After an error it is unknown whether those transactions are durable.
-func (s *session) witness(ctx context.Context) error {
-	has, err := s.settings.hasMessages(ctx, s.conn)
-	if err != nil || !has {
+// sendCommit sends the requests and the commit. The error is Interrupted if the commit may have
+// taken effect.
+func (s *session) sendCommit(ctx context.Context, requests []batch.Request) error {
+	err := s.send(ctx, requests, true)
+	if err != nil {
+		if errors.Is(err, errShared) || isUndone(err) {
+			return err
+		}
 		return asInterrupted(err)
 	}
-	w := session{conn: s.conn, native: s.native, settings: s.settings, begins: durable}
-	return asInterrupted(w.send(ctx, []batch.Request{{SQL: message}}, true))
+	if s.decided && !s.wrote {
+		return s.witness(ctx)
+	}
+	return nil
 }
 
 // errNotCommitted: the server answered COMMIT with ROLLBACK after a statement failed.
@@ -236,6 +236,79 @@ func (p *pipeline) failed(err error, requests []batch.Request) error {
 		}
 	}
 	return asChanged(err)
+}
+
+// formOf returns the form of a request for its number of rows, and its arguments. If conn is
+// set, it does not wait for a late row: the row is computed while the message is written.
+func formOf(r *batch.Request, conn *pgx.Conn) (sql string, arguments []any) {
+	many, one, hasOne := strings.Cut(r.SQL, orOneRow)
+	switch {
+	case !hasOne || r.Rows.Len() != 1:
+		return many, r.Rows.Arrays()
+	case r.Rows.IsLate() && conn != nil:
+		return one, lateValues(&r.Rows, conn)
+	default:
+		return one, r.Rows.Append(nil, 0)
+	}
+}
+
+// All statements of a round trip are one message. Two actions must happen at a certain point of
+// the message while pgx writes it. At this time pgx calls no code of ours except the encoding
+// of arguments. So there are two arguments that act on the connection. Both are here,
+// and no other argument has side effects.
+
+// action is an argument that runs when pgx encodes it.
+type action func() (driver.Value, error)
+
+func (act action) Value() (driver.Value, error) { return act() }
+
+// lateValues returns the values of a late row. They are computed while the server runs the
+// statements before it: the first value flushes the part of the message that is already
+// written. There is still only one round trip: the server answers only at the end of the
+// message.
+func lateValues(rows *batch.Rows, conn *pgx.Conn) []any {
+	work := sync.OnceValues(func() ([]any, error) {
+		if err := conn.PgConn().Frontend().Flush(); err != nil {
+			return nil, err
+		}
+		return rows.Append(nil, 0), nil
+	})
+	values := make([]any, rows.Width())
+	for i := range values {
+		values[i] = action(func() (driver.Value, error) {
+			late, err := work()
+			if err != nil {
+				return nil, err
+			}
+			return late[i], nil
+		})
+	}
+	return values
+}
+
+// callNext makes the next batch of the queue begin when the statements in b have run. Otherwise
+// it would begin when their commit is on the disk. next may be nil.
+func callNext(next func(), b *pgx.Batch, conn *pgx.Conn) {
+	if next == nil || b.Len() == 0 {
+		return
+	}
+	last := b.QueuedQueries[b.Len()-1]
+	done := last.Fn
+	last.Fn = func(results pgx.BatchResults) error {
+		err := done(results)
+		if err != nil {
+			return err
+		}
+		next()
+		return nil
+	}
+	// The server keeps its answers until the end of the message, that is, until the commit is
+	// on the disk. A Flush makes it send them earlier. The argument of this small statement
+	// sends it.
+	b.Queue("SELECT $1::bigint", action(func() (driver.Value, error) {
+		conn.PgConn().Frontend().Send(&pgproto3.Flush{})
+		return int64(0), nil
+	}))
 }
 
 // wrote returns an error if the database ignored new rows. Statements that change rows check

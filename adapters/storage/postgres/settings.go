@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -106,7 +107,8 @@ func newSettings(statementTimeout time.Duration) *settings {
 	s, value := &settings{batches: needed}, "'1'"
 	s.bulkRead.Store(askBulkRead)
 	if statementTimeout > 0 {
-		timeout := fmt.Sprintf("'%d'", statementTimeout.Milliseconds())
+		milliseconds := min(max(statementTimeout.Milliseconds(), 1), math.MaxInt32) // 0 would be no limit
+		timeout := fmt.Sprintf("'%d'", milliseconds)
 		s.batches = append(slices.Clone(needed), setting{"statement_timeout", timeout})
 		value = "set_config('statement_timeout', " + timeout + ", true)"
 	}

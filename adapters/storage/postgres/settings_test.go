@@ -16,9 +16,7 @@ import (
 // stricter default stays in effect.
 func TestABatchWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
-	db, err := sql.Open("pgx", testdb.Postgres(t))
-	require.NoError(t, err)
-	defer db.Close()
+	db := testdb.Open(t, testdb.EnginePostgres, testdb.Postgres(t))
 	for before, within := range map[string]string{"off": "on", "on": "on", "local": "local", "remote_apply": "remote_apply"} {
 		tx, err := db.Begin()
 		require.NoError(t, err)
@@ -36,10 +34,24 @@ func TestABatchWaitsForTheDisk(t *testing.T) {
 
 func TestAHostsStatementTimeoutIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	db, err := sql.Open("pgx", testdb.Postgres(t))
-	require.NoError(t, err)
-	defer db.Close()
+	db := testdb.Open(t, testdb.EnginePostgres, testdb.Postgres(t))
 	require.NotContains(t, local(t, db, 0), "statement_timeout")
+}
+
+// 0 would be no limit at all, and the server refuses more than it can count.
+func TestEveryStatementTimeoutIsOneOfTheServer(t *testing.T) {
+	t.Parallel()
+	db := testdb.Open(t, testdb.EnginePostgres, testdb.Postgres(t))
+	for timeout, want := range map[time.Duration]string{1: "1ms", 10_000 * time.Hour: "2147483647ms"} {
+		tx, err := db.Begin()
+		require.NoError(t, err)
+		_, err = tx.Exec(local(t, db, timeout))
+		require.NoError(t, err)
+		var set string
+		require.NoError(t, tx.QueryRow("SHOW statement_timeout").Scan(&set))
+		require.Equal(t, want, set)
+		require.NoError(t, tx.Rollback())
+	}
 }
 
 func local(t *testing.T, db *sql.DB, timeout time.Duration) string {

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"bankingapi/domain/fault"
 )
 
@@ -165,7 +167,10 @@ func (f *file) check() error {
 // isEmpty reports whether a file has no content, or does not exist.
 func isEmpty(path string) bool {
 	info, err := os.Stat(path)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return info.Size() == 0
 }
 
 // explain returns the error of check, if any: SQLite only knows that it could not read.
@@ -277,6 +282,16 @@ func (f *file) canWrite() error {
 		return err
 	}
 	return f.hasRoom()
+}
+
+// why returns a clearer error than SQLite's if the file could not be opened because the disk is
+// full: SQLite calls it an I/O error, or a file that it cannot open.
+func (f *file) why(err error) error {
+	switch codeOf(err) {
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL:
+		return cmp.Or(f.hasRoom(), err)
+	}
+	return err
 }
 
 // room is how much free disk space is needed, so that the next batch fits too.

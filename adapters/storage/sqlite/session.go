@@ -126,9 +126,10 @@ func (c *connections) await() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	conn, err := c.writes.DB().Conn(ctx)
-	if err == nil {
-		_ = conn.Close()
+	if err != nil {
+		return
 	}
+	_ = conn.Close()
 }
 
 const closeTimeout = time.Second
@@ -355,10 +356,17 @@ func (s hostSession) run(ctx context.Context, r *batch.Request) error {
 	return nil
 }
 
+// lastInstant is the last time that sorts as a text. West of Greenwich, the last day of a calendar
+// ends after it.
+var lastInstant = time.Date(9999, time.December, 31, 23, 59, 59, 999_999_000, time.UTC)
+
 // bind implements Bind of the dialector. It converts times to texts.
 func bind(value any) any {
 	switch v := value.(type) {
 	case time.Time:
+		if v.After(lastInstant) {
+			v = lastInstant
+		}
 		return v.UTC().Format(batch.TextLayout)
 	case batch.UUID:
 		return v[:]

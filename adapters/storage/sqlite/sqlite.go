@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -134,7 +135,7 @@ func (c *connections) start(ctx context.Context, o storage.Options) error {
 	}
 	var pools [3]*sql.DB
 	for i, pragmas := range [][]string{pragmas, {"query_only(1)"}, nil} {
-		name := dsn(path, max(o.StatementTimeout.Milliseconds(), 1), pragmas...)
+		name := dsn(path, min(max(o.StatementTimeout.Milliseconds(), 1), math.MaxInt32), pragmas...)
 		var err error
 		if i == 0 {
 			pools[i], err = openWriter(name)
@@ -153,7 +154,7 @@ func (c *connections) start(ctx context.Context, o storage.Options) error {
 	c.reads.Open(reads)
 	c.writes.Open(writes)
 	if err := writes.PingContext(ctx); err != nil {
-		return errors.Join(fmt.Errorf("open the database file %s: %w", path, err), c.end())
+		return errors.Join(fmt.Errorf("open the database file %s: %w", path, c.file.why(err)), c.end())
 	}
 	if !o.AsItIs {
 		c.checkpoints.begin() // after a crash the index of the log says that a checkpoint was interrupted
@@ -200,13 +201,18 @@ func (c *connections) backup(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer conn.Close()
-	// The connection may only read, but SQLite treats the copy as a write.
+	// SQLite treats the copy as a write. Our own connection may only read, that of a host may write.
+	var before string
+	err = conn.QueryRowContext(ctx, "PRAGMA query_only").Scan(&before)
+	if err != nil {
+		return fmt.Errorf("write the copy: %w", err)
+	}
 	_, err = conn.ExecContext(ctx, "PRAGMA query_only = 0")
 	if err != nil {
 		return fmt.Errorf("write the copy: %w", err)
 	}
 	_, err = conn.ExecContext(ctx, "VACUUM INTO ?", file) // it accepts an empty file
-	_, restoreErr := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = 1")
+	_, restoreErr := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = "+before)
 	err = errors.Join(err, restoreErr)
 	if err != nil {
 		return fmt.Errorf("write the copy: %w", err)
@@ -217,13 +223,23 @@ func (c *connections) backup(ctx context.Context, file string) (err error) {
 // exists returns an error if the file has no book. An empty file has no book.
 func exists(path string) error {
 	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
+	if errors.Is(err, fs.ErrNotExist) {
+		return noBook(path)
+	}
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
 		return fmt.Errorf("%s is a folder: storage.dsn names a file", path)
 	}
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		return fmt.Errorf("no book at %s: check storage.dsn and the current folder, or create a book with 'bankingapi migrate up'", path)
+	if info.Size() == 0 {
+		return noBook(path)
 	}
-	return err
+	return nil
+}
+
+func noBook(path string) error {
+	return fmt.Errorf("no book at %s: check storage.dsn and the current folder, or create a book with 'bankingapi migrate up'", path)
 }
 
 func create(path string) error {

@@ -149,8 +149,11 @@ func (d *Database) Change(ctx context.Context, work func(tx *gorm.DB) error) err
 		isDone := false
 		err := d.Writes.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			err := InTurn(func() error { return d.prepare(tx, batch.Change) }, func() error { return work(tx) }, d.Engine.Check)
-			isDone = err == nil
-			return err
+			if err != nil {
+				return err
+			}
+			isDone = true
+			return nil
 		}, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 		if isDone && err != nil && d.mayHaveCommitted(ctx, err) {
 			err = batch.FailureError{Failure: batch.Interrupted, Cause: err}

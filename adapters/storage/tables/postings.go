@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/domain/fund"
@@ -109,13 +108,14 @@ func openAdjustments(d *Database) {
 	d.AllPostings.Name = strings.ReplaceAll(AllPostings, "{{prefix}}", d.Prefix)
 }
 
-func newAdjustmentRow(p *fund.Posting, postedAt time.Time) AdjustmentRow {
+// NewAdjustmentRow returns the row of a posting of an import or a correction.
+func NewAdjustmentRow(p fund.PostingEntry) AdjustmentRow {
 	row := AdjustmentRow{
 		CustomerNo:            p.CustomerNo(),
 		BranchCode:            p.Account.BranchCode,
 		AccountSuffix:         p.Account.AccountSuffix,
 		Quantity:              p.Quantity,
-		PostedAt:              batch.Instant{Time: postedAt},
+		PostedAt:              batch.Instant{Time: p.PostedAt},
 		Line:                  int64(p.Index),
 		Leg:                   UnitLeg,
 		Kind:                  int64(p.Kind),
@@ -128,18 +128,6 @@ func newAdjustmentRow(p *fund.Posting, postedAt time.Time) AdjustmentRow {
 		row.Leg = MoneyLeg
 	}
 	return row
-}
-
-// AdjustmentRows returns the rows of the postings of imports and corrections. It leaves out the
-// postings of sales and reversals.
-func AdjustmentRows(postings []fund.Posting, postedAt time.Time) []AdjustmentRow {
-	var rows []AdjustmentRow
-	for i := range postings {
-		if p := &postings[i]; p.Kind == fund.OpeningPosting || p.Kind == fund.AdjustmentPosting {
-			rows = append(rows, newAdjustmentRow(p, postedAt))
-		}
-	}
-	return rows
 }
 
 // IsShaped reports whether the row has only columns of its leg, as the service writes it.

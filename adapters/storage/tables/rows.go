@@ -16,9 +16,11 @@ import (
 func AppendEntries[R, T any](entries []T, rows []R, entry func(*R) (T, error)) (_ []T, first error) {
 	for i := range rows {
 		value, err := entry(&rows[i])
-		if first = cmp.Or(first, err); err == nil {
-			entries = append(entries, value)
+		if err != nil {
+			first = cmp.Or(first, err)
+			continue
 		}
+		entries = append(entries, value)
 	}
 	return entries, first
 }

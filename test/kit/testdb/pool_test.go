@@ -1,9 +1,10 @@
 package testdb
 
 import (
+	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,7 +23,7 @@ func TestThePoolLeavesNoDatabase(t *testing.T) {
 func TestADatabaseIsEmptyAgain(t *testing.T) {
 	t.Parallel()
 	dsn := Postgres(t)
-	conn, err := pgx.Connect(t.Context(), dsn)
+	conn, err := Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	name := conn.Config().Database
 	run(t, dsn, "CREATE TABLE a (b int)", "CREATE SCHEMA other", "CREATE TABLE other.a (b int)",
@@ -32,7 +33,7 @@ func TestADatabaseIsEmptyAgain(t *testing.T) {
 
 	empty(t, server, name)
 	require.Error(t, conn.Ping(t.Context()), "connections of the test are closed")
-	conn, err = pgx.Connect(t.Context(), dsn)
+	conn, err = Connect(t.Context(), dsn)
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
 	var schemas, tables int
@@ -44,4 +45,23 @@ func TestADatabaseIsEmptyAgain(t *testing.T) {
 	require.Zero(t, schemas)
 	require.Zero(t, tables)
 	require.Equal(t, "off", readOnly)
+}
+
+func TestAConnectionWaitsForAFreeOne(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	conn, err := patiently(t.Context(), func() (string, error) {
+		tries++
+		if tries < 3 {
+			return "", fmt.Errorf("connect: %w", &pgconn.PgError{Code: tooManyConnections})
+		}
+		return "a connection", nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, "a connection", conn)
+	require.Equal(t, 3, tries)
+
+	wrong := &pgconn.PgError{Code: "28P01"}
+	_, err = patiently(t.Context(), func() (string, error) { return "", wrong })
+	require.Equal(t, wrong, err, "other errors are returned at once")
 }

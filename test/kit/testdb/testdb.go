@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 )
 
@@ -112,7 +111,7 @@ func EnableTrigger(t testing.TB, dsn, table, trigger string) {
 func run(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	conn, err := pgx.Connect(ctx, dsn)
+	conn, err := Connect(ctx, dsn)
 	require.NoError(t, err)
 	defer conn.Close(ctx)
 	for _, statement := range statements {
@@ -136,13 +135,20 @@ func without(t testing.TB, reason error) {
 	t.Skipf("SKIPPED: no Postgres: %v; run: apt-get install postgresql, or set TEST_POSTGRES_DSN", reason)
 }
 
-// inDatabase is the DSN, a URL or key=value, with another database.
+// connectTimeout is the number of seconds that a test waits for a connection. The few seconds
+// of the service are not enough while other programs keep all cores busy.
+const connectTimeout = "60"
+
+// inDatabase is the DSN, a URL or key=value, with another database and connectTimeout.
 func inDatabase(dsn, name string) string {
 	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
 		u.Path = "/" + name
+		query := u.Query()
+		query.Set("connect_timeout", connectTimeout)
+		u.RawQuery = query.Encode()
 		return u.String()
 	}
-	return dsn + " dbname=" + name
+	return dsn + " dbname=" + name + " connect_timeout=" + connectTimeout
 }
 
 var server = sync.OnceValues(func() (string, error) {

@@ -6,7 +6,6 @@ package compat_test
 import (
 	"bytes"
 	"compress/gzip"
-	"database/sql"
 	"encoding/json"
 	"flag"
 	"io"
@@ -307,10 +306,8 @@ func open(t *testing.T, folder, engine string) (*service.Bank, fixture) {
 // restoreDump runs the statements of a dump in an empty database.
 func restoreDump(t *testing.T, dsn string, dumped []byte) {
 	t.Helper()
-	db, err := sql.Open("pgx", dsn+"&default_query_exec_mode=simple_protocol")
-	require.NoError(t, err)
-	defer db.Close()
+	db := testdb.Open(t, testdb.EnginePostgres, dsn+"&default_query_exec_mode=simple_protocol")
 	statements := strings.ReplaceAll(string(dumped), "SET transaction_timeout", "-- SET transaction_timeout") // only Postgres 17 and later have it
-	_, err = db.ExecContext(t.Context(), statements)
+	_, err := db.ExecContext(t.Context(), statements)
 	require.NoError(t, err)
 }

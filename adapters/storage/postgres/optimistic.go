@@ -225,10 +225,12 @@ func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) er
 		})),
 		w.accounts.Request(tables.Convert(c.Accounts, tables.NewAccountRow)),
 	}, w.books.Records(book, &c)...)...)...)
-	if w.sales.note(err == nil); err != nil {
+	w.sales.note(err == nil)
+	if err != nil {
 		w.forget(w.locks) // a price may have changed
+		return err
 	}
-	return err
+	return nil
 }
 
 // assumedRules returns the rules by which the sales were prepared.
