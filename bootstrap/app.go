@@ -145,7 +145,8 @@ func (a *App) Rules() fund.Rules { return a.parts.Rules.Known().Rules }
 // applies to the effects of the use cases, so an answer is valid only after the host has
 // committed. Only one call at a time may use the transaction. After an error the host must roll
 // back. After fault.Unavailable it may retry the whole transaction. A transaction of another
-// engine, on another book, or that has ended is fault.Internal.
+// engine, on another book, or that has ended is fault.Internal. After Close, Within returns
+// fault.Busy.
 //
 // On SQLite the transaction must begin as immediate, and it blocks all other writers until it
 // ends. Within does not accept a pgx.Tx: README explains how to use pgx in the transaction.
@@ -193,9 +194,14 @@ func (a *App) ListenerErrors() <-chan error { return a.parts.Listeners.failed }
 // Reload reads again what may change while the service runs: log.level (unless the logger is
 // the host's), the files of the certificate and of client authorities, and the key of the
 // trail. It logs what it reloaded. It keeps the old value of anything invalid. If load fails,
-// it keeps all old values. Other settings need a restart. Reload interrupts no request.
+// it keeps all old values. If load is nil, Reload only reads the files again. Other settings need a
+// restart. Reload interrupts no request.
 func (a *App) Reload(load func() (Settings, error)) {
-	loaded, err := load()
+	var err error
+	loaded := Settings(a.parts.Settings)
+	if load != nil {
+		loaded, err = load()
+	}
 	if err != nil {
 		a.parts.Log.zap.Error("the settings were not reloaded", zap.Error(err))
 		return
@@ -224,7 +230,8 @@ func (a *App) Reload(load func() (Settings, error)) {
 
 // Close stops the service: it reports not ready, waits for shutdown.delay, stops accepting
 // requests, finishes the running requests within shutdown.timeout, and closes what it opened.
-// When ctx ends, it stops waiting. A second call waits for the first. Inside a host's
+// When ctx ends, it stops waiting: requests that still run are cut. A second call waits for the
+// first, whatever its own ctx. Inside a host's
 // application Close does nothing: the service stops with the application.
 func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "closed by the program") }
 
@@ -255,6 +262,7 @@ func (a *App) drain(ctx context.Context) {
 		}
 		p.Log.zap.Info("stopping", zap.String("reason", cmp.Or(stop.reason, "the application stops")))
 	}
+	p.Guard.end()
 	p.Outcomes.Close() // not earlier: callers whose wait ends early send the next request immediately
 	stop.ctx, stop.end = context.WithTimeout(ctx, p.Settings.Shutdown.Timeout)
 }

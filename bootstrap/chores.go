@@ -210,6 +210,14 @@ func (b background) eraseOldMessages(ctx context.Context) error {
 // because millions of sales may wait for a price.
 const countShare = 100
 
+// settleGuarded settles if the checks of the guard pass.
+func (b background) settleGuarded(ctx context.Context, settle func(context.Context) (buyfund.Settlement, error)) (buyfund.Settlement, error) {
+	if err := b.Guard.run(ctx); err != nil {
+		return buyfund.Settlement{}, err
+	}
+	return settle(ctx)
+}
+
 // settleDueSales returns a chore that settles, and itself reports errors and remaining sales.
 func (b background) settleDueSales() func(context.Context) error {
 	settle := b.Buyer.SettleDue
@@ -218,11 +226,7 @@ func (b background) settleDueSales() func(context.Context) error {
 	}
 	var count, remind time.Time // when to count the due sales again, and to log a failure that lasts
 	return func(ctx context.Context) error {
-		var settled buyfund.Settlement
-		err := b.Guard.run(ctx)
-		if err == nil {
-			settled, err = settle(ctx)
-		}
+		settled, err := b.settleGuarded(ctx, settle)
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -22,23 +22,6 @@ import (
 	"bankingapi/domain/audit"
 )
 
-// A service that has stopped leaves no metrics in the registry of the host.
-func TestMetricsEndWithTheService(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
-		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = "127.0.0.1:0", "", bootstrap.TLSOff
-	}, bootstrap.WithRegistry(registry))
-	require.NoError(t, app.Start(t.Context()))
-	shown, err := registry.Gather()
-	require.NoError(t, err)
-	require.NotEmpty(t, shown)
-	require.NoError(t, app.Close(t.Context()))
-	left, err := registry.Gather()
-	require.NoError(t, err)
-	require.Empty(t, left)
-}
-
 // While the service waits for the balancer to notice, it holds requests for outcomes as before.
 func TestOutcomesWaitUntilTheServiceTakesNoMore(t *testing.T) {
 	t.Parallel()

@@ -32,6 +32,7 @@ type guard struct {
 	clock   time.Time // what the clock of the service said then
 	failed  time.Time // end of the last check that failed
 	verdict error     // of the last check, without errors of a storage that did not answer
+	ended   bool      // the service takes no transactions of the host any more
 }
 
 func newGuard(c clocks) *guard { return &guard{now: c.now} }
@@ -115,5 +116,16 @@ func (g *guard) watch(ctx context.Context) error {
 func (g *guard) last() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.ended {
+		return fault.New(fault.Busy, "The service is stopping.")
+	}
 	return g.verdict
+}
+
+// end refuses the transactions that a host begins from now on: the checks are about to end, and the
+// database of the host stays open.
+func (g *guard) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
 }

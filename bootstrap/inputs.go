@@ -146,6 +146,13 @@ func newServiceLog(s validSettings, o *options) (serviceLog, error) {
 	return l, err
 }
 
+// flush writes the lines that wait in the log, unless the host gave the logger.
+func (l serviceLog) flush() {
+	if l.level != nil {
+		_ = l.zap.Sync()
+	}
+}
+
 // warn returns a function that logs an error with this message.
 func (l serviceLog) warn(text string) func(error) {
 	return func(err error) { l.zap.Warn(text, zap.Error(err)) }

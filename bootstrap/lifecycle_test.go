@@ -201,6 +201,7 @@ type lateSchema struct {
 	mu       sync.Mutex
 	failures int
 	attempts int
+	applied  []store.Migration
 	up       func() error
 	status   store.Status
 }
@@ -213,7 +214,7 @@ func (s *lateSchema) Up(context.Context) ([]store.Migration, error) {
 	if late {
 		return nil, fault.New(fault.Unavailable, "The database cannot be reached.")
 	}
-	return nil, s.up()
+	return s.applied, s.up()
 }
 
 func (s *lateSchema) Status(context.Context) (store.Status, error) { return s.status, nil }
@@ -248,10 +249,30 @@ func TestWhoMigratesAtTheStart(t *testing.T) {
 	for _, c := range []struct{ setting, always, migrated bool }{
 		{false, false, false}, {true, false, true}, {false, true, true}, {true, true, true},
 	} {
-		schema := &lateSchema{up: func() error { return nil }}
+		schema := &lateSchema{up: func() error { return nil }, applied: []store.Migration{{Version: 1}}}
 		m := newMemory(func(s *store.Store) { s.Schema, s.MigrateAtStart = schema, c.always })
-		m.open(t, func(s *bootstrap.Settings) { s.Storage.Migrate = c.setting })
+		core, lines := observer.New(zapcore.InfoLevel)
+		m.open(t, func(s *bootstrap.Settings) { s.Storage.Migrate = c.setting }, bootstrap.WithLogger(zap.New(core)))
 		require.Equal(t, c.migrated, schema.attempts == 1, "%+v", c)
+		made := lines.FilterMessage("made a new book: the storage had none").Len()
+		require.Equal(t, c.migrated, made == 1, "%+v: a wrong storage.dsn is not noticed otherwise", c)
+	}
+}
+
+// verify and backup read the whole book. How long that takes is no news to the one who waits for it.
+func TestSlowStatementsOfACommandAreNoWarning(t *testing.T) {
+	t.Parallel()
+	for level, isCommand := range map[zapcore.Level]bootstrap.Option{zapcore.WarnLevel: bootstrap.Options(), zapcore.DebugLevel: bootstrap.WithExistingBook()} {
+		core, lines := observer.New(zapcore.DebugLevel)
+		m := newMemory(nil)
+		var given store.Options
+		driver := bootstrap.WithDriver("memory", func(_ context.Context, o store.Options) (*store.Store, error) {
+			given = o
+			return m.ports, nil
+		})
+		m.open(t, nil, driver, bootstrap.WithLogger(zap.New(core)), isCommand)
+		given.Slow("SELECT", time.Minute)
+		require.Equal(t, level, lines.FilterMessage("slow statements").All()[0].Level)
 	}
 }
 

@@ -206,7 +206,7 @@ func newOutcomes(s *store.Store) *outcomes.Feed { return outcomes.New(s.Backoffi
 func newOperations(adder *addpush.Adder, buyer *buyfund.Buyer, box operator.SandboxPart, ofHost hostOperations) []httpapi.Descriptor {
 	add, buy := httpapi.AddPush(adder), httpapi.BuyFund(buyer)
 	if box != nil {
-		add.Do, buy.Do = withFaults(box, add.Do), withFaults(box, buy.Do)
+		add, buy = withFaults(box, add), withFaults(box, buy)
 	}
 	return append([]httpapi.Descriptor{add, buy}, ofHost...)
 }
@@ -230,9 +230,7 @@ func (s *shutdown) finish() {
 	if s.served {
 		s.log.zap.Info("stopped", zap.Int64("requests", s.answered.Load()))
 	}
-	if s.log.level != nil {
-		_ = s.log.zap.Sync()
-	}
+	s.log.flush()
 }
 
 // bound gives the stop of a part the context of the shutdown. fx gets a context that never

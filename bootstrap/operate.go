@@ -32,6 +32,9 @@ func (a *App) Manager(ctx context.Context) (*subscriptions.Manager, error) {
 // Caller returns the active subscription of a key, or nil if no active one has it. Do not
 // change the result. The error is fault.Unavailable if the storage cannot be read.
 func (a *App) Caller(ctx context.Context, key string) (*subscription.Subscription, error) {
+	if a.parts.Sandbox != nil { // its keys have a prefix
+		return a.parts.Sandbox.Find(ctx, key)
+	}
 	return a.parts.Directory.Find(ctx, key)
 }
 

@@ -48,7 +48,8 @@ const (
 // the key can also use all of this through the API, under /_sandbox/.
 type Sandbox struct {
 	*App
-	operator.Sandbox
+	// Controls move the clock and arm faults.
+	Controls operator.Sandbox
 	// Key is the subscription key of the sandbox.
 	Key string
 	// Guide has instructions for trying the sandbox for the first time.
@@ -119,7 +120,7 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 	if err != nil {
 		return nil, err
 	}
-	box := &Sandbox{App: app, Sandbox: app.parts.Sandbox, Guide: guideTo(app, "sandbox.key")}
+	box := &Sandbox{App: app, Controls: app.parts.Sandbox, Guide: guideTo(app, "sandbox.key")}
 	box.Guide.KeyPrefix, box.Guide.Page, box.Guide.About = operator.SandboxKeyPrefix, "/sandbox", aboutSandbox
 	find := subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.parts.Clocks.now).Find
 	err = box.Guide.KeepKey(ctx, app.parts.Manager, find, store.SandboxMark)
@@ -186,14 +187,29 @@ func newSandbox(lc fx.Lifecycle, p sandboxParts) (operator.SandboxPart, error) {
 	return box, nil
 }
 
-// withFaults returns an operation to which the sandbox applies its faults.
-func withFaults[Record any](box operator.SandboxPart, do operationFunc[Record]) operationFunc[Record] {
-	return func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
+// withFaults returns an operation to which the sandbox applies its faults, unless the request
+// breaks a rule.
+func withFaults[Record any](box operator.SandboxPart, o httpapi.Operation[Record]) httpapi.Operation[Record] {
+	do, faults := o.Do, o.Faults
+	o.Do = func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
+		if breaksRule(caller, header, append(caller.Missing(header), faults(header, records)...)) {
+			return do(ctx, caller, header, records)
+		}
 		return box.Do(ctx, func(ctx context.Context) (operation.Outcome, error) { return do(ctx, caller, header, records) })
 	}
+	return o
 }
 
-// quotesWithFaults makes quotes to which the sandbox applies its faults.
+// breaksRule reports whether a request has faults in its fields, or contradicts what is defined for
+// its caller. It then gets its own answer, and no fault of the sandbox: 400 and 403 come before 503
+// (the contract, section 1).
+func breaksRule(caller *subscription.Subscription, header operation.Header, faults []fault.Fault) bool {
+	_, _, err := caller.Check(header)
+	return err != nil || len(faults) > 0
+}
+
+// quotesWithFaults makes quotes to which the sandbox applies its faults, unless the request breaks
+// a rule.
 type quotesWithFaults struct {
 	httpapi.Quoter
 	sandbox operator.SandboxPart
@@ -201,14 +217,15 @@ type quotesWithFaults struct {
 
 // Quote implements httpapi.Quoter.
 func (q quotesWithFaults) Quote(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (quoted []fund.Quote, err error) {
+	if breaksRule(caller, header, q.QuoteFaults(header, parameters)) {
+		return q.Quoter.Quote(ctx, caller, header, parameters)
+	}
 	_, err = q.sandbox.Do(ctx, func(ctx context.Context) (operation.Outcome, error) {
 		quoted, err = q.Quoter.Quote(ctx, caller, header, parameters)
 		return operation.Outcome{}, err
 	})
 	return quoted, err
 }
-
-type operationFunc[Record any] = func(context.Context, *subscription.Subscription, operation.Header, []Record) (operation.Outcome, error)
 
 // guideTo returns the guide to the service, without a key.
 func guideTo(a *App, keyFile string) Demo {

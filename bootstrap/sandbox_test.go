@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"testing"
 	"time"
 
 	"go.uber.org/zap"
@@ -36,7 +35,7 @@ func ExampleOpenSandbox() {
 	server := httptest.NewServer(bank.Handler())
 	defer server.Close()
 
-	later := bank.Now().AddDate(0, 0, 2).Format(time.DateOnly)
+	later := bank.Controls.Now().AddDate(0, 0, 2).Format(time.DateOnly)
 	sell := func() string {
 		request, _ := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/BankingApiV01/BuyFundFromCustomer", strings.NewReader(`{
 			"Header": {"CallerId": "my-sale-1"},
@@ -54,27 +53,11 @@ func ExampleOpenSandbox() {
 		return string(body)
 	}
 	fmt.Println("today:  ", sell())
-	moved, err := bank.AdvanceClock(ctx, 48*time.Hour)
+	moved, err := bank.Controls.AdvanceClock(ctx, 48*time.Hour)
 	fmt.Println("settled:", moved.Completed, err)
 	fmt.Println("later:  ", sell())
 	// Output:
 	// today:   {"Data":{"State":1}}
 	// settled: 1 <nil>
 	// later:   {"Data":{"State":2}}
-}
-
-// BenchmarkOpenSandbox says how long a Go test waits for its sandbox.
-func BenchmarkOpenSandbox(b *testing.B) {
-	for b.Loop() {
-		bank, err := bootstrap.OpenSandbox(b.Context(), bootstrap.SandboxSettings(b.TempDir()),
-			bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithSandbox(sandbox.Open), bootstrap.WithLogger(zap.NewNop()))
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		if err := bank.Close(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
-	}
 }

@@ -59,10 +59,12 @@ func listenOn(to *net.Listener, setting, address string) error {
 	return nil
 }
 
-// ofSetting adds the name of the setting to the error of its listener.
+// ofSetting adds the name of the setting to the error of its listener. The error of a
+// certificate names the file.
 func ofSetting(setting string, err error) error {
-	if err == nil {
-		return nil
+	_, isTLS := errors.AsType[*httpapi.TLSError](err)
+	if err == nil || isTLS {
+		return err
 	}
 	return fmt.Errorf("%s: %w", setting, err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/fx"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/telemetry"
@@ -26,13 +27,15 @@ import (
 // openStore makes the storage of the book. Its Start opens it.
 func openStore(b bookSource, g *guard, log serviceLog, trace func(context.Context, string) (context.Context, func(error))) (*store.Store, error) {
 	o := b.options
-	o.MayWrite, o.Slow, o.Trace = g.pass, log.slow, trace
+	o.MayWrite, o.Trace = g.pass, trace
+	level := zapcore.WarnLevel
+	if b.isCommand() { // reads the whole book, as verify does: then slow is as usual
+		level = zapcore.DebugLevel
+	}
+	o.Slow = func(statements string, took time.Duration) {
+		log.zap.Log(level, "slow statements", zap.String("statements", statements), zap.Duration("duration", took))
+	}
 	return store.Open(b.open, o)
-}
-
-// slow implements Slow of store.Options.
-func (l serviceLog) slow(statements string, took time.Duration) {
-	l.zap.Warn("slow statements", zap.String("statements", statements), zap.Duration("duration", took))
 }
 
 // newStore makes the storage. It is open from the start of the service to its stop.
@@ -65,8 +68,13 @@ func newMigrator(settings validSettings, b bookSource, log serviceLog, s *store.
 	return &store.Migrator{Store: s, Wanted: settings.Storage.Migrate && !b.options.AsItIs, Migrated: log.migrated}
 }
 
-// migrated implements Migrated of store.Migrator.
+// migrated implements Migrated of store.Migrator. A new book where one was expected is a sign of a wrong
+// storage.dsn.
 func (l serviceLog) migrated(applied []store.Migration) {
+	if applied[0].Version == 1 {
+		l.zap.Info("made a new book: the storage had none")
+		return
+	}
 	l.zap.Warn("the schema of the book was migrated", zap.Int64("from", applied[0].Version-1), zap.Int64("to", applied[len(applied)-1].Version))
 }
 
@@ -209,6 +217,7 @@ func withStore[T any](settings Settings, o *options, do func(basics, *store.Stor
 	if err != nil {
 		return result, err
 	}
+	defer in.Log.flush() // the process ends soon
 	s, err := openStore(in.Book, newGuard(in.Clocks), in.Log, nil)
 	if err != nil {
 		return result, err
@@ -229,22 +238,29 @@ type Inspection struct {
 	Warnings []string
 }
 
+// isNewFile reports whether the service would make a book in this file: the file does not exist,
+// or is empty.
+func isNewFile(name string) bool {
+	info, err := os.Stat(name)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return info.Mode().IsRegular() && info.Size() == 0
+}
+
 // Inspect looks for what a service would complain about: in the files of TLS, and in the database
 // of the settings. It changes nothing. It finds nothing in a database that is a file that does not
 // exist, or is empty. The error means that the database does not answer.
 func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspection, err error) {
 	o := collect(all)
 	o.storage.MustExist, o.storage.AsItIs = true, true
-	if settings.Storage.Driver == SQLite && o.database == nil {
-		info, err := os.Stat(settings.Storage.File())
-		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 { // the service makes it
-			in, err := newBasics(settings, o)
-			if err != nil {
-				return found, err
-			}
-			found.inspectTLS(in, filepath.Dir(settings.Storage.File()))
-			return found, nil
+	if settings.Storage.Driver == SQLite && o.database == nil && isNewFile(settings.Storage.File()) {
+		in, err := newBasics(settings, o)
+		if err != nil {
+			return found, err
 		}
+		found.inspectTLS(in, filepath.Dir(settings.Storage.File()))
+		return found, nil
 	}
 	inspected, err := withStore(settings, o, func(in basics, s *store.Store) (Inspection, error) {
 		found.inspectTLS(in, s.DataFolder)
@@ -422,8 +438,15 @@ var ErrCopied = errors.New("the book was copied before: if the target is that co
 // it compares both and returns the number of rows. If Copy was interrupted, the next call
 // continues. No service may use either database: Copy fails if it sees one. If the target has
 // other content, the error is ErrTarget. When the copy is complete, no service uses the book any
-// more until TakeBack. Both books keep an act that says where they were copied.
+// more until TakeBack. Both books keep an act that says where they were copied. The functions of
+// watch may be nil.
 func Copy(ctx context.Context, settings, target Settings, watch store.CopyWatch, all ...Option) (int64, error) {
+	if watch.Phase == nil {
+		watch.Phase = func(string, int64) {}
+	}
+	if watch.Row == nil {
+		watch.Row = func(int64) {}
+	}
 	rows, err := copyFrom(ctx, "", settings, target, watch, all)
 	if errors.Is(err, errMarked) { // perhaps the copy was interrupted after the book was marked
 		rows, err = copyFrom(ctx, store.CopiedMark, settings, target, watch, all)

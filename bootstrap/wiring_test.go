@@ -250,6 +250,7 @@ func get(t *testing.T, url string) int {
 func TestSettlingIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(20 * time.Hour) // the clock began at midnight
 		core, logged := observer.New(zapcore.InfoLevel)
 		var away atomic.Bool
 		m := newMemory(nil)
@@ -276,13 +277,13 @@ func TestSettlingIsTold(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, operation.Recorded, outcome.State, "%+v", outcome.Faults)
 		}
-		time.Sleep(3*time.Hour + time.Second) // between two rounds
+		time.Sleep(time.Hour + time.Second) // between two rounds
 		require.Empty(t, messages(logged))
 		away.Store(true)
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"warn: due sales could not be settled: they stay due"}, messages(logged), "not in every round")
 		away.Store(false)
-		time.Sleep(21 * time.Hour) // the clock began at midnight, and the day of the sales is the next one
+		time.Sleep(3 * time.Hour) // the day of the sales is the next one
 		require.Equal(t, "info: due sales are settled", messages(logged)[1])
 		require.Len(t, messages(logged), 2, "nothing more is due")
 		counts := logged.All()[1].ContextMap()
@@ -360,6 +361,19 @@ func TestPortsInUse(t *testing.T) {
 	require.Empty(t, app.OpsAddress())
 	require.NoError(t, app.CloseBecause(t.Context(), "the test"))
 	require.Equal(t, []string{"info: serving the API", "info: stopping", "info: stopped"}, messages(logged))
+}
+
+// A certificate that is not there is no fault of the address.
+func TestACertificateIsMissing(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing.pem")
+	app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = "127.0.0.1:0", "", bootstrap.TLSFiles
+		s.TLS.CertFile, s.TLS.KeyFile = missing, missing
+	})
+	err := app.Start(t.Context())
+	require.ErrorContains(t, err, missing)
+	require.NotContains(t, err.Error(), "http.address")
 }
 
 // With WithListeners a port in use leaves no book, no key and no certificate.
@@ -480,6 +494,52 @@ func TestCloseIsBounded(t *testing.T) {
 		require.Equal(t, settings.Shutdown.Timeout, time.Since(began), "by the clock of the bubble")
 		m.gate.open()
 	})
+}
+
+// The database of the host stays open when the service has stopped. But then no check says any more
+// whether the service may change the book.
+func TestAStoppedServiceTakesNoTransactionOfTheHost(t *testing.T) {
+	t.Parallel()
+	app := newMemory(func(s *store.Store) {
+		s.Within = func(any) (*store.Store, error) { return s, nil }
+	}).open(t, nil)
+	_, err := app.Within(nil)
+	require.NoError(t, err)
+	require.NoError(t, app.Close(t.Context()))
+	_, err = app.Within(nil)
+	require.Equal(t, fault.Busy, fault.KindOf(err))
+}
+
+// Like a certificate, the key of the trail is a file. A host need not have settings to read again.
+func TestReloadWithoutSettingsReadsTheFilesAgain(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.WarnLevel)
+	app := newMemory(nil).open(t, nil, bootstrap.WithLogger(zap.New(core)))
+	app.Reload(nil)
+	require.Equal(t, 1, logs.FilterMessage("reloaded; other settings need a restart").Len())
+}
+
+// Caller returns nil for a key that no subscription has. A second way in that does not look gets the
+// answer from the use case.
+func TestNoCallerIsNotBusy(t *testing.T) {
+	t.Parallel()
+	app := newMemory(nil).open(t, nil)
+	require.NoError(t, app.Buyer().Busy(nil))
+	require.NoError(t, app.Buyer().QuoteBusy(nil))
+	require.NoError(t, app.Adder().Busy(nil))
+}
+
+// A host need not watch a copy.
+func TestACopyThatNoFunctionWatches(t *testing.T) {
+	t.Parallel()
+	settings, target := bootstrap.DefaultSettings(), bootstrap.DefaultSettings()
+	settings.Storage.DSN = bootstrap.Secret(filepath.Join(t.TempDir(), "book.db"))
+	target.Storage.DSN = bootstrap.Secret(filepath.Join(t.TempDir(), "book.db"))
+	options := bootstrap.Options(engines.All(), bootstrap.WithLogger(zap.NewNop()))
+	_, err := bootstrap.MigrateUp(t.Context(), settings, options)
+	require.NoError(t, err)
+	_, err = bootstrap.Copy(t.Context(), settings, target, store.CopyWatch{}, options)
+	require.NoError(t, err)
 }
 
 // A storage that knows no transactions of a host says so.

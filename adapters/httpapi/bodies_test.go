@@ -67,13 +67,13 @@ func TestTheBodiesInProgressAreBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := bounded(func(s *service) {
 					if name == "read by Check" {
-						s.options.Check = func(r *http.Request) (bool, error) {
+						s.options.Check = func(r *http.Request) (time.Duration, error) {
 							content, err := io.ReadAll(r.Body)
 							if err != nil {
-								return false, fault.Wrap(fault.Unavailable, err, "")
+								return 0, fault.Wrap(fault.Unavailable, err, "")
 							}
 							r.Body = io.NopCloser(bytes.NewReader(content))
-							return false, nil
+							return 0, nil
 						}
 					}
 				})

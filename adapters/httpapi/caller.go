@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"hash/maphash"
 	"maps"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -61,8 +63,11 @@ var keySeed = maphash.MakeSeed()
 const invalidKey = "Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription."
 
 // hasCertificate reports whether the caller presented the client certificate of the
-// subscription, if it has one. The handshake has checked the authority.
+// subscription, if it has one. The handshake and admitting have checked the authority.
 func hasCertificate(r *http.Request, s *subscription.Subscription) bool {
+	if r.Context().Value(lockedOutKey{}) != nil {
+		return false
+	}
 	if s.ClientCertificate == "" {
 		return true
 	}
@@ -90,26 +95,32 @@ func saneHost(host string) string {
 
 // admit applies the rate limit of the subscription, and Check.
 func (a *api) admit(x *exchange, r *http.Request, caller *subscription.Subscription) *problem {
-	limited := !a.rates.allow(caller, a.Now())
-	if a.Check != nil && !limited {
-		// Check may read the body, and wait.
-		if refused := a.openBody(x, r); refused != nil {
-			return refused
-		}
-		var err error
-		if limited, err = a.Check(r); err != nil {
-			return problemOf(err)
-		}
+	if !a.rates.allow(caller, a.Now()) {
+		// Rates are whole requests per second, so the next one is at most a second away.
+		return tooManyRequests("Rate limit is exceeded.", time.Second)
 	}
-	if !limited {
+	if a.Check == nil {
 		return nil
 	}
-	// Rates are whole requests per second, so the next one is at most a second away.
-	return tooManyRequests("Rate limit is exceeded. Try again in 1 seconds.")
+	// Check may read the body, and wait.
+	refused := a.openBody(x, r)
+	if refused != nil {
+		return refused
+	}
+	wait, err := a.Check(r)
+	if err != nil {
+		return problemOf(err)
+	}
+	if wait > 0 {
+		return tooManyRequests("Rate limit is exceeded.", wait)
+	}
+	return nil
 }
 
-func tooManyRequests(detail string) *problem {
-	return refusal(http.StatusTooManyRequests, fault.RateLimitExceeded, detail).with("Retry-After", "1")
+// tooManyRequests is the answer 429. The caller may try again after the time, in whole seconds.
+func tooManyRequests(detail string, after time.Duration) *problem {
+	seconds := strconv.Itoa(int(math.Ceil(after.Seconds())))
+	return refusal(http.StatusTooManyRequests, fault.RateLimitExceeded, detail+" Try again in "+seconds+" seconds.").with("Retry-After", seconds)
 }
 
 // rates limits the requests of each subscription that has a limit. The requests

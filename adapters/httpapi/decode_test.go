@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -14,8 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"bankingapi/domain/decimal"
-	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
 
@@ -372,27 +369,6 @@ func requireDaysDiffer(t *testing.T, name string, want []string, days ...string)
 	require.Equal(t, want, got, "%s: %s", name, body)
 }
 
-func TestInvalidJSONSaysWhere(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]string{
-		"":                                      ` The body is empty. It must be a JSON object.`,
-		"\ufeff{}":                              ` The body must not begin with a byte order mark (U+FEFF). Send UTF-8 without one.`,
-		`{"Header":{},}`:                        ` The body is not valid JSON at byte 12.`,
-		`{"Header":{"AppKey":tru}}`:             `/Header/AppKey The body is not valid JSON at byte 23.`,
-		`{"Parameters":[{},{"FundAmount":1.}]}`: `/Parameters/1/FundAmount The body is not valid JSON at byte 34.`,
-		"{\"Header\":{\"AppKey\":\"a\xff\"}}":   `/Header/AppKey The body is not valid UTF-8 at byte 22.`,
-		`{"Header":{"AppKey":"\ud800"}}`:        `/Header/AppKey A string has a lone surrogate at byte 21.`,
-		`{"Header":{"AppKey":"a"`:               `/Header The body ends too early at byte 23.`,
-		"{}\n x":                                ` Nothing may follow the object. There is text at byte 4.`,
-		"{}{}":                                  ` Nothing may follow the object. There is text at byte 2.`,
-		`{"x":{"secret\nname":{"deep":]}}}`:     `/x The body is not valid JSON at byte 29.`,
-	} {
-		f := problemIn(t, newService().post(t, salePath, body)).Errors[0]
-		require.Equal(t, "invalid-json", f.Code)
-		require.Equal(t, want, f.Pointer+" "+f.Detail, body)
-	}
-}
-
 func TestAtMostAHundredFaults(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -417,53 +393,6 @@ func TestAtMostAHundredFaults(t *testing.T) {
 }
 
 func oneRecord() string { return pushBody[27 : len(pushBody)-2] }
-
-// Any spelling of one number is one value.
-func TestSpellingsOfANumber(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		units := rapid.Int64Range(1, 1_000_000_000_000_000_000).Draw(t, "millionths")
-		spelling := spell(t, strconv.FormatInt(units, 10), -6)
-		s := newService()
-		w := s.do(post(salePath, withSale("1.5", spelling)))
-		require.Equal(t, http.StatusOK, w.Code, "%s: %s", spelling, w.Body)
-		want, err := decimal.Parse(decimal.Format(units, 6))
-		require.NoError(t, err)
-		require.Equal(t, want, s.sales[0].FundAmount)
-		sold, faults := fund.NewSale(s.sales[0])
-		require.Empty(t, faults)
-		require.Equal(t, fund.Units(units), sold.Terms().Units)
-	})
-}
-
-// spell writes digits x 10^exponent in one of the endless ways of JSON.
-func spell(t *rapid.T, digits string, exponent int) string {
-	zeros := rapid.IntRange(0, 40).Draw(t, "zeros")
-	digits += strings.Repeat("0", zeros)
-	exponent -= zeros
-	point := rapid.IntRange(0, len(digits)).Draw(t, "point")
-	exponent += len(digits) - point
-	whole, rest := digits[:point], digits[point:]
-	whole = strings.TrimLeft(whole, "0")
-	if whole == "" {
-		whole = "0"
-	}
-	text := whole
-	if rest != "" {
-		text += "." + rest
-	}
-	if exponent == 0 && rapid.Bool().Draw(t, "no exponent") {
-		return text
-	}
-	sign := ""
-	if exponent < 0 {
-		sign, exponent = "-", -exponent
-	} else if rapid.Bool().Draw(t, "plus") {
-		sign = "+"
-	}
-	return text + rapid.SampledFrom([]string{"e", "E"}).Draw(t, "e") + sign +
-		strings.Repeat("0", rapid.IntRange(0, 5).Draw(t, "leading zeros")) + strconv.Itoa(exponent)
-}
 
 // No answer and no observation repeats a value that the caller sent.
 func TestNoValueIsRepeated(t *testing.T) {

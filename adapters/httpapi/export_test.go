@@ -11,3 +11,6 @@ func (s *Server) StartOn(listener net.Listener) error {
 	s.listener, s.certificates = listener, current
 	return s.Start()
 }
+
+// LimitConnections sets the limit before the server starts.
+func (s *Server) LimitConnections(most int) { s.connections.limit = most }

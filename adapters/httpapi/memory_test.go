@@ -22,7 +22,7 @@ import (
 func serveInMemory(t *testing.T, h http.Handler, o options) *http.Transport {
 	t.Helper()
 	o.Failed = func(err error) { t.Error(err) }
-	listener := &memoryListener{dialed: make(chan net.Conn), closed: make(chan struct{})}
+	listener := newMemoryListener()
 	server := newServer("", h, o)
 	require.NoError(t, server.StartOn(listener))
 	transport := &http.Transport{DialContext: listener.dial, ForceAttemptHTTP2: true}
@@ -48,6 +48,10 @@ type memoryListener struct {
 	dialed chan net.Conn
 	closed chan struct{}
 	once   sync.Once
+}
+
+func newMemoryListener() *memoryListener {
+	return &memoryListener{dialed: make(chan net.Conn), closed: make(chan struct{})}
 }
 
 func (l *memoryListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {

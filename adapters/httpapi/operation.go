@@ -96,7 +96,7 @@ const prefix = "/BankingApiV01/"
 
 // endpoint serves one operation.
 type endpoint[Record any] struct {
-	*api
+	api *api
 	Operation[Record]
 	members  []strictjson.Member[request[Record]]
 	requests sync.Pool
@@ -114,21 +114,21 @@ type answerFunc[Record any] func(x *exchange, r *http.Request, caller *subscript
 // accept makes the checks in the order of the contract, section 1, and then calls answer. A
 // request with several faults gets the answer of the first check that fails.
 func (e *endpoint[Record]) accept(x *exchange, r *http.Request, answer answerFunc[Record]) *problem {
-	caller, refused := e.identify(x, r) // 401
+	caller, refused := e.api.identify(x, r) // 401
 	if refused != nil {
 		return refused
 	}
 	if !e.MayCall(caller) {
 		return refusal(http.StatusForbidden, fault.OperationNotGranted, "The subscription may not call this operation.")
 	}
-	if refused = e.admit(x, r, caller); refused != nil { // 429
+	if refused = e.api.admit(x, r, caller); refused != nil { // 429
 		return refused
 	}
 	if refused = checkMedia(r.Header); refused != nil { // 415
 		return refused
 	}
 	q := e.requests.Get().(*request[Record])
-	if refused = e.receive(x, r, &q.Body); refused == nil { // 413
+	if refused = e.api.receive(x, r, &q.Body); refused == nil { // 413
 		refused = e.decode(x, caller, q) // 503, 400
 	}
 	if refused == nil {
@@ -157,14 +157,14 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 	switch {
 	case q.Broken():
 		return invalid(q.Faults(), false)
-	case len(q.Faults()) > 0 || len(q.parameters) > e.ParametersLimit:
+	case len(q.Faults()) > 0 || len(q.parameters) > e.api.ParametersLimit:
 		faults := e.Operation.Faults(q.header, q.parameters)
 		if !e.ignoresCallerID {
 			faults = append(caller.Missing(q.header), faults...)
 		}
 		if !slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.Code == fault.TooMany && f.Pointer == "/Parameters" }) {
 			// Do would not see the records beyond the limit.
-			faults = append(faults, operation.CountFaults(max(1, len(q.parameters)), e.ParametersLimit)...)
+			faults = append(faults, operation.CountFaults(max(1, len(q.parameters)), e.api.ParametersLimit)...)
 		}
 		return invalid(q.Join(faults))
 	}
@@ -174,42 +174,53 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 // decodeInTurn decodes the body. A large body waits for its turn.
 func (e *endpoint[Record]) decodeInTurn(x *exchange, caller *subscription.Subscription, q *request[Record]) {
 	if x.BytesIn >= largeBody {
-		e.turns.take(caller.Name)
-		defer e.turns.give(caller.Name)
+		e.api.turns.take(caller.Name)
+		defer e.api.turns.give(caller.Name)
 	}
 	q.decode(e.members)
 }
 
 func (e *endpoint[Record]) carryOut(x *exchange, r *http.Request, caller *subscription.Subscription, q *request[Record]) *problem {
 	ctx := r.Context()
-	if e.WriteTimeout > 0 {
+	if e.api.WriteTimeout > 0 {
 		ctx = commit.WithWait(ctx, e.timeLeft(x))
 	}
 	ended := func(error) {}
-	if e.Trace != nil {
-		ctx, ended = e.Trace(ctx, e.Name)
+	if e.api.Trace != nil {
+		ctx, ended = e.api.Trace(ctx, e.Name)
 	}
 	q.header.RequestID = x.RequestID // of the caller, if there is one
 	x.Records = len(q.parameters)
 	x.WithoutCallerID = q.header.CallerID == "" && e.Name == operation.BuyFundFromCustomer.String()
 	outcome, err := e.Do(ctx, caller, q.header, q.parameters)
 	ended(err)
-	if err == nil {
-		e.addReceipt(x, r, outcome)
-		return x.answer(r, outcome)
+	if err != nil {
+		if fault.KindOf(err) == fault.Unavailable && r.Context().Err() != nil {
+			x.abandon(err)
+		}
+		x.name(outcome.ID) // the operation that has the CallerId
+		return problemOf(err)
 	}
-	if fault.KindOf(err) == fault.Unavailable && r.Context().Err() != nil {
-		x.abandon(err)
+	e.api.addReceipt(x, r, outcome)
+	return x.answer(r, outcome)
+}
+
+// addReceipt sets the header Receipt if the caller wants one, and if there is one.
+func (a *api) addReceipt(x *exchange, r *http.Request, o operation.Outcome) {
+	wanted := r.Header["Want-Receipt"]
+	if a.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || o.ID == (operation.ID{}) {
+		return
 	}
-	x.name(outcome.ID) // the operation that has the CallerId
-	return problemOf(err)
+	if header := a.receipt(r.Context(), answered{o.ID, o.State}); header != "" {
+		x.Header()["Receipt"] = []string{header}
+	}
 }
 
 // timeLeft returns the time in which a request must be decided, so that its answer can be
 // written within WriteTimeout.
 func (e *endpoint[Record]) timeLeft(x *exchange) time.Duration {
-	rest := min(e.WriteTimeout/10, 500*time.Millisecond) // for writing the answer
-	return e.WriteTimeout - rest - max(0, e.Now().Sub(x.Start))
+	rest := min(e.api.WriteTimeout/10, 500*time.Millisecond) // for writing the answer
+	return e.api.WriteTimeout - rest - max(0, e.api.Now().Sub(x.Start))
 }
 
 var turkishTag = regexp.MustCompile(`(?i)^\s*tr([^a-z]|$)`)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,9 +43,14 @@ func (a *api) serveOutcomes(x *exchange, r *http.Request) *problem {
 		return refused
 	}
 	body, err := a.readOutcomes(x, r, caller)
-	if err == nil {
-		return a.sendRead(x, r, body)
+	if err != nil {
+		return a.outcomesProblem(x, r, err)
 	}
+	return a.sendRead(x, r, body)
+}
+
+// outcomesProblem answers a read of outcomes that failed.
+func (a *api) outcomesProblem(x *exchange, r *http.Request, err error) *problem {
 	var ended *endedError
 	switch {
 	case errors.As(err, &ended):
@@ -52,7 +58,7 @@ func (a *api) serveOutcomes(x *exchange, r *http.Request) *problem {
 	case errors.Is(err, outcomes.ErrCursorLost):
 		return described(http.StatusGone, fault.CursorLost)
 	case errors.Is(err, outcomes.ErrTooManyWaits):
-		return tooManyRequests("Too many requests of the subscription wait for outcomes. Try again in 1 seconds.")
+		return tooManyRequests("Too many requests of the subscription wait for outcomes.", time.Second)
 	case errors.Is(err, errors.ErrUnsupported): // the storage of a host has no outcomes
 		return a.notFound(x, r)
 	}
@@ -89,7 +95,7 @@ func (a *api) readOutcomes(x *exchange, r *http.Request, caller *subscription.Su
 	q.Subscription = caller.Name
 	q.Check = a.mayReadStill(x, r, caller.Name)
 	if a.WriteTimeout > 0 && q.Wait > 0 { // a server that cannot do this closes the connection sooner
-		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Now().Add(a.WriteTimeout + min(q.Wait, outcomes.MaxWait))) //nolint:forbidigo // a connection has the time of the machine
+		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(now().Add(a.WriteTimeout + min(q.Wait, outcomes.MaxWait)))
 	}
 	page, err := a.Outcomes.Page(r.Context(), q)
 	if err != nil {
@@ -119,6 +125,11 @@ func outcomesQuery(r *http.Request) (q outcomes.Query, err error) {
 	values, err := url.ParseQuery(r.URL.RawQuery) // URL.Query would begin with the first outcome again
 	if err != nil {
 		return q, invalid(fault.InvalidFormat, "The query must be after=CURSOR&limit=N&wait=20s, with values in percent-encoding.")
+	}
+	for name, given := range values { // a cursor that is passed over would begin with the first outcome again
+		if len(given) > 1 || !slices.Contains([]string{"after", "limit", "wait"}, name) {
+			return q, invalid(fault.InvalidFormat, "The query may have after, limit and wait, in small letters and each once.")
+		}
 	}
 	q.After = values.Get("after")
 	limitRule := "limit must be an integer from 1 to " + strconv.Itoa(outcomes.MaxLimit) + "."

@@ -91,7 +91,8 @@ func TestCallersReadHowTheirOperationsEnded(t *testing.T) {
 	require.JSONEq(t, `[]`, found)
 	require.Equal(t, last, same)
 
-	for _, bad := range []string{"after=5", "after=x", "limit=0", "limit=x", "limit=1001", "wait=20", "wait=61s", "after=3;limit=2", "after=%zz"} {
+	for _, bad := range []string{"after=5", "after=x", "limit=0", "limit=x", "limit=1001", "wait=20", "wait=61s", "after=3;limit=2", "after=%zz",
+		"After=" + second, "cursor=" + second, "after=" + second + "&after=" + last, "limit=1&limit=1"} {
 		w := get(h, "/outcomes?"+bad, key)
 		require.Equal(t, http.StatusBadRequest, w.Code, bad)
 		require.NotContains(t, w.Body.String(), `"Data"`, "a read says nothing of an operation")

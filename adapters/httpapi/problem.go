@@ -48,7 +48,8 @@ func (p *problem) with(header, value string) *problem {
 }
 
 // kinds is the only place where a kind of failure becomes a status. The fault is for
-// errors without one.
+// errors without one. The checks before an operation name the statuses of their refusals
+// themselves: see accept.
 var kinds = map[fault.Kind]*problem{
 	fault.Internal:      described(http.StatusInternalServerError, fault.InternalError),
 	fault.Invalid:       described(http.StatusBadRequest, fault.InvalidFormat),

@@ -29,8 +29,8 @@ type Quoter interface {
 
 // quotes serves QuotesPath with the checks, the limits and the body of BuyFundFromCustomer.
 type quotes struct {
-	*endpoint[fund.SaleFields]
-	quoter Quoter
+	endpoint *endpoint[fund.SaleFields]
+	quoter   Quoter
 }
 
 func newQuotes(a *api, quoter Quoter) quotes {
@@ -46,7 +46,7 @@ func newQuotes(a *api, quoter Quoter) quotes {
 }
 
 func (q quotes) serve(x *exchange, r *http.Request) *problem {
-	refused := q.accept(x, r, q.answer)
+	refused := q.endpoint.accept(x, r, q.answer)
 	if refused != nil {
 		refused.stateless = true // a quote is no operation
 	}
@@ -55,9 +55,9 @@ func (q quotes) serve(x *exchange, r *http.Request) *problem {
 
 func (q quotes) answer(x *exchange, r *http.Request, caller *subscription.Subscription, sent *request[fund.SaleFields]) *problem {
 	ctx := r.Context()
-	if q.WriteTimeout > 0 {
+	if q.endpoint.api.WriteTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, q.timeLeft(x))
+		ctx, cancel = context.WithTimeout(ctx, q.endpoint.timeLeft(x))
 		defer cancel()
 	}
 	x.Records = len(sent.parameters)

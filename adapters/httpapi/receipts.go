@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"time"
 
@@ -76,17 +75,7 @@ func (k *receipts) forget(now time.Time) {
 	}
 }
 
-// addReceipt sets the header Receipt if the caller wants one, and if there is one.
-func (a *api) addReceipt(x *exchange, r *http.Request, o operation.Outcome) {
-	wanted := r.Header["Want-Receipt"]
-	if a.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || o.ID == (operation.ID{}) {
-		return
-	}
-	if header := a.receipt(r.Context(), answered{o.ID, o.State}); header != "" {
-		x.Header()["Receipt"] = []string{header}
-	}
-}
-
+// receipt returns the header of a receipt, or "" if there is none.
 func (a *api) receipt(ctx context.Context, of answered) string {
 	now := a.Now()
 	if kept := a.receipts.find(of, now); kept != "" {

@@ -70,9 +70,10 @@ type Options struct {
 	Routes   map[string]func(*http.Request) (any, error)
 	Outcomes *outcomes.Feed // serves OutcomesPath; nil or a source without outcomes serves nothing there
 	Quoter   Quoter         // serves QuotesPath; nil serves nothing there
-	// Check is called for a request to an operation once its caller is known. limited
-	// says that it is one too many. The kind of err becomes the status. It may be nil.
-	Check func(r *http.Request) (limited bool, err error)
+	// Check is called for a request to an operation once its caller is known. If wait is not 0,
+	// the request is one too many, and the caller may try again after this time. The kind of err
+	// becomes the status. It may be nil.
+	Check func(r *http.Request) (wait time.Duration, err error)
 	// Observe is called once for each request, after it was answered. It must
 	// not keep the Exchange. The context is the request's. It may be nil.
 	Observe func(ctx context.Context, x *summary.Exchange)

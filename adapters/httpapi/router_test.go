@@ -559,7 +559,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 	t.Run("a connection that is cut has no 200", func(t *testing.T) {
 		t.Parallel()
 		s := newService(func(s *service) {
-			s.options.Check = func(*http.Request) (bool, error) { panic(http.ErrAbortHandler) } // as a sandbox does
+			s.options.Check = func(*http.Request) (time.Duration, error) { panic(http.ErrAbortHandler) } // as a sandbox does
 		})
 		require.PanicsWithValue(t, http.ErrAbortHandler, func() { s.post(t, salePath, saleBody) })
 		require.Equal(t, httpapi.StatusClientGone, s.observed()[0].Status)
@@ -654,18 +654,21 @@ func TestQuotesHaveTheRateOfTheirCaller(t *testing.T) {
 // about a request that the rate of the subscription refuses.
 func TestTheCheckOfAHost(t *testing.T) {
 	t.Parallel()
-	asked, tooMany, failure := 0, false, error(nil)
+	asked, wait, failure := 0, time.Duration(0), error(nil)
 	s := newService(func(s *service) {
-		s.options.Check = func(*http.Request) (bool, error) {
+		s.options.Check = func(*http.Request) (time.Duration, error) {
 			asked++
-			return tooMany, failure
+			return wait, failure
 		}
 		s.callers[key].RequestsPerSecond = 3
 	})
 	require.Equal(t, http.StatusOK, s.post(t, pushPath, pushBody).Code)
-	tooMany = true
-	require.Equal(t, []string{"rate-limit-exceeded"}, codes(t, s.post(t, pushPath, pushBody)))
-	tooMany, failure = false, fault.New(fault.Unavailable, "")
+	wait = 4*time.Second + 1
+	refused := s.post(t, pushPath, pushBody)
+	require.Equal(t, []string{"rate-limit-exceeded"}, codes(t, refused))
+	require.Equal(t, "5", refused.Header().Get("Retry-After"), "whole seconds, and not too few")
+	require.Contains(t, refused.Body.String(), "Try again in 5 seconds.")
+	wait, failure = 0, fault.New(fault.Unavailable, "")
 	require.Equal(t, http.StatusServiceUnavailable, s.post(t, pushPath, pushBody).Code)
 	require.Equal(t, 3, asked)
 	require.Equal(t, []string{"rate-limit-exceeded"}, codes(t, s.post(t, pushPath, pushBody)))

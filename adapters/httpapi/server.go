@@ -35,12 +35,15 @@ const (
 	receiveBuffer = 256 << 10
 )
 
-// Server serves a handler over HTTP/1.1 and, with TLS, HTTP/2. It is safe for concurrent use.
+// Server serves a handler over HTTP/1.1 and, with TLS, HTTP/2. It has at most 8,192 connections, and
+// at most a third of the descriptors of the process: beyond that, those close that have waited
+// longest for a request. It is safe for concurrent use.
 type Server struct {
-	server  *http.Server
-	tls     TLSOptions
-	failed  func(error)
-	serving sync.WaitGroup
+	server      *http.Server
+	connections *connections
+	tls         TLSOptions
+	failed      func(error)
+	serving     sync.WaitGroup
 
 	mu           sync.Mutex   // guards what follows; Bind sets the last two
 	given        net.Listener // of Use
@@ -55,6 +58,8 @@ func NewServer(server *http.Server, t TLSOptions, failed func(error)) *Server {
 	if server.ErrorLog == nil { // net/http would take the global logger
 		server.ErrorLog = log.New(io.Discard, "", 0)
 	}
+	held := newConnections(server.ErrorLog)
+	server.ConnState = held.changed
 	server.MaxHeaderBytes = maxHeaderBytes
 	server.HTTP2 = &http.HTTP2Config{
 		MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame,
@@ -64,7 +69,7 @@ func NewServer(server *http.Server, t TLSOptions, failed func(error)) *Server {
 		WriteByteTimeout: server.WriteTimeout,
 	}
 	server.DisableGeneralOptionsHandler = true // "OPTIONS *" gets our own 404
-	return &Server{server: server, tls: t, failed: failed}
+	return &Server{server: server, tls: t, failed: failed, connections: held}
 }
 
 // Listen binds an address. Port 0 picks a free port.
@@ -87,8 +92,9 @@ func (s *Server) Use(listener net.Listener) {
 	s.given = listener
 }
 
-// Bind binds the address, without serving. It fails if the port is in use or the
-// certificate cannot be used. Port 0 picks a free port. An empty address binds nothing.
+// Bind binds the address, without serving. It fails if the port is in use. The error is
+// a TLSError if the certificate cannot be used. Port 0 picks a free port. An empty address
+// binds nothing.
 func (s *Server) Bind() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +104,7 @@ func (s *Server) Bind() error {
 	}
 	current, err := s.tls.load()
 	if err != nil {
-		return err
+		return &TLSError{err}
 	}
 	listener := s.given
 	if listener == nil {
@@ -129,6 +135,9 @@ func (s *Server) Start() error {
 	if certificates != nil {
 		s.server.TLSConfig = &tls.Config{GetConfigForClient: certificates.Config, MinVersion: tls.VersionTLS12}
 		serve = func(l net.Listener) error { return s.server.ServeTLS(cleanListener{l}, "", "") }
+		if s.tls.ClientCA != "" {
+			s.server.Handler = admitting(certificates, s.server.Handler)
+		}
 	}
 	s.serving.Go(func() {
 		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) && s.failed != nil {
@@ -150,6 +159,9 @@ func (s *Server) URL() string {
 	}
 	address := listener.Addr().(*net.TCPAddr)
 	host := address.IP.String()
+	if address.Zone != "" {
+		host += "%25" + address.Zone
+	}
 	if address.IP.IsUnspecified() {
 		host = "localhost"
 	}
@@ -219,6 +231,7 @@ func (s *Server) end(how func(*http.Server) error) error {
 	if listener == nil {
 		return nil
 	}
+	s.connections.end()
 	err := how(s.server)
 	_ = listener.Close() // it is open if Start was not called
 	s.serving.Wait()

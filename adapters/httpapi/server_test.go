@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -178,6 +179,113 @@ func TestIdleConnectionsAreCut(t *testing.T) {
 	server := serve(t, s, serverOptions(func(o *options) { o.IdleTimeout = 50 * time.Millisecond }))
 	answer := send(t, dial(t, server), head+fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(saleBody), saleBody))
 	require.Contains(t, answer, `{"Data":{"State":2}}`)
+}
+
+// A stranger with many connections does not take those of others: the connection that waited
+// longest for a request makes room, also one that has sent half a header or handshake. Nobody who
+// has a request in progress is cut.
+func TestTheConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []httpapi.TLSMode{httpapi.TLSOff, httpapi.TLSSelfSigned} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				o, half := serverOptions(), "GET / HT"
+				if mode == httpapi.TLSSelfSigned {
+					o, half = selfSigned(t), "\x16\x03"
+				}
+				var logged lockedBuffer
+				o.ErrorLog = log.New(&logged, "", 0)
+				answer := make(chan struct{})
+				handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/slow" {
+						<-answer
+					}
+				})
+				listener := newMemoryListener()
+				server := newServer("", handler, o)
+				server.LimitConnections(2)
+				require.NoError(t, server.StartOn(listener))
+				get := func(path string) <-chan error {
+					transport := &http.Transport{DialContext: listener.dial, ForceAttemptHTTP2: true}
+					if mode == httpapi.TLSSelfSigned {
+						transport.TLSClientConfig = &tls.Config{RootCAs: roots(t, o.TLS.CertFile)}
+					}
+					t.Cleanup(transport.CloseIdleConnections)
+					done := make(chan error, 1)
+					go func() {
+						r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, inMemory(o)+path, nil)
+						if err != nil {
+							done <- err
+							return
+						}
+						w, err := transport.RoundTrip(r)
+						if err == nil {
+							err = w.Body.Close()
+						}
+						done <- err
+					}()
+					synctest.Wait()
+					return done
+				}
+				stranger := func() net.Conn {
+					conn, err := listener.dial(t.Context(), "", "")
+					require.NoError(t, err)
+					_, err = io.WriteString(conn, half)
+					require.NoError(t, err)
+					synctest.Wait()
+					return conn
+				}
+				requireClosed := func(conn net.Conn) {
+					_, err := conn.Read(make([]byte, 1))
+					require.ErrorIs(t, err, io.EOF)
+				}
+
+				slow := get("/slow")
+				first := stranger()
+				second := stranger()
+				requireClosed(first)
+				require.NoError(t, <-get("/"))
+				requireClosed(second)
+				require.Contains(t, logged.String(), "too many connections: there are 2")
+
+				slower := get("/slow")
+				const waits = "all 2 have a request in progress, or have just had one, so the next one waits"
+				require.Equal(t, 1, strings.Count(logged.String(), waits), "the answer of the other may be on its way")
+				time.Sleep(time.Second)
+				synctest.Wait()
+				waiting := get("/")
+				require.Empty(t, waiting, "both connections have a request in progress")
+				require.Equal(t, 2, strings.Count(logged.String(), waits))
+				close(answer)
+				require.NoError(t, <-slow)
+				require.NoError(t, <-slower)
+				require.NoError(t, <-waiting)
+				require.NoError(t, server.Shutdown(t.Context()))
+			})
+		})
+	}
+}
+
+// A server that ends does not wait for room.
+func TestAFullServerEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		listener := newMemoryListener()
+		server := newServer("", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answer }), serverOptions())
+		server.LimitConnections(1)
+		require.NoError(t, server.StartOn(listener))
+		for range 2 {
+			conn, err := listener.dial(t.Context(), "", "")
+			require.NoError(t, err)
+			_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: bank\r\n\r\n")
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		require.NoError(t, server.Close(), "it would hang")
+		close(answer)
+	})
 }
 
 // net/http reads 4 KiB more than its limit before it refuses a request of HTTP/1.1.

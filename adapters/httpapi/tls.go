@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 
 	"bankingapi/adapters/httpapi/certificate"
@@ -31,6 +33,17 @@ type TLSOptions struct {
 	// Files are for TLSFiles and TLSSelfSigned.
 	certificate.Files
 }
+
+// TLSError is the error of a certificate, a key or authorities that a Server cannot use.
+type TLSError struct {
+	Err error
+}
+
+// Error returns the text of the error, which names the files.
+func (e *TLSError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *TLSError) Unwrap() error { return e.Err }
 
 // Check reads the files as a Server does, and returns what they are. It makes none: the mode
 // TLSSelfSigned is right if its files do not exist yet. It returns nil if there is no certificate.
@@ -70,5 +83,22 @@ func (o TLSOptions) load() (*certificate.Current, error) {
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 		},
+	})
+}
+
+// lockedOutKey marks the context of a request on a connection whose client certificate does not
+// count any more.
+type lockedOutKey struct{}
+
+// admitting is around the handler of a server whose clients need a certificate. A request on a
+// connection that would not be accepted any more has no caller, and ends the connection: the
+// next handshake tells the client why.
+func admitting(certificates *certificate.Current, handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !certificates.Admits(r.TLS) {
+			w.Header().Set("Connection", "close")
+			r = r.WithContext(context.WithValue(r.Context(), lockedOutKey{}, true))
+		}
+		handler.ServeHTTP(w, r)
 	})
 }

@@ -3,14 +3,22 @@ package httpapi_test
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
+	"math/big"
 	"net"
+	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,18 +74,8 @@ func TestSelfSignedIsMadeOnce(t *testing.T) {
 	again := serve(t, newService(), o)
 	require.Equal(t, first.Raw, shown(t, again, config).Raw)
 
-	o.TLS.Now = func() time.Time { return time.Now().Add(398 * 24 * time.Hour) }
-	later := serve(t, newService(), o)
-	config = &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost", Time: o.TLS.Now}
-	require.NotEqual(t, first.Raw, shown(t, later, config).Raw, "an expired one is made anew")
-
 	require.NoError(t, os.Remove(o.TLS.CertFile))
 	serve(t, newService(), o) // a start that was interrupted is made good
-	require.NoError(t, os.WriteFile(o.TLS.CertFile, []byte("mine"), 0o600))
-	require.ErrorContains(t, newServer("127.0.0.1:0", newService(), o).Start(), "remove both")
-	content, err := os.ReadFile(o.TLS.CertFile)
-	require.NoError(t, err)
-	require.Equal(t, "mine", string(content), "an existing file is not overwritten")
 }
 
 func TestFilesMustBeThereAtTheStart(t *testing.T) {
@@ -135,7 +133,7 @@ func der(t *testing.T, content []byte) []byte {
 }
 
 // filesServer serves the first pair from files, with a clock of its own.
-func filesServer(t *testing.T, cert, key []byte, clock *atomic.Int64, reports func(error)) (*httpapi.Server, string, string) {
+func filesServer(t *testing.T, cert, key []byte, clock *atomic.Int64) (*httpapi.Server, string, string) {
 	t.Helper()
 	folder := t.TempDir()
 	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
@@ -145,50 +143,11 @@ func filesServer(t *testing.T, cert, key []byte, clock *atomic.Int64, reports fu
 		o.TLS = httpapi.TLSOptions{
 			Mode: httpapi.TLSFiles,
 			Files: certificate.Files{
-				CertFile: certFile, KeyFile: keyFile, Report: reports,
+				CertFile: certFile, KeyFile: keyFile,
 				Now: func() time.Time { return today.Add(time.Duration(clock.Load())) },
 			},
 		}
 	})), certFile, keyFile
-}
-
-func TestChangedFilesAreTakenOver(t *testing.T) {
-	t.Parallel()
-	both := pairs(t)
-	var clock atomic.Int64
-	var reported []error
-	server, certFile, keyFile := filesServer(t, both[0].cert, both[0].key, &clock, func(err error) { reported = append(reported, err) })
-	anyone := &tls.Config{InsecureSkipVerify: true}
-	second := func() { clock.Add(int64(time.Second)) }
-	first, other := der(t, both[0].cert), der(t, both[1].cert)
-
-	require.Equal(t, first, shown(t, server, anyone).Raw)
-	require.NoError(t, os.WriteFile(certFile, both[1].cert[:100], 0o600))
-	require.Equal(t, first, shown(t, server, anyone).Raw, "not looked at within the second")
-	second()
-	require.Equal(t, first, shown(t, server, anyone).Raw, "half a certificate")
-	second()
-	require.Equal(t, first, shown(t, server, anyone).Raw)
-	require.Len(t, reported, 1, "one state of the files is reported once")
-	require.NoError(t, os.WriteFile(certFile, both[1].cert, 0o600))
-	second()
-	require.Equal(t, first, shown(t, server, anyone).Raw, "certificate and key do not fit")
-	require.Len(t, reported, 2)
-	require.NoError(t, os.Remove(keyFile))
-	second()
-	require.Equal(t, first, shown(t, server, anyone).Raw, "no key")
-	require.Len(t, reported, 3)
-	require.NoError(t, os.WriteFile(keyFile, both[1].key, 0o600))
-	second()
-	require.Equal(t, other, shown(t, server, anyone).Raw)
-	clock.Add(-int64(time.Hour))
-	require.NoError(t, os.WriteFile(certFile, both[0].cert, 0o600))
-	require.NoError(t, os.WriteFile(keyFile, both[0].key, 0o600))
-	require.Equal(t, first, shown(t, server, anyone).Raw, "also when the clock stepped back")
-	require.Len(t, reported, 3)
-	for _, err := range reported {
-		require.NotContains(t, err.Error(), "PRIVATE KEY")
-	}
 }
 
 // Reload does not wait for the next look at the files. It returns the error that a look
@@ -196,10 +155,12 @@ func TestChangedFilesAreTakenOver(t *testing.T) {
 func TestReloadReadsTheFilesAtOnce(t *testing.T) {
 	t.Parallel()
 	both := pairs(t)
-	server, certFile, keyFile := filesServer(t, both[0].cert, both[0].key, new(atomic.Int64), nil)
+	server, certFile, keyFile := filesServer(t, both[0].cert, both[0].key, new(atomic.Int64))
 	anyone := &tls.Config{InsecureSkipVerify: true}
 	require.NoError(t, os.WriteFile(certFile, both[1].cert, 0o600))
-	require.Error(t, server.Reload(), "certificate and key do not fit")
+	err := server.Reload()
+	require.Error(t, err, "certificate and key do not fit")
+	require.NotContains(t, err.Error(), "PRIVATE KEY")
 	require.Equal(t, der(t, both[0].cert), shown(t, server, anyone).Raw)
 	require.NoError(t, os.WriteFile(keyFile, both[1].key, 0o600))
 	require.NoError(t, server.Reload())
@@ -247,7 +208,7 @@ func TestNoHandshakeFailsWhileFilesChange(t *testing.T) {
 	t.Parallel()
 	both := pairs(t)
 	var clock atomic.Int64
-	server, certFile, keyFile := filesServer(t, both[0].cert, both[0].key, &clock, nil)
+	server, certFile, keyFile := filesServer(t, both[0].cert, both[0].key, &clock)
 	known := map[string]bool{string(der(t, both[0].cert)): true, string(der(t, both[1].cert)): true}
 	stop := make(chan struct{})
 	failures := make(chan error, 8)
@@ -297,4 +258,110 @@ func TestNoHandshakeFailsWhileFilesChange(t *testing.T) {
 	}
 	clock.Add(int64(time.Second))
 	require.Equal(t, der(t, both[0].cert), shown(t, server, &tls.Config{InsecureSkipVerify: true}).Raw)
+}
+
+// issuer is an authority of clients.
+type issuer struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// issue makes a certificate that ends after a time. A nil issuer makes an authority.
+func (i *issuer) issue(t *testing.T, key *ecdsa.PrivateKey, valid time.Duration) *x509.Certificate {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "client"}, NotBefore: today.Add(-time.Hour), NotAfter: today.Add(valid),
+	}
+	parent, signer := template, key
+	if i == nil {
+		template.IsCA, template.BasicConstraintsValid, template.KeyUsage, template.Subject.CommonName = true, true, x509.KeyUsageCertSign, "authority"
+	} else {
+		parent, signer = i.certificate, i.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	require.NoError(t, err)
+	certificate, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return certificate
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	return key
+}
+
+// A connection of a client is as good as a new one would be: it does not outlive its authority
+// in the file, nor its certificate.
+func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
+	t.Parallel()
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, withHTTP2 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, HTTP/2 %t", tls.VersionName(version), withHTTP2), func(t *testing.T) {
+				t.Parallel()
+				var clock atomic.Int64
+				authorities, other := &issuer{key: newKey(t)}, &issuer{key: newKey(t)}
+				authorities.certificate = (*issuer)(nil).issue(t, authorities.key, 48*time.Hour)
+				other.certificate = (*issuer)(nil).issue(t, other.key, 48*time.Hour)
+				renewed := (*issuer)(nil).issue(t, authorities.key, 96*time.Hour)
+				file := filepath.Join(t.TempDir(), "clients.crt")
+				trust := func(all ...*x509.Certificate) {
+					var content []byte
+					for _, one := range all {
+						content = append(content, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: one.Raw})...)
+					}
+					require.NoError(t, os.WriteFile(file, content, 0o600))
+					clock.Add(int64(2 * time.Second))
+				}
+				trust(authorities.certificate, other.certificate)
+				o := selfSigned(t, func(o *options) {
+					o.TLS.ClientCA = file
+					o.TLS.Now = func() time.Time { return today.Add(time.Duration(clock.Load())) }
+				})
+				server := serve(t, newService(), o)
+				clientKey := newKey(t)
+				client := authorities.issue(t, clientKey, 24*time.Hour)
+				transport := &http.Transport{ForceAttemptHTTP2: withHTTP2, TLSClientConfig: &tls.Config{
+					InsecureSkipVerify: true, MinVersion: version, MaxVersion: version,
+					Certificates: []tls.Certificate{{Certificate: [][]byte{client.Raw}, PrivateKey: clientKey}},
+				}}
+				defer transport.CloseIdleConnections()
+				ask := func() (status int, reused bool, err error) {
+					r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+						GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused },
+					}), http.MethodPost, server.URL()+salePath, strings.NewReader(saleBody))
+					require.NoError(t, err)
+					r.Header.Set("Ocp-Apim-Subscription-Key", key)
+					r.Header.Set("Content-Type", "application/json")
+					response, err := transport.RoundTrip(r)
+					if err != nil {
+						return 0, reused, err
+					}
+					defer response.Body.Close()
+					_, err = io.Copy(io.Discard, response.Body)
+					return response.StatusCode, reused, err
+				}
+				answers := func(want int, onOpen bool) {
+					t.Helper()
+					status, reused, err := ask()
+					require.NoError(t, err)
+					require.Equal(t, want, status)
+					require.Equal(t, onOpen, reused)
+				}
+				answers(http.StatusOK, false)
+				trust(renewed, other.certificate)
+				answers(http.StatusOK, true)
+				trust(other.certificate)
+				answers(http.StatusUnauthorized, true)
+				_, _, err := ask()
+				require.Error(t, err, "the connection was closed, and no new one is accepted")
+
+				trust(renewed)
+				answers(http.StatusOK, false)
+				clock.Add(int64(25 * time.Hour))
+				answers(http.StatusUnauthorized, true)
+			})
+		}
+	}
 }

@@ -321,12 +321,13 @@ const maxSlow = 20
 const maxPeeked = 4 << 20
 
 // Check is for httpapi.Options.Check. It finds the fault of the request.
-func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
-	if b.keys.isLimited(r) {
-		return true, nil
+func (b *Sandbox) Check(r *http.Request) (wait time.Duration, err error) {
+	wait = b.keys.wait(r)
+	if wait > 0 {
+		return wait, nil
 	}
 	if !meetsFaults(r.URL.Path) {
-		return false, nil
+		return 0, nil
 	}
 	found, err := b.faults.find(r, peek(r))
 	answer := metIn(r.Context())
@@ -335,14 +336,14 @@ func (b *Sandbox) Check(r *http.Request) (limited bool, err error) {
 	case slow:
 		if !b.wait(found.delay) {
 			answer.met = Fault{}
-			return true, nil
+			return time.Second, nil
 		}
 	case cutBefore:
 		panic(http.ErrAbortHandler)
 	case rateLimited:
-		return true, err
+		return time.Second, err
 	}
-	return false, err
+	return 0, err
 }
 
 // wait waits for the fault slow. It reports false if too many requests wait. The delay does not
@@ -393,8 +394,12 @@ func (*Sandbox) Do(ctx context.Context, do func(context.Context) (operation.Outc
 		ctx = commit.WithWait(context.WithoutCancel(ctx), maxDelay) // the operation is done even if the answer is late
 	}
 	outcome, err := do(ctx)
-	if answer.done = err == nil; answer.done && answer.met.after != nil {
+	if err != nil {
+		return outcome, err
+	}
+	answer.done = true
+	if answer.met.after != nil {
 		return operation.Outcome{}, answer.met.after
 	}
-	return outcome, err
+	return outcome, nil
 }

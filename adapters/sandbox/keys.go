@@ -54,9 +54,19 @@ func newKeys(o operator.SandboxOptions, w *worlds) keys {
 	return keys{o: o, worlds: w, limiter: rate.NewLimiter(rate.Every(keyPause), keysAtOnce)}
 }
 
-// isLimited reports whether a request wants one more key than can be made now.
-func (k *keys) isLimited(r *http.Request) bool {
-	return r.URL.Path == keysPath && r.Method == http.MethodPost && !k.limiter.AllowN(k.o.Machine(), 1)
+// wait returns after what time a request that wants a key can get it. It is 0 for a key that can be
+// made now, and for other requests.
+func (k *keys) wait(r *http.Request) time.Duration {
+	if r.URL.Path != keysPath || r.Method != http.MethodPost {
+		return 0
+	}
+	now := k.o.Machine()
+	next := k.limiter.ReserveN(now, 1)
+	wait := next.DelayFrom(now)
+	if wait > 0 {
+		next.CancelAt(now) // the caller asks again
+	}
+	return wait
 }
 
 type madeKey struct {

@@ -37,12 +37,12 @@ func (b *Sandbox) middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &recording{ResponseWriter: w, now: b.clock.text}
 		if !meetsFaults(r.URL.Path) {
-			next.ServeHTTP(answer, r)
+			answer.serve(next, r)
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), metKey{}, answer)) // the caller keeps its own Body
 		defer b.record(answer, r)()
-		next.ServeHTTP(answer, r)
+		answer.serve(next, r)
 		if !answer.done && slices.Contains(losing, answer.met.Name()) {
 			answer.met = Fault{} // the fault applies only to an operation that was done
 		}

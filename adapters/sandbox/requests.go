@@ -114,30 +114,39 @@ func (q *requests) write(how int, lines []byte) {
 		return
 	}
 	q.file += len(lines)
-	if file, err := owner.Create(q.name, os.O_WRONLY|how, 0o600); err == nil {
-		_, _ = file.Write(lines)
-		_ = file.Close()
+	file, err := owner.Create(q.name, os.O_WRONLY|how, 0o600)
+	if err != nil {
+		return
 	}
+	_, _ = file.Write(lines)
+	_ = file.Close()
 }
 
 // restore reads the requests that an earlier run has written.
 func (q *requests) restore() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	if file, err := os.Open(q.name); err == nil { // it does not exist at first
-		lines := bufio.NewReader(io.LimitReader(file, 2*maxFile))
-		for {
-			line, err := lines.ReadBytes('\n')
-			if r := new(request); json.Unmarshal(line, r) == nil { // a crash may have truncated it
-				q.keep(r, len(line))
-			}
-			if err != nil {
-				break
-			}
-		}
-		_ = file.Close()
-	}
+	q.read()
 	q.rewrite()
+}
+
+// read reads the file. It does not exist at first.
+func (q *requests) read() {
+	file, err := os.Open(q.name)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	lines := bufio.NewReader(io.LimitReader(file, 2*maxFile))
+	for {
+		line, err := lines.ReadBytes('\n')
+		if r := new(request); json.Unmarshal(line, r) == nil { // a crash may have truncated it
+			q.keep(r, len(line))
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 func (q *requests) reset() {
@@ -191,6 +200,15 @@ func (w *recording) loses() bool {
 	return w.done && slices.Contains(losing, w.met.Name())
 }
 
+// serve lets the handler answer. The header is written here if the handler writes nothing, as it
+// may do for HEAD.
+func (w *recording) serve(handler http.Handler, r *http.Request) {
+	handler.ServeHTTP(w, r)
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
 // WriteHeader implements http.ResponseWriter. It adds the time of the bank.
 func (w *recording) WriteHeader(status int) {
 	if w.status == 0 && status >= http.StatusOK {
@@ -222,12 +240,14 @@ func (w *recording) Write(p []byte) (int, error) {
 func (w *recording) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // kept keeps the first part of what is written.
-type kept struct{ bytes.Buffer }
+type kept struct{ buffer bytes.Buffer }
 
 func (k *kept) Write(p []byte) (int, error) {
-	k.Buffer.Write(p[:min(len(p), maxBody-k.Len())])
+	k.buffer.Write(p[:min(len(p), maxBody-k.buffer.Len())])
 	return len(p), nil
 }
+
+func (k *kept) String() string { return k.buffer.String() }
 
 const masked = "***"
 

@@ -145,14 +145,19 @@ func (w *worlds) use(of *world) {
 
 // await waits until a world is open. After an error the caller does not use it.
 func (w *worlds) await(ctx context.Context, of *world) error {
-	err := wait(ctx, of.opened)
-	if err == nil {
-		err = of.err
-	}
-	if err != nil {
+	if err := of.await(ctx); err != nil {
 		w.leave(of)
+		return err
 	}
-	return err
+	return nil
+}
+
+// await waits until the world is open, and returns the error of opening it.
+func (w *world) await(ctx context.Context) error {
+	if err := wait(ctx, w.opened); err != nil {
+		return err
+	}
+	return w.err
 }
 
 func wait(ctx context.Context, done <-chan struct{}) error {

@@ -95,7 +95,7 @@ type SandboxPart interface {
 	// Handler is around the HTTP API, and sends each request to the world of its key.
 	Handler(api http.Handler) http.Handler
 	// Check and Endpoints are options of the HTTP API.
-	Check(r *http.Request) (limited bool, err error)
+	Check(r *http.Request) (wait time.Duration, err error)
 	Endpoints() map[string]func(*http.Request) (any, error)
 	// Do does an operation of the HTTP API, unless its request meets a fault.
 	Do(ctx context.Context, do func(context.Context) (operation.Outcome, error)) (operation.Outcome, error)

@@ -47,7 +47,7 @@ type Current struct {
 	// problem says why changed files are not used. It is empty if they are.
 	problem atomic.Value
 	// authorities are those of the files in use.
-	authorities []*x509.Certificate
+	authorities atomic.Pointer[[]*x509.Certificate]
 
 	reading sync.Mutex // guards the fields below; who finds it locked uses the current files
 	checked time.Time
@@ -106,12 +106,15 @@ func (c *Current) Warnings() (sentences []string) {
 
 // look reads the files and keeps why they cannot be used.
 func (c *Current) look() (found string, err error) {
-	if found, err = c.read(); err == nil {
-		c.problem.Store("")
-	} else if c.config.Load() != nil {
-		c.problem.Store("Changed files of TLS are not used, and the previous ones stay in use: " + err.Error() + ".")
+	found, err = c.read()
+	if err != nil {
+		if c.config.Load() != nil {
+			c.problem.Store("Changed files of TLS are not used, and the previous ones stay in use: " + err.Error() + ".")
+		}
+		return found, err
 	}
-	return found, err
+	c.problem.Store("")
+	return found, nil
 }
 
 // End returns when the certificate expires.
@@ -126,9 +129,40 @@ func (c *Current) Config(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return c.config.Load(), nil
 }
 
-// checkEvery is how often the files are read, by handshakes and by who asks for the state: no
-// client may come as long as the certificate is over. This needs no watcher, and it notices when
-// Kubernetes swaps a link.
+// Admits reports whether the client of a connection would be accepted if it connected now. A
+// connection may be open for days. Meanwhile its authority can be taken out of the file, and its
+// certificate can end.
+func (c *Current) Admits(state *tls.ConnectionState) bool {
+	if c.ClientCA == "" {
+		return true
+	}
+	if state == nil || len(state.PeerCertificates) == 0 {
+		return false
+	}
+	c.refresh()
+	authorities := *c.authorities.Load()
+	isAdmitted := func(chain []*x509.Certificate) bool {
+		return slices.ContainsFunc(authorities, chain[len(chain)-1].Equal) && !slices.ContainsFunc(chain, c.isOver)
+	}
+	if slices.ContainsFunc(state.VerifiedChains, isAdmitted) {
+		return true
+	}
+	// The authority may have a new certificate for the same key.
+	given := x509.NewCertPool()
+	for _, intermediate := range state.PeerCertificates[1:] {
+		given.AddCert(intermediate)
+	}
+	_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{
+		Roots: c.config.Load().ClientCAs, Intermediates: given, CurrentTime: c.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return err == nil
+}
+
+func (c *Current) isOver(certificate *x509.Certificate) bool { return !c.counts(certificate) }
+
+// checkEvery is how often the files are read, by handshakes, by requests with a client certificate,
+// and by who asks for the state: no client may come as long as the certificate is over. This needs
+// no watcher, and it notices when Kubernetes swaps a link.
 const checkEvery = time.Second
 
 // refresh reads the files again if the last time was a while ago.
@@ -175,6 +209,7 @@ func (c *Current) read() (found string, err error) {
 		return found, err
 	}
 	config := c.base.Clone()
+	config.Time = c.Now
 	config.Certificates = []tls.Certificate{pair}
 	var authorities []*x509.Certificate
 	if c.ClientCA != "" {
@@ -182,7 +217,8 @@ func (c *Current) read() (found string, err error) {
 		if err != nil {
 			return found, err
 		}
-		if c.anyCounts(c.authorities) && !c.anyCounts(authorities) {
+		inUse := c.authorities.Load()
+		if inUse != nil && c.anyCounts(*inUse) && !c.anyCounts(authorities) {
 			return found, fmt.Errorf("use the authorities of clients: each certificate in %s is over or not valid yet, and one in use is valid", c.ClientCA)
 		}
 		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
@@ -191,7 +227,8 @@ func (c *Current) read() (found string, err error) {
 		}
 	}
 	c.config.Store(config)
-	c.used, c.authorities = found, authorities
+	c.authorities.Store(&authorities)
+	c.used = found
 	return found, nil
 }
 

@@ -241,6 +241,22 @@ func TestAFormAfterSigningOut(t *testing.T) {
 	require.NotContains(t, body, "Nothing was changed")
 }
 
+// The address bar still has the address of the form. Who loads it again wants no page that does
+// not exist.
+func TestTheAddressOfAFormIsNoPageToReturnTo(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.visitor(t)
+	v.do(http.MethodGet, "/console/due", nil)
+	v.do(http.MethodPost, "/console/link", url.Values{})
+	for _, path := range []string{"link", "leave", "reveal", "none"} {
+		status, _, _ := v.do(http.MethodGet, "/console/"+path, nil)
+		require.Equal(t, http.StatusUnauthorized, status, path)
+	}
+	_, _, header := v.do(http.MethodGet, s.currentLink(), nil)
+	require.Equal(t, "/console/due", header.Get("Location"), "the page that was asked for before")
+}
+
 // leave runs a script that loads another page, and waits for that page.
 func leave(ctx context.Context, t *testing.T, script string) {
 	t.Helper()
@@ -250,6 +266,29 @@ func leave(ctx context.Context, t *testing.T, script string) {
 		loaded, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`!window.left && document.readyState === "complete"`))
 		return err == nil && loaded
 	}, time.Minute, 50*time.Millisecond)
+}
+
+// New keys are shown once. They stay on the screen when the session ends.
+func TestNewKeysStayWhenTheSessionEnds(t *testing.T) {
+	ctx := browse(t, 1280, 900)
+	s := start(t, nil)
+	open(ctx, t, s.currentLink())
+	open(ctx, t, s.home+"/console/subscription?name=demo")
+	press(ctx, t, `.confirm:has(select) input[name=confirm]`)
+	choose(ctx, t, `.confirm select`, "regenerate-secondary")
+	submit(ctx, t, `.confirm:has(select) button`)
+	const shown = `document.querySelector("main dd code").textContent`
+	key := eval[string](ctx, t, shown)
+	require.Len(t, key, 32)
+	const leave = `(fetch("/console/leave", {method: "POST", body: new URLSearchParams(new FormData(document.querySelector("form[action='/console/leave']")))}), true)`
+	eval[bool](ctx, t, leave)
+	require.Eventually(t, func() bool {
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.textContent`))
+		return err == nil && strings.Contains(text, "You are signed out.")
+	}, time.Minute, 50*time.Millisecond)
+	require.Equal(t, key, eval[string](ctx, t, shown))
+	open(ctx, t, s.home+"/console/")
+	require.NotContains(t, eval[string](ctx, t, `document.body.textContent`), key)
 }
 
 // Reload and Back after an act change nothing, and show a page.

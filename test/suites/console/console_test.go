@@ -153,7 +153,7 @@ func browse(t *testing.T, width, height int) context.Context {
 
 // stepLimit is the maximum time of a step in a browser. A click that opens no page would
 // otherwise wait until the end of all tests.
-const stepLimit = time.Minute
+const stepLimit = 3 * time.Minute
 
 // eval runs an expression in the page.
 func eval[T any](ctx context.Context, t *testing.T, expression string) T {
@@ -317,7 +317,7 @@ func onEveryScreen(ctx context.Context, t *testing.T, s *service, pages map[stri
 					require.NoError(t, err)
 					require.NoError(t, os.WriteFile(filepath.Join(*screenshots, fmt.Sprintf("console-%s-%d-%s.png", name, width, scheme)), picture, 0o600))
 				}
-				if axe != "" {
+				if axe != "" && (width == 1280) == (scheme == "light") { // each width and each scheme once
 					assert.Empty(t, browser.Violations(ctx, t, axe), "%s %d %s", name, width, scheme)
 				}
 			}

@@ -16,6 +16,7 @@ import (
 
 	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fund"
 	"bankingapi/test/kit/payload"
 	"bankingapi/test/kit/testdb"
 )
@@ -57,6 +58,20 @@ func TestACallerIDFindsEveryKindOfOperation(t *testing.T) {
 	to, _ = v.search("stored-before")
 	require.Equal(t, "/console/sale/"+again, to, "an operation whose messages were all stored before is kept too")
 	require.Contains(t, v.get("sale/"+again), `Message 0 was stored by <a href="/console/sale/`+push+`">`)
+}
+
+// A partner may fill its IDs with spaces. A person may copy spaces that no ID has.
+func TestSpacesAroundAnID(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	filled := s.call(t, "BuyFundFromCustomer", sale("ORDER-1   ", "1", ""))
+	bare := s.call(t, "BuyFundFromCustomer", sale("ORDER-2", "1", ""))
+	for text, id := range map[string]string{"ORDER-1   ": filled, " ORDER-2 ": bare} {
+		to, _ := v.search(text)
+		require.Equal(t, "/console/sale/"+id, to, "%q", text)
+	}
+	require.Contains(t, v.get("sale/"+filled), `<code>ORDER-1   </code>`)
 }
 
 // A partner uses one ID as CallerId and X-Request-Id. Both find the same page, which is opened.
@@ -125,7 +140,7 @@ func TestSalesThatFailedOnTheirDay(t *testing.T) {
 		require.True(t, found)
 		return strings.Contains(failed, id)
 	}
-	on := func(days int) string { return box.Now().AddDate(0, 0, days).Format(time.DateOnly) }
+	on := func(days int) string { return box.Controls.Now().AddDate(0, 0, days).Format(time.DateOnly) }
 	failing := s.call(t, "BuyFundFromCustomer", sale("fails", "999999", on(90)))
 	cancelled := s.call(t, "BuyFundFromCustomer", sale("cancelled", "1", on(95)))
 	status, _ := v.post("sale/"+cancelled, url.Values{"action": {"cancel"}, "confirm": {"yes"}, "reason": {"the customer called"}})
@@ -160,6 +175,13 @@ func TestDueListsEveryDay(t *testing.T) {
 	warning, err := office.ClosedWarning(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, warning, "Sales wait for days on which the bank is closed: 2027-01-15 (1).")
+
+	_, _, err = office.ChangeRules(t.Context(), fund.RulesFields{ClosedWeekdays: "Friday"})
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)Fri 15 Jan 2027</a>.*?<span class="dim">Snow</span>.*?Fri 19 Nov 2027</a>.*?<span class="dim">every Friday</span>`, v.get("due"))
+	warning, err = office.ClosedWarning(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, warning, ": 2027-01-15 (1), 2027-11-19 (1).")
 }
 
 // Due says what would happen to the sales of a day. What waits for one price is one line, with an
@@ -168,7 +190,7 @@ func TestDueIsAForecast(t *testing.T) {
 	t.Parallel()
 	s, box := startSandbox(t)
 	v := s.entered(t)
-	day := func(days int) string { return box.Now().In(zone).AddDate(0, 0, days).Format(time.DateOnly) }
+	day := func(days int) string { return box.Controls.Now().In(zone).AddDate(0, 0, days).Format(time.DateOnly) }
 	s.importPrices(t, "900001,AFA,Demo Portfoy,1.30,TRY,"+day(2))
 	first := s.call(t, "BuyFundFromCustomer", sale("completes", "1", day(2)))
 	s.call(t, "BuyFundFromCustomer", sale("fails", "999999", day(2)))
@@ -201,7 +223,7 @@ func TestDueHasPages(t *testing.T) {
 	t.Parallel()
 	s, box := startSandbox(t)
 	v := s.entered(t)
-	day := box.Now().In(zone).AddDate(0, 0, 1).Format(time.DateOnly)
+	day := box.Controls.Now().In(zone).AddDate(0, 0, 1).Format(time.DateOnly)
 	s.importPrices(t, "900001,AFA,Demo Portfoy,1.30,TRY,"+day)
 	for n := range 6 {
 		s.call(t, "BuyFundFromCustomer", strings.ReplaceAll(array(fmt.Sprint("many-", n), slices.Repeat([]string{"1"}, 20)...), `"SelectedTransactionDate":""`, `"SelectedTransactionDate":"`+day+`"`))
@@ -212,6 +234,9 @@ func TestDueHasPages(t *testing.T) {
 	require.Equal(t, 20, strings.Count(body, `data-name="Now"`))
 	require.Contains(t, body, ">Back</a>")
 	require.NotContains(t, body, "More: page")
+	body = v.get("due?page=9&day=" + day)
+	require.Equal(t, 20, strings.Count(body, `data-name="Now"`), "sales were settled meanwhile: the last page is another one")
+	require.Contains(t, body, "page=2#waiting\">Back</a>")
 }
 
 // The page of a customer has sales of every state, and leads to all of them.
@@ -219,7 +244,7 @@ func TestTheStoryOfACustomer(t *testing.T) {
 	t.Parallel()
 	s, box := startSandbox(t)
 	v := s.entered(t)
-	kept := []string{s.call(t, "BuyFundFromCustomer", sale("now", "12.345678", "")), s.call(t, "BuyFundFromCustomer", sale("later", "1", box.Now().AddDate(0, 0, 1).Format(time.DateOnly)))}
+	kept := []string{s.call(t, "BuyFundFromCustomer", sale("now", "12.345678", "")), s.call(t, "BuyFundFromCustomer", sale("later", "1", box.Controls.Now().AddDate(0, 0, 1).Format(time.DateOnly)))}
 	reversed := s.call(t, "BuyFundFromCustomer", sale("twice", "2", ""))
 	v.correct("reverse", reversed, "credited twice")
 	path, _ := v.search("1001")
@@ -248,7 +273,7 @@ func TestTheStoryOfACustomer(t *testing.T) {
 	for name, none := range map[string]url.Values{"customer": {"customer": {"1002"}}, "amount": {"amount": {"15.44"}}, "fund": {"fund": {"XYZ"}}, "days": {"day": {"2026-11-01"}, "until": {"2026-11-19"}}} {
 		require.Contains(t, narrow(none), "No sale fits.", name)
 	}
-	for _, wrong := range []url.Values{{"customer": {"x"}, "fund": {"AFA"}}, {"amount": {"1,543"}, "fund": {"AFA"}}} {
+	for _, wrong := range []url.Values{{"customer": {"x"}, "fund": {"AFA"}}, {"amount": {"1,543"}, "fund": {"AFA"}}, {"amount": {"0,00"}, "fund": {"AFA"}}} {
 		wrong.Set("csrf", v.csrf())
 		status, _, header := v.do(http.MethodPost, "/console/sales", wrong)
 		require.Equal(t, http.StatusSeeOther, status)
@@ -258,6 +283,10 @@ func TestTheStoryOfACustomer(t *testing.T) {
 		require.Contains(t, body, `name="fund" value="AFA"`, "the filter keeps what was typed")
 		require.Contains(t, body, `name="amount" value="`+wrong.Get("amount")+`"`)
 		require.NotContains(t, body, "No sale fits.")
+	}
+	for _, path := range []string{"sales?price=0", "sales?state=258", "sales/many?state=2&amount=0", "notifications?platform=x", "notifications?sent=2", "requests?class=9"} {
+		status, _, _ := v.do(http.MethodGet, "/console/"+path, nil)
+		require.Equal(t, http.StatusBadRequest, status, "a filter that selects everything: %s", path)
 	}
 }
 
@@ -308,7 +337,7 @@ func TestTheDaysOfACustomer(t *testing.T) {
 	}
 
 	advance(t, box, 24*time.Hour)
-	require.Contains(t, v.get(path), `max="`+box.Now().Format(time.DateOnly)+`"`)
+	require.Contains(t, v.get(path), `max="`+box.Controls.Now().Format(time.DateOnly)+`"`)
 	past := v.get(path + "?day=2026-11-20")
 	require.Contains(t, past, "at the end of Fri 20 Nov 2026")
 	require.Contains(t, past, "Holdings and accounts that were imported with zero and did not move until then are not listed.")

@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"database/sql"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap"
+	"bankingapi/test/kit/testdb"
 )
 
 // What a check finds is grouped by rule: what the rule says, when it happened, and what to do.
@@ -21,11 +21,9 @@ func TestFindingsByRule(t *testing.T) {
 	s := start(t, func(settings *bootstrap.Settings) { file = string(settings.Storage.DSN) })
 	k := s.fill(t)
 	v := s.entered(t)
-	database, err := sql.Open("sqlite", file)
-	require.NoError(t, err)
-	defer database.Close()
+	database := testdb.Open(t, testdb.EngineSQLite, file)
 	for _, change := range []string{"UPDATE holdings SET units = units + 1 WHERE customer_no = 1001 AND imkb_code = 'AFA'", "UPDATE sales SET proceeds = proceeds + 1 WHERE proceeds = 1543"} {
-		_, err = database.ExecContext(t.Context(), change)
+		_, err := database.ExecContext(t.Context(), change)
 		require.NoError(t, err)
 	}
 	v.post("proof", url.Values{})

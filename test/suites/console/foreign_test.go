@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"bankingapi/domain/subscription"
 )
 
 // A page of another site can make the browser of an operator follow a link. Then no file is
@@ -53,6 +55,30 @@ func TestMarksOfDirectionAreVisible(t *testing.T) {
 	page := v.get("sale/" + operation)
 	require.Contains(t, page, "order[U+202E]17-[U+2066][U+200B][U+009B][U+2028][U+3164][U+115F][U+034F][U+2800]")
 	require.NotContains(t, page, "\u202e")
+}
+
+// The field of a form shows codes of such marks, and a browser leaves ends of lines out. Who
+// changes another field does not change the text to what was shown.
+func TestAFormKeepsATextWithMarks(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	manager, err := s.app.Manager(t.Context())
+	require.NoError(t, err)
+	const appKey = "app\u200b-\n7"
+	require.NoError(t, manager.Change(t.Context(), "demo", func(s *subscription.Subscription) error {
+		s.AppKey = appKey
+		return nil
+	}))
+	page := v.get("subscription?name=demo")
+	require.Contains(t, page, `name="appkey" value="app[U+200B]-`+"\n"+`7"`)
+	form := url.Values{"action": {"change"}, "name": {"demo"}, "shown": {shownIn(t, page)}, "confirm": {"yes"}, "operation": {"BuyFundFromCustomer", "AddPushNotificationResponse"}, "appkey": {"app[U+200B]-7"}, "rate": {"9"}}
+	status, body := v.post("subscription", form)
+	require.Equal(t, http.StatusOK, status, body)
+	all, err := manager.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 9, all[0].RequestsPerSecond)
+	require.Equal(t, appKey, all[0].AppKey)
 }
 
 // Somebody may have copied the cookie. Its owner and the audit learn that it was used.

@@ -35,7 +35,7 @@ func TestManyAreCancelled(t *testing.T) {
 	t.Parallel()
 	s, box := startSandbox(t)
 	v := s.entered(t)
-	day := box.Now().In(zone).AddDate(0, 0, 7).Format(time.DateOnly)
+	day := box.Controls.Now().In(zone).AddDate(0, 0, 7).Format(time.DateOnly)
 	for n := range 3 {
 		s.call(t, "BuyFundFromCustomer", sale(fmt.Sprint("later-", n), "2", day))
 	}

@@ -36,7 +36,7 @@ func TestPrices(t *testing.T) {
 	t.Parallel()
 	s, box := startSandbox(t)
 	v := s.entered(t)
-	today := box.Now().In(zone)
+	today := box.Controls.Now().In(zone)
 	day := func(days int) string { return today.AddDate(0, 0, days).Format("2006-01-02") }
 	said := s.importPrices(t, "900001,YAS,Yasar Portfoy,2.00000000,TRY,"+day(-1), "900002,YAS,Yasar Portfoy,2.05000000,TRY,"+day(0))
 	require.Equal(t, `1 fund had no price before: YAS "Yasar Portfoy". If a code or a holder is mistyped, sales wait for the right one.`, said)

@@ -50,7 +50,7 @@ func (s *service) status(t *testing.T, body string) int {
 // advance moves the clock of a sandbox.
 func advance(t *testing.T, box *bootstrap.Sandbox, by time.Duration) {
 	t.Helper()
-	_, err := box.AdvanceClock(t.Context(), by)
+	_, err := box.Controls.AdvanceClock(t.Context(), by)
 	require.NoError(t, err)
 }
 
@@ -61,9 +61,9 @@ func TestThePagesOfASandbox(t *testing.T) {
 	v := s.entered(t)
 	advance(t, box, 240*time.Hour)
 	require.Equal(t, http.StatusOK, s.status(t, sale("ten-days-later", "1", "")))
-	require.Contains(t, v.get("sales?day="+box.Now().Format(time.DateOnly)), `>2 Completed</span>`, "the sale is on the page of the bank's day")
-	require.NotContains(t, v.get("sales?day="+box.Now().AddDate(0, 0, -1).Format(time.DateOnly)), `>2 Completed</span>`)
-	require.NoError(t, box.Reset(t.Context()))
+	require.Contains(t, v.get("sales?day="+box.Controls.Now().Format(time.DateOnly)), `>2 Completed</span>`, "the sale is on the page of the bank's day")
+	require.NotContains(t, v.get("sales?day="+box.Controls.Now().AddDate(0, 0, -1).Format(time.DateOnly)), `>2 Completed</span>`)
+	require.NoError(t, box.Controls.Reset(t.Context()))
 	require.Contains(t, v.get("sales"), "No sale fits")
 }
 
@@ -73,13 +73,13 @@ func TestASaleIsNotLateBeforeItsHour(t *testing.T) {
 	s, box := startSandbox(t, func(settings *bootstrap.Settings) { settings.Rules.SettleFrom = "18:30" })
 	v := s.entered(t)
 	id := s.call(t, "BuyFundFromCustomer", sale("evening", "1", "2026-11-21"))
-	_, err := box.AdvanceClock(t.Context(), 24*time.Hour)
+	_, err := box.Controls.AdvanceClock(t.Context(), 24*time.Hour)
 	require.NoError(t, err)
 	require.NotContains(t, v.get(""), "Sales are due and not settled.")
 	require.NotContains(t, v.get("due"), "Due and not settled")
 	require.NotContains(t, v.get("due"), `class="late`)
 	require.Contains(t, v.get("sale/"+id), "Waits for the hour from which the sales of this day are settled")
-	_, err = box.AdvanceClock(t.Context(), 8*time.Hour)
+	_, err = box.Controls.AdvanceClock(t.Context(), 8*time.Hour)
 	require.NoError(t, err)
 	require.Contains(t, v.get("sale/"+id), "Settled and committed")
 }

@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"database/sql"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 
 	"bankingapi/bootstrap"
 	"bankingapi/domain/audit"
+	"bankingapi/test/kit/testdb"
 )
 
 // entered returns a visitor who used the link.
@@ -238,6 +238,10 @@ func TestLooksAreKept(t *testing.T) {
 		require.Equal(t, looks, strings.Count(body, "<code>console.search</code>"), number)
 	}
 	require.Contains(t, v.get("audit?actor=nobody"), "No act of administration.")
+	to, _ := v.search("1001")
+	page := v.get(strings.TrimPrefix(to, "/console/"))
+	require.True(t, shows(page, "1001"), page)
+	require.Contains(t, page, "<title>Customer ******01 ", "a browser keeps titles")
 }
 
 // The audit of a download says which rows were taken, how, and how many. It names nobody.
@@ -351,10 +355,8 @@ func TestTheLogHasNothingThatWasSearchedFor(t *testing.T) {
 	v.post("reveal", url.Values{"on": {"1"}})
 	form := url.Values{"csrf": {v.csrf()}}
 	look(form)
-	database, err := sql.Open("sqlite", file)
-	require.NoError(t, err)
-	defer database.Close()
-	_, err = database.ExecContext(t.Context(), "ALTER TABLE holdings RENAME TO gone")
+	database := testdb.Open(t, testdb.EngineSQLite, file)
+	_, err := database.ExecContext(t.Context(), "ALTER TABLE holdings RENAME TO gone")
 	require.NoError(t, err)
 	look(form)
 	_, err = database.ExecContext(t.Context(), "ALTER TABLE gone RENAME TO holdings")

@@ -4,6 +4,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,24 +35,26 @@ func TestGuideInChromium(t *testing.T) {
 	server := httptest.NewServer(service(t))
 	defer server.Close()
 	seen := watch(ctx, t)
-	sample := []string{
+	sample := []string{ // one page of each kind
 		"", "/recipes", "/sandbox", "/repeats", "/try", "/values", "/limits", "/keys", "/versions", "/changelog", "/errors/", "/errors/required", "/errors/holding-insufficient", "/errors/too-long",
 	}
+	all := slices.Clone(sample)
 	if axe != "" { // this takes minutes
-		sample = nil
 		for path := range pages(t) {
 			if strings.HasPrefix(path, "/docs") && filepath.Ext(path) == "" {
-				sample = append(sample, strings.TrimPrefix(path, "/docs"))
+				all = append(all, strings.TrimPrefix(path, "/docs"))
 			}
 		}
-		require.Greater(t, len(sample), 60)
+		slices.Sort(all)
+		all = slices.Compact(all)
+		require.Greater(t, len(all), 60)
 	}
-	for _, view := range views {
+	for v, view := range views {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: view.scheme}},
 		})
 		require.NoError(t, err)
-		for i, page := range sample {
+		for i, page := range all {
 			if axe == "" && view.scheme == "dark" && i%4 != 0 {
 				continue // the colours are the same on every page
 			}
@@ -60,7 +63,7 @@ func TestGuideInChromium(t *testing.T) {
 			width, err := chromedp.Run(ctx, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`))
 			require.NoError(t, err)
 			require.LessOrEqual(t, width, view.width, where)
-			if axe != "" {
+			if axe != "" && (i%len(views) == v || slices.Contains(sample, page)) { // the others of its kind are checked in other views
 				require.Empty(t, browser.Violations(ctx, t, axe), where)
 			}
 			if *screenshots != "" {

@@ -188,6 +188,39 @@ func TestOutcomesOnAFullDisk(t *testing.T) {
 	}
 }
 
+// TestOutcomesPauseAfterAnEmptyPage answers at once that there are no outcomes, as a service does for
+// which very many callers wait. A program must not ask again at once. Its sleep only leaves a mark
+// here. The Go client has this test in its own package.
+func TestOutcomesPauseAfterAnEmptyPage(t *testing.T) {
+	t.Parallel()
+	recipes := outcomeRecipes("outcomes")
+	delete(recipes, "Go")
+	for name, prepare := range recipes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command, folder := prepare(t, t.TempDir()), t.TempDir()
+			slept := filepath.Join(folder, "slept")
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "sleep"), []byte("#!/bin/sh\n: >'"+slept+"'\n"), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "sitecustomize.py"), []byte("import time\ntime.sleep = lambda seconds: open('"+slept+"', 'w').close()\n"), 0o600))
+			asked := new(atomic.Int64)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if asked.Add(1) > 1 {
+					w.WriteHeader(http.StatusBadRequest) // ends the program
+					return
+				}
+				_, _ = io.WriteString(w, `{"Outcomes":[],"Next":"new"}`)
+			}))
+			t.Cleanup(server.Close)
+			recipe := exec.CommandContext(t.Context(), command[0], append(command[1:], filepath.Join(folder, "cursor"))...)
+			recipe.Env = append(os.Environ(), "BANK_URL="+server.URL, "BANK_KEY="+demo.Key, "ONCE=", "PYTHONPATH="+folder, "PATH="+folder+":"+os.Getenv("PATH"))
+			out, err := recipe.CombinedOutput()
+			require.Error(t, err, string(out))
+			require.EqualValues(t, 2, asked.Load(), string(out))
+			require.FileExists(t, slept, string(out))
+		})
+	}
+}
+
 // TestPythonReadsOutcomesAfterALongOutage answers 503 for what would be an hour and a half. The
 // program must not end. It does not sleep here.
 func TestPythonReadsOutcomesAfterALongOutage(t *testing.T) {

@@ -35,7 +35,7 @@ func TestRecipesSurviveTheSandbox(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			for i, fault := range sandbox.Faults() {
-				require.NoError(t, box.ArmFaults(operator.ArmedFault{Fault: fault.Header}))
+				require.NoError(t, box.Controls.ArmFaults(operator.ArmedFault{Fault: fault.Header}))
 				recipe := exec.CommandContext(ctx, command[0], append(command[1:], "12.5")...)
 				recipe.Env = append(os.Environ(), "BANK_URL="+url, "BANK_KEY="+box.Key)
 				out, err := recipe.CombinedOutput()
@@ -68,7 +68,7 @@ func TestOutcomesOfTheSandbox(t *testing.T) {
 			for _, callerIDs := range [][]string{{"first-sale", "second-sale"}, {"third-sale"}} {
 				for _, callerID := range callerIDs {
 					sale := `{"Header":{"CallerId":"` + callerID + `"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":1,` +
-						`"SelectedTransactionDate":"` + box.Now().AddDate(0, 0, 2).Format(time.DateOnly) + `",` +
+						`"SelectedTransactionDate":"` + box.Controls.Now().AddDate(0, 0, 2).Format(time.DateOnly) + `",` +
 						`"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},` +
 						`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`
 					r := httptest.NewRequest(http.MethodPost, "/BankingApiV01/BuyFundFromCustomer", strings.NewReader(sale))
@@ -77,7 +77,7 @@ func TestOutcomesOfTheSandbox(t *testing.T) {
 					box.Handler().ServeHTTP(w, r)
 					require.JSONEq(t, `{"Data":{"State":1}}`, w.Body.String())
 				}
-				_, err := box.AdvanceClock(t.Context(), 48*time.Hour)
+				_, err := box.Controls.AdvanceClock(t.Context(), 48*time.Hour)
 				require.NoError(t, err)
 				recipe := exec.CommandContext(t.Context(), command[0], append(command[1:len(command):len(command)], kept)...)
 				recipe.Env = append(os.Environ(), "BANK_URL="+url, "BANK_KEY="+box.Key, "ONCE=1")

@@ -52,7 +52,7 @@ func TestTheLifeOfASaleTakesSeconds(t *testing.T) {
 func TestTheClockMovesForwardOnly(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)
-	to := p.bank.Now().Add(48 * time.Hour).Truncate(time.Second)
+	to := p.bank.Controls.Now().Add(48 * time.Hour).Truncate(time.Second)
 	moved := p.moveClock(fmt.Sprintf(`{"now":%q}`, to.Format(time.RFC3339)))
 	require.WithinDuration(t, to, moved.Now, time.Minute)
 	require.False(t, moved.Now.Before(to))
@@ -64,7 +64,7 @@ func TestTheClockMovesForwardOnly(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, got.status, move)
 		require.NotEmpty(t, got.codes(), move)
 	}
-	require.WithinDuration(t, to, p.bank.Now(), time.Minute)
+	require.WithinDuration(t, to, p.bank.Controls.Now(), time.Minute)
 }
 
 // The clock, the book and the key are the same after a restart.
@@ -77,11 +77,11 @@ func TestRestart(t *testing.T) {
 		return bank
 	}
 	first := open()
-	_, err := first.AdvanceClock(t.Context(), 72*time.Hour)
+	_, err := first.Controls.AdvanceClock(t.Context(), 72*time.Hour)
 	require.NoError(t, err)
 	send := func(bank *bootstrap.Sandbox) int64 {
 		bank.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, sellPath, strings.NewReader(bank.Key)))
-		return bank.Requests(0)[0].Number
+		return bank.Controls.Requests(0)[0].Number
 	}
 	send(first)
 	send(first)
@@ -91,11 +91,11 @@ func TestRestart(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(log, append(kept, kept[:40]...), 0o600)) // the crash of a machine
 	second := open()
-	require.Len(t, second.Requests(0), 2)
+	require.Len(t, second.Controls.Requests(0), 2)
 	require.EqualValues(t, 3, send(second))
-	require.EqualValues(t, 1, second.Requests(0)[2].Number)
+	require.EqualValues(t, 1, second.Controls.Requests(0)[2].Number)
 	require.Equal(t, first.Key, second.Key)
-	require.WithinDuration(t, now().Add(72*time.Hour), second.Now(), time.Minute)
+	require.WithinDuration(t, now().Add(72*time.Hour), second.Controls.Now(), time.Minute)
 	require.NoError(t, second.Close(t.Context()))
 }
 
@@ -132,8 +132,8 @@ func TestReset(t *testing.T) {
 			require.Equal(t, before[kind], after[kind], kind)
 		}
 		require.Len(t, after["postings"], len(before["postings"]))
-		require.WithinDuration(t, now(), p.bank.Now(), time.Minute)
+		require.WithinDuration(t, now(), p.bank.Controls.Now(), time.Minute)
 		require.Equal(t, 2, p.sell("a", demoSale).state(), "the key and the CallerId can be used")
-		require.Len(t, p.bank.Requests(0), 1)
+		require.Len(t, p.bank.Controls.Requests(0), 1)
 	})
 }

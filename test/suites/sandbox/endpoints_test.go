@@ -18,6 +18,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/operator"
 	"bankingapi/bootstrap"
@@ -117,7 +118,7 @@ func TestTheLastThousandRequestsAreKept(t *testing.T) {
 		w := httptest.NewRecorder()
 		p.bank.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, sellPath, nil))
 	}
-	kept := p.bank.Requests(0)
+	kept := p.bank.Controls.Requests(0)
 	require.Len(t, kept, 1000)
 	require.EqualValues(t, 1010, kept[0].Number)
 	require.EqualValues(t, 11, kept[999].Number)
@@ -131,6 +132,7 @@ func TestEveryAnswerHasTheClock(t *testing.T) {
 	p.moveClock(`{"advance":"100h"}`)
 	for _, got := range []answer{
 		p.sell("", demoSale), p.send(http.MethodGet, sellPath, ""), p.send(http.MethodGet, "/nothing", ""), p.send(http.MethodGet, "/docs", ""),
+		p.send(http.MethodHead, "/docs", ""), p.send(http.MethodHead, "/BankingApiV01/openapi.json", ""),
 		p.send(http.MethodGet, "/_sandbox/clock", ""), p.sell("", demoSale, "Ocp-Apim-Subscription-Key", ""), p.sell("", demoSale, "Sandbox-Fault", "internal"),
 		p.send(http.MethodPut, "/_sandbox/clock", `{"advance":"1s"}`),
 	} {
@@ -263,6 +265,25 @@ func TestReceipts(t *testing.T) {
 	})
 }
 
+// TestReceiptsHaveTheSizesOfThePage: 10 sales or 100 push messages of a request have a receipt of
+// at most 12 KiB, and one sale has one of about 2 kB.
+func TestReceiptsHaveTheSizesOfThePage(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	receipt := func(path, records string) int {
+		got := p.send(http.MethodPost, path, `{"Header":{"CallerId":"0197f6b1-6f0a-7c3e-9a4b-2f1d5c8e7a60"},"Parameters":[`+records+`]}`, "Want-Receipt", "1")
+		require.Equal(t, 2, got.state(), got.body)
+		require.LessOrEqual(t, len(got.header.Get("Receipt")), 12<<10)
+		return len(got.header.Get("Receipt"))
+	}
+	one := receipt(sellPath, demoSale)
+	require.InDelta(t, 2000, one, 500)
+	require.Equal(t, http.StatusOK, p.send(http.MethodPost, "/_sandbox/reset", "").status)
+	require.InDelta(t, one+9*700, receipt(sellPath, strings.Repeat(demoSale+",", 9)+demoSale), 1000)
+	const push = `{"ExternalApplicationCode":"MOBILE","UserId":"user-1001","PushId":"push-0001","Platform":73,"SendStatus":1}`
+	require.Positive(t, receipt("/BankingApiV01/AddPushNotificationResponse", strings.Repeat(push+",", 99)+push))
+}
+
 // TestAReceiptIsOfTheAnswer guards against this defect: a repeat of a settled sale was answered 2,
 // with a receipt that said only that it had been recorded.
 func TestAReceiptIsOfTheAnswer(t *testing.T) {
@@ -344,7 +365,7 @@ func TestTenSideBySide(t *testing.T) {
 					t.Error(got.body)
 				}
 			}
-			if _, err := p.bank.AdvanceClock(t.Context(), time.Duration(i)*time.Hour); err != nil {
+			if _, err := p.bank.Controls.AdvanceClock(t.Context(), time.Duration(i)*time.Hour); err != nil {
 				t.Error(err)
 			}
 		})
@@ -352,7 +373,7 @@ func TestTenSideBySide(t *testing.T) {
 	all.Wait()
 	for i, p := range partners {
 		require.Equal(t, i, p.sales())
-		require.WithinDuration(t, now().Add(time.Duration(i)*time.Hour), p.bank.Now(), time.Minute)
+		require.WithinDuration(t, now().Add(time.Duration(i)*time.Hour), p.bank.Controls.Now(), time.Minute)
 	}
 }
 
@@ -374,5 +395,20 @@ func TestTheSandboxDescribesItsEndpoints(t *testing.T) {
 			described = append(described, method+" "+path)
 		}
 	}
-	require.ElementsMatch(t, slices.Collect(maps.Keys(p.bank.Sandbox.(operator.SandboxPart).Endpoints())), described)
+	require.ElementsMatch(t, slices.Collect(maps.Keys(p.bank.Controls.(operator.SandboxPart).Endpoints())), described)
+	file := document.Paths.Value("/_sandbox/seed").Post.RequestBody.Value.Content["text/csv"].Example.(string)
+	require.JSONEq(t, `{"holdings":1}`, p.send(http.MethodPost, "/_sandbox/seed", file, "Content-Type", "text/csv").body)
+
+	problem := document.Paths.Value("/_sandbox/clock").Put.Responses.Default().Value.Content["application/problem+json"].Schema.Value
+	require.Contains(t, problem.Required, "errors")
+	refused := p.send(http.MethodPut, "/_sandbox/clock", `{}`)
+	require.Equal(t, http.StatusBadRequest, refused.status)
+	var body any
+	require.NoError(t, json.Unmarshal([]byte(refused.body), &body))
+	require.NoError(t, problem.VisitJSON(body))
+	bank, err := openapi3.NewLoader().LoadFromData(openapi.Document())
+	require.NoError(t, err)
+	for _, name := range []string{"Problem", "Fault", "ErrorInfo", "Data"} {
+		require.Equal(t, bank.Components.Schemas[name].Value, document.Components.Schemas[name].Value, "problems are those of the operations")
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"bankingapi/adapters/sandbox"
 	"bankingapi/application/operator"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/subscription"
 )
 
 // outcomes are the status of each fault and whether the sale happened.
@@ -114,13 +115,18 @@ func TestUnknownFault(t *testing.T) {
 func TestFaultsDoNotHideFaultsOfTheRequest(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)
+	invalid := strings.Replace(demoSale, `"FundAmount":12.5`, `"FundAmount":0`, 1)
+	require.NotEqual(t, demoSale, invalid)
 	before := map[string]int{"cut-before": 0, "rate-limited": http.StatusTooManyRequests} // the body is read
 	for _, f := range sandbox.Faults() {
 		want, is := before[f.Name()]
 		if !is {
 			want = http.StatusBadRequest
 		}
-		require.Equal(t, want, p.send(http.MethodPost, sellPath, `{}`, "Sandbox-Fault", strings.Replace(f.Header, "=2s", "=1ms", 1)).status, f.Header)
+		header := strings.Replace(f.Header, "=2s", "=1ms", 1)
+		require.Equal(t, want, p.send(http.MethodPost, sellPath, `{}`, "Sandbox-Fault", header).status, f.Header)
+		require.Equal(t, want, p.sell("invalid", invalid, "Sandbox-Fault", header).status, f.Header)
+		require.Equal(t, want, p.send(http.MethodPost, "/quotes", `{"Header":{},"Parameters":[`+invalid+`]}`, "Sandbox-Fault", header).status, f.Header)
 	}
 	require.Equal(t, http.StatusOK, p.sell("used", demoSale).status)
 	other := strings.Replace(demoSale, `"CustomerNo":1001`, `"CustomerNo":1002`, 1)
@@ -129,21 +135,41 @@ func TestFaultsDoNotHideFaultsOfTheRequest(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, got.status)
 }
 
+// Nor do they hide what a subscription asks of its caller.
+func TestFaultsDoNotHideWhatASubscriptionAsks(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	manager, err := p.bank.Manager(t.Context())
+	require.NoError(t, err)
+	strict, _, err := manager.Create(t.Context(), subscription.Subscription{Name: "strict", RequireCallerID: true})
+	require.NoError(t, err)
+	mobile, _, err := manager.Create(t.Context(), subscription.Subscription{Name: "mobile", Channel: "MOBILE"})
+	require.NoError(t, err)
+	for _, header := range []string{"overloaded", "shutting-down", "unavailable-before", "internal"} {
+		got := p.with(strict.Reveal())(http.MethodPost, sellPath, `{"Header":{},"Parameters":[`+demoSale+`]}`, "Sandbox-Fault", header)
+		require.Equal(t, http.StatusBadRequest, got.status, header)
+		got = p.with(mobile.Reveal())(http.MethodPost, sellPath, `{"Header":{"Channel":"WEB"},"Parameters":[`+demoSale+`]}`, "Sandbox-Fault", header)
+		require.Equal(t, http.StatusForbidden, got.status, header)
+		got = p.with(mobile.Reveal())(http.MethodPost, "/quotes", `{"Header":{"Channel":"WEB"},"Parameters":[`+demoSale+`]}`, "Sandbox-Fault", header)
+		require.Equal(t, http.StatusForbidden, got.status, header)
+	}
+}
+
 // An armed fault hits the next requests, also those of other callers.
 func TestFaultsOfTheNextRequests(t *testing.T) {
 	t.Parallel()
 	p := newPartner(t)
-	require.NoError(t, p.bank.ArmFaults(operator.ArmedFault{Fault: "rate-limited", Count: 2}))
+	require.NoError(t, p.bank.Controls.ArmFaults(operator.ArmedFault{Fault: "rate-limited", Count: 2}))
 	require.Equal(t, http.StatusServiceUnavailable, p.sell("a", demoSale, "Sandbox-Fault", "overloaded").status)
 	for _, want := range []int{http.StatusTooManyRequests, http.StatusTooManyRequests, http.StatusOK} {
 		require.Equal(t, want, p.sell("a", demoSale).status)
 	}
-	require.Error(t, p.bank.ArmFaults(operator.ArmedFault{Fault: "explode"}))
-	require.NoError(t, p.bank.ArmFaults(operator.ArmedFault{Fault: "cut-after"}))
-	require.NoError(t, p.bank.ArmFaults())
+	require.Error(t, p.bank.Controls.ArmFaults(operator.ArmedFault{Fault: "explode"}))
+	require.NoError(t, p.bank.Controls.ArmFaults(operator.ArmedFault{Fault: "cut-after"}))
+	require.NoError(t, p.bank.Controls.ArmFaults())
 	require.Equal(t, http.StatusOK, p.sell("b", demoSale).status)
-	require.NoError(t, p.bank.ArmFaults(operator.ArmedFault{Fault: "cut-after"}))
-	require.NoError(t, p.bank.Reset(t.Context()))
+	require.NoError(t, p.bank.Controls.ArmFaults(operator.ArmedFault{Fault: "cut-after"}))
+	require.NoError(t, p.bank.Controls.Reset(t.Context()))
 	require.Equal(t, http.StatusOK, p.sell("b", demoSale).status)
 }
 
@@ -256,4 +282,5 @@ func TestFaultsOfQuotes(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, p.sell("a", demoSale).status)
 	require.Zero(t, p.sales())
 	require.Contains(t, p.send(http.MethodGet, "/_sandbox/requests", "").body, `"path":"/quotes"`)
+	require.Equal(t, http.StatusOK, p.send(http.MethodGet, "/outcomes", "", "Sandbox-Fault", "internal").status, "outcomes meet no faults")
 }

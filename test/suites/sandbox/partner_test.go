@@ -211,7 +211,9 @@ func on(day, sale string) string {
 }
 
 // day returns the day of the bank plus a number of days.
-func (p partner) day(in int) string { return p.bank.Now().AddDate(0, 0, in).Format(time.DateOnly) }
+func (p partner) day(in int) string {
+	return p.bank.Controls.Now().AddDate(0, 0, in).Format(time.DateOnly)
+}
 
 // saleWith returns the demo sale with other values.
 func saleWith(t *testing.T, values []value) string {

@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,66 +71,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// request is a request with an error.
-type request struct {
-	method, path, body string
-	header             []string
-	// before is sent first.
-	before string
-	// hour is the time to which the clock is moved before.
-	hour string
-}
-
-// catalogue has requests for the errors that the request on their page does not
-// get in a sandbox: it is shortened there, needs a day of this year or another
-// caller, or the service must fail.
-func catalogue() map[string]request {
-	sale := func(old, changed string) request {
-		return request{method: http.MethodPost, path: sellPath, body: strings.Replace(`{"Header":{},"Parameters":[`+demoSale+`]}`, old, changed, 1)}
-	}
-	withHeader := func(r request, header ...string) request { r.header = header; return r }
-	ordered := func(name string) request { return withHeader(sale("", ""), "Sandbox-Fault", name) }
-	reused := sale(`"Header":{}`, `"Header":{"CallerId":"x"}`)
-	reused.before = strings.Replace(reused.body, "12.5", "13", 1)
-	late := sale("", "")
-	late.hour = "23:59:00"
-	return map[string]request{
-		fault.DayClosed:    sale(demoSale, on("HOLIDAY", demoSale)),
-		fault.AfterCutOff:  late,
-		fault.TooMany:      sale(demoSale, strings.Repeat(demoSale+",", 1000)+demoSale),
-		fault.DatesDiffer:  sale(demoSale, demoSale+","+on("TOMORROW", demoSale)),
-		fault.BodyTooLarge: {method: http.MethodPost, path: sellPath, body: strings.Repeat(" ", 5<<20)},
-
-		fault.OperationNotGranted:     withHeader(sale("", ""), "Ocp-Apim-Subscription-Key", "KEY-push-only"),
-		fault.ContradictsSubscription: withHeader(sale(`"Header":{}`, `"Header":{"Channel":"WEB"}`), "Ocp-Apim-Subscription-Key", "KEY-mobile"),
-		fault.CallerIDReused:          reused,
-
-		fault.RateLimitExceeded:  ordered("rate-limited"),
-		fault.InternalError:      ordered("internal"),
-		fault.Overloaded:         ordered("overloaded"),
-		fault.ShuttingDown:       ordered("shutting-down"),
-		fault.StorageUnavailable: ordered("unavailable-before"),
-		fault.OutcomeUnknown:     ordered("unavailable-after"),
-	}
-}
-
-// onPage returns the request on the page of a code.
-func onPage(t *testing.T, code string) request {
-	t.Helper()
-	example, err := os.ReadFile("../../../adapters/httpapi/docs/examples/" + code + ".http")
-	require.NoError(t, err, "make generate records it")
-	shown, _, _ := strings.Cut(string(example), "\n\n\n")
-	head, body, _ := strings.Cut(shown, "\n\n")
-	lines := strings.Split(head, "\n")
-	line := strings.Fields(lines[0])
-	header := []string{"Ocp-Apim-Subscription-Key", ""}
-	for _, line := range lines[1:] {
-		name, value, _ := strings.Cut(line, ": ")
-		header = append(header, name, strings.Replace(value, "your key", "KEY", 1))
-	}
-	return request{method: line[0], path: line[1], header: header, body: body}
-}
-
 // lostCursor returns the cursor of an outcome that a reset has removed.
 func (p partner) lostCursor() string {
 	p.Helper()
@@ -145,43 +82,4 @@ func (p partner) lostCursor() string {
 	require.NoError(p, json.Unmarshal([]byte(read.body), &page), read.body)
 	require.Equal(p, http.StatusOK, p.send(http.MethodPost, "/_sandbox/reset", "").status)
 	return page.Next
-}
-
-// TestTheWholeCatalogue gets every error code from a sandbox. TestRefusals does
-// it for the refusals of the table.
-func TestTheWholeCatalogue(t *testing.T) {
-	t.Parallel()
-	p := newPartner(t)
-	requests := catalogue()
-	inTable := refusals(t)
-	for _, code := range fault.Codes() {
-		if _, ok := inTable[code.Name]; ok {
-			continue
-		}
-		r, special := requests[code.Name]
-		if !special {
-			r = onPage(t, code.Name)
-		}
-		for i := range r.header {
-			r.header[i] = strings.Replace(r.header[i], "KEY", p.bank.Key, 1)
-		}
-		p := p
-		if r.hour != "" {
-			p = newPartner(t)
-			p.moveClock(`{"now":"` + p.day(0) + "T" + r.hour + `+03:00"}`)
-		}
-		if code.Name == fault.CursorLost {
-			p = newPartner(t)
-			r.path = "/outcomes?after=" + p.lostCursor()
-			r.header = nil
-		}
-		if r.before != "" {
-			p.send(r.method, r.path, r.before)
-		}
-		got := p.send(r.method, r.path, strings.NewReplacer("TOMORROW", p.day(1), "HOLIDAY", p.day(200)).Replace(r.body), r.header...)
-		if !slices.Contains(got.codes(), code.Name) {
-			t.Errorf("the request on the page of %s (examples in adapters/httpapi/docs/examples_test.go) does not get this code in a sandbox: %s\n"+
-				"Add one that does to catalogue in this file or, for a refusal, to the table of the page Your first hour.", code.Name, got.body)
-		}
-	}
 }

@@ -66,7 +66,9 @@ func TestEachKeyHasItsOwnWorld(t *testing.T) {
 
 		suffixed := p.send(http.MethodPost, sellPath, sale, "Ocp-Apim-Subscription-Key", key+"-push-only")
 		require.Equal(t, []string{"operation-not-granted"}, suffixed.codes())
-		require.Equal(t, 2, ada(http.MethodPost, sellPath, sale, "Sandbox-Fault", "slow=0s").state(), "the key without a suffix is another caller")
+		require.Equal(t, 2, ada(http.MethodPost, sellPath, sale, "Sandbox-Fault", "slow=0s").state(), "the key without a suffix may still sell")
+		repeated := p.send(http.MethodPost, sellPath, sale, "Ocp-Apim-Subscription-Key", key+"-mobile", "Sandbox-Fault", "slow=0s")
+		require.Equal(t, "true", repeated.header.Get("Idempotent-Replayed"), "a suffix changes what the key allows, not whose CallerIds it sees")
 
 		require.NoError(t, p.bank.Close(context.WithoutCancel(t.Context())))
 		again := partnerOf(t, settings)
@@ -113,7 +115,8 @@ func TestASandboxHasALimitOfKeys(t *testing.T) {
 		if len(keys)%20 == 0 && len(keys) > 0 {
 			got := ask()
 			require.Equal(t, http.StatusTooManyRequests, got.status, got.body)
-			require.NotEmpty(t, got.header.Get("Retry-After"))
+			require.Equal(t, "6", got.header.Get("Retry-After"))
+			require.Contains(t, got.body, "Try again in 6 seconds.")
 			ahead.Add(int64(2 * time.Minute))
 		}
 		keys = append(keys, p.makeKey())
@@ -127,13 +130,16 @@ func TestASandboxHasALimitOfKeys(t *testing.T) {
 	ahead.Add(int64(time.Hour))
 	another := p.makeKey()
 	require.Equal(t, http.StatusOK, p.with(another)(http.MethodGet, "/_sandbox/clock", "").status)
-	refused := 0
+	ended := 0
 	for _, key := range keys {
-		if p.with(key)(http.MethodDelete, "/_sandbox/faults", "").status == http.StatusUnauthorized {
-			refused++
+		caller, err := p.bank.Caller(t.Context(), key)
+		require.NoError(t, err)
+		if caller == nil {
+			ended++
+			require.Equal(t, http.StatusUnauthorized, p.with(key)(http.MethodGet, "/_sandbox/clock", "").status)
 		}
 	}
-	require.Equal(t, 1, refused, "the place of one unused key was taken")
+	require.Equal(t, 1, ended, "the place of one unused key was taken")
 }
 
 // A key ends with its world. The next one may have its name, and nothing of its book.
