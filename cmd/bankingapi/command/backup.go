@@ -26,30 +26,30 @@ func backup(c *call) error {
 	}
 	c.settings.Trail.KeyFile = cmp.Or(c.keeper.KeyFile(), c.settings.Trail.KeyFile)
 	file := c.args[0]
-	if err := c.app.Backup(c.Context(), file); err != nil {
+	if err := c.app.Backup(c.cmd.Context(), file); err != nil {
 		return exists(file, err)
 	}
 	if err := c.close(); err != nil {
 		return err
 	}
 	c.settings.Storage.DSN = bootstrap.Secret(file)
-	schema, err := bootstrap.SchemaStatus(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs())
+	schema, err := bootstrap.SchemaStatus(c.cmd.Context(), c.settings, c.program.options, bootstrap.WithBookAsItIs())
 	if err == nil && schema.Version > 0 && schema.Version < schema.Wanted {
-		c.PrintErrf("Copied to %s. The copy has the older schema version %d and was not checked. restore migrates and checks it; verify of the older program checks it as it is.\n",
+		c.cmd.PrintErrf("Copied to %s. The copy has the older schema version %d and was not checked. restore migrates and checks it; verify of the older program checks it as it is.\n",
 			file, schema.Version)
 		return nil
 	}
 	if err := c.openBook(); err != nil {
 		return err
 	}
-	proof, err := c.office.Verify(audit.By(c.Context(), audit.Who{}), nil, backoffice.Watch{}) // without an act in the audit, so that the copy is not changed
+	proof, err := c.office.Verify(audit.By(c.cmd.Context(), audit.Who{}), nil, backoffice.Watch{}) // without an act in the audit, so that the copy is not changed
 	if err != nil {
 		return fmt.Errorf("the copy was written, but could not be checked: %w", err)
 	}
 	if proof.Findings > 0 {
 		return fmt.Errorf("the copy was written, but the book has %s: run verify", backoffice.Plural(proof.Findings, "error"))
 	}
-	c.PrintErrf("Copied to %s: %s. The copy is correct.\n", file, proof.CheckedRows())
+	c.cmd.PrintErrf("Copied to %s: %s. The copy is correct.\n", file, proof.CheckedRows())
 	return nil
 }
 
@@ -61,7 +61,7 @@ type restoreCommand struct {
 func (o *restoreCommand) flags(f *flags) {
 	f.as()
 	f.json()
-	f.BoolVar(&o.replace, "replace", false, "keep the book that is there under another name")
+	f.set.BoolVar(&o.replace, "replace", false, "keep the book that is there under another name")
 	o.bind(f)
 }
 
@@ -78,18 +78,14 @@ func (o *restoreCommand) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	var erasures []audit.Act // of the book that is replaced
-	err = checkBook(c, copied, backup)
-	if err == nil {
-		erasures, err = o.makeRoom(c, book)
-	}
+	erasures, err := o.prepare(c, copied, backup, book)
 	if err != nil {
 		return errors.Join(err, os.Remove(copied))
 	}
 	if err := os.Rename(copied, book); err != nil {
 		return err
 	}
-	c.PrintErrf("Restored %s to %s.\n", backup, book)
+	c.cmd.PrintErrf("Restored %s to %s.\n", backup, book)
 	if err := c.openBook(); err != nil {
 		return err
 	}
@@ -100,6 +96,15 @@ func (o *restoreCommand) run(c *call) error {
 		return err
 	}
 	return o.verify(c)
+}
+
+// prepare checks the copy of a backup, and then makes room for it. It returns the acts of
+// makeRoom.
+func (o *restoreCommand) prepare(c *call, copied, backup, book string) (erasures []audit.Act, err error) {
+	if err := checkBook(c, copied, backup); err != nil {
+		return nil, err
+	}
+	return o.makeRoom(c, book)
 }
 
 // withoutLinks returns the file to which a name leads. A link to another disk stays a link.
@@ -114,7 +119,7 @@ func withoutLinks(name string) (string, error) {
 // copyBackup copies a backup beside the book that it will replace, and returns the name of the
 // copy. After an error there is no copy.
 func copyBackup(backup, book string) (copied string, err error) {
-	if info, err := os.Stat(backup + "-wal"); err == nil && info.Size() > 0 {
+	if hasContent(backup + "-wal") {
 		return "", fmt.Errorf("%s is a book in use, with changes in %s-wal: make a copy with backup first", backup, backup)
 	}
 	file, err := os.Open(backup)
@@ -157,12 +162,12 @@ func (o *restoreCommand) verify(c *call) error {
 // withoutNewer removes the checkpoints that are newer than the backup, and says so.
 func withoutNewer(c *call, against []string) (older []string, err error) {
 	for i, content := range against {
-		kept, newer, err := c.keeper.WithoutNewer(c.Context(), content)
+		kept, newer, err := c.keeper.WithoutNewer(c.cmd.Context(), content)
 		if err != nil {
 			return nil, err
 		}
 		if newer > 0 {
-			c.PrintErrf("File %d of --against has %s newer than the backup. They are not compared: they prove that the log was longer, and that what was answered after the backup is lost.\n",
+			c.cmd.PrintErrf("File %d of --against has %s newer than the backup. They are not compared: they prove that the log was longer, and that what was answered after the backup is lost.\n",
 				i+1, backoffice.Plural(int64(newer), "checkpoint"))
 		}
 		if kept != "" {
@@ -175,13 +180,13 @@ func withoutNewer(c *call, against []string) (older []string, err error) {
 // readErasures returns the acts in the present book that erased messages. A book that cannot be
 // read is no reason not to restore another one.
 func readErasures(c *call) (acts []audit.Act) {
-	present := &call{Command: c.Command, program: c.program, settings: c.settings} // opens the book as it is
+	present := &call{cmd: c.cmd, program: c.program, settings: c.settings} // opens the book as it is
 	present.settings.Log.Level = "error"
 	defer func() { _ = present.close() }()
 	if present.openBook() != nil {
 		return nil
 	}
-	acts, _ = backoffice.Collect(present.office.Reader.Acts(c.Context(), backoffice.Query{Action: backoffice.EraseAct})) // those before the error
+	acts, _ = backoffice.Collect(present.office.Reader.Acts(c.cmd.Context(), backoffice.Query{Action: backoffice.EraseAct})) // those before the error
 	return acts
 }
 
@@ -189,7 +194,7 @@ func readErasures(c *call) (acts []audit.Act) {
 // The service repeats those of retention.notifications itself.
 func nameErasures(c *call, erasures []audit.Act) error {
 	known := make(map[operation.ID]bool)
-	for act, err := range c.office.Reader.Acts(c.Context(), backoffice.Query{Action: backoffice.EraseAct}) {
+	for act, err := range c.office.Reader.Acts(c.cmd.Context(), backoffice.Query{Action: backoffice.EraseAct}) {
 		if err != nil {
 			return err
 		}
@@ -204,7 +209,7 @@ func nameErasures(c *call, erasures []audit.Act) error {
 		}
 	}
 	if len(lost) > 0 {
-		c.PrintErrf("The backup is older than %s. Their messages can be read again. Repeat them with 'bankingapi notifications erase':\n%s",
+		c.cmd.PrintErrf("The backup is older than %s. Their messages can be read again. Repeat them with 'bankingapi notifications erase':\n%s",
 			backoffice.Plural(int64(len(lost)), "erasure"), strings.Join(lost, ""))
 	}
 	return nil
@@ -213,7 +218,7 @@ func nameErasures(c *call, erasures []audit.Act) error {
 // keepNewerCheckpoints renames the file of checkpoints that the restored log does not have, so
 // that the log continues from the backup.
 func keepNewerCheckpoints(c *call) error {
-	file, err := c.keeper.Ahead(c.Context())
+	file, err := c.keeper.Ahead(c.cmd.Context())
 	if err != nil || file == "" {
 		return err
 	}
@@ -221,7 +226,7 @@ func keepNewerCheckpoints(c *call) error {
 	if err := os.Rename(file, aside); err != nil {
 		return err
 	}
-	c.PrintErrf("Kept %s as %s: the trail has more than the backup. What was answered after the backup is not in the book.\n", file, aside)
+	c.cmd.PrintErrf("Kept %s as %s: the trail has more than the backup. What was answered after the backup is not in the book.\n", file, aside)
 	return nil
 }
 
@@ -241,7 +246,7 @@ const sqliteHead = "SQLite format 3\x00"
 func checkBook(c *call, copied, backup string) error {
 	settings := c.settings
 	settings.Storage.DSN = bootstrap.Secret(copied)
-	schema, err := bootstrap.SchemaStatus(c.Context(), settings, c.options, bootstrap.WithBookAsItIs())
+	schema, err := bootstrap.SchemaStatus(c.cmd.Context(), settings, c.program.options, bootstrap.WithBookAsItIs())
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s cannot be read as a book, nothing was changed: %w", backup, err)
@@ -258,8 +263,8 @@ func checkBook(c *call, copied, backup string) error {
 // makeRoom renames the files of an existing book to keep them. It returns the acts of this book
 // that erased messages.
 func (o *restoreCommand) makeRoom(c *call, book string) (erasures []audit.Act, err error) {
-	if info, err := os.Stat(book); o.replace && err == nil && info.Size() > 0 {
-		if err := bootstrap.CheckAlone(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
+	if o.replace && hasContent(book) {
+		if err := bootstrap.CheckAlone(c.cmd.Context(), c.settings, c.program.options, bootstrap.WithBookAsItIs()); err != nil {
 			return nil, fmt.Errorf("nothing was changed: %w. If no service runs, move %s away yourself", err, book)
 		}
 		erasures = readErasures(c)
@@ -275,7 +280,7 @@ func (o *restoreCommand) makeRoom(c *call, book string) (erasures []audit.Act, e
 		if err := os.Rename(book+suffix, aside+suffix); err != nil {
 			return nil, err
 		}
-		c.PrintErrf("Kept %s as %s.\n", book+suffix, aside+suffix)
+		c.cmd.PrintErrf("Kept %s as %s.\n", book+suffix, aside+suffix)
 	}
 	return erasures, nil
 }
@@ -284,6 +289,12 @@ func (o *restoreCommand) makeRoom(c *call, book string) (erasures []audit.Act, e
 func isFile(name string) bool {
 	_, err := os.Lstat(name)
 	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// hasContent reports whether a file with this name exists and is not empty.
+func hasContent(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Size() > 0
 }
 
 // copyTo writes a new file that only its owner can read: the owner of the file that it will
@@ -304,8 +315,8 @@ type copyCommand struct {
 
 func (o *copyCommand) flags(f *flags) {
 	f.reason()
-	f.StringVar(&o.to, "to", "", "Postgres `URL` or SQLite file of the copy")
-	f.BoolVar(&o.takeBack, "take-back", false, "let services use the book again, because its copy is not used")
+	f.set.StringVar(&o.to, "to", "", "Postgres `URL` or SQLite file of the copy")
+	f.set.BoolVar(&o.takeBack, "take-back", false, "let services use the book again, because its copy is not used")
 }
 
 // copied is what copy prints at its end.
@@ -326,12 +337,12 @@ func (o *copyCommand) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	work := startProgress(c.ErrOrStderr(), "copying", 0)
+	work := startProgress(c.cmd.ErrOrStderr(), "copying", 0)
 	defer work.stop()
-	rows, err := bootstrap.Copy(c.Context(), c.settings, target, store.CopyWatch{
+	rows, err := bootstrap.Copy(c.cmd.Context(), c.settings, target, store.CopyWatch{
 		Phase: work.enter,
 		Row:   func(n int64) { work.rows.Add(n) },
-	}, c.options)
+	}, c.program.options)
 	if errors.Is(err, bootstrap.ErrCopied) {
 		return wrongUsef("--to: %v. Nothing was copied now; %v", bootstrap.ErrTarget, bootstrap.ErrCopied)
 	}
@@ -341,7 +352,11 @@ func (o *copyCommand) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	work.printf("%s", screen("copied", copied{Rows: backoffice.Plural(rows, "row"), Driver: target.Storage.Driver, IsURL: isURL, To: o.to, KeyFile: keyFile}))
+	to := o.to
+	if !isURL {
+		to = absolute(target.Storage.File())
+	}
+	work.printf("%s", screen("copied", copied{Rows: backoffice.Plural(rows, "row"), Driver: target.Storage.Driver, IsURL: isURL, To: to, KeyFile: keyFile}))
 	return nil
 }
 
@@ -384,11 +399,16 @@ func keyFileOfBook(c *call) (string, error) {
 	if err != nil || keyFile == "" {
 		return "", err
 	}
-	absolute, err := filepath.Abs(keyFile)
+	return absolute(keyFile), nil
+}
+
+// absolute returns the name of a file that a program in another folder can use too.
+func absolute(file string) string {
+	name, err := filepath.Abs(file)
 	if err != nil {
-		return keyFile, nil //nolint:nilerr // the name as it was given will do
+		return file // the name as it was given will do
 	}
-	return absolute, nil
+	return name
 }
 
 func (o *copyCommand) takeBookBack(c *call) error {
@@ -398,7 +418,7 @@ func (o *copyCommand) takeBookBack(c *call) error {
 	case c.reason == "":
 		return errNoReason
 	}
-	err := bootstrap.TakeBack(c.Context(), c.settings, c.options)
+	err := bootstrap.TakeBack(c.cmd.Context(), c.settings, c.program.options)
 	if mark, ok := errors.AsType[store.MarkError](err); ok && mark == "" {
 		return errors.New("the book was not copied, or was taken back: nothing was changed")
 	}

@@ -23,9 +23,9 @@ import (
 // call is one run of a command: its arguments and streams, the settings, and the
 // book if the command works on one.
 type call struct {
-	*cobra.Command
-	program
-	args []string
+	cmd     *cobra.Command
+	program program
+	args    []string
 	// as, reason, format and dryRun are the flags that many commands have. needed are the flags
 	// that must be given. mayChange is true if the command has --as.
 	as, reason, format string
@@ -44,16 +44,16 @@ type call struct {
 // load reads the settings, and who runs the command. Its error is bootstrap.Problems.
 func (c *call) load() (err error) {
 	given := map[string]string{}
-	c.Flags().Visit(func(flag *pflag.Flag) {
+	c.cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if isSetting(flag) {
 			given[flag.Name] = flag.Value.String()
 		}
 	})
 	c.loaded, err = bootstrap.Load(bootstrap.Sources{
-		File: c.Flag("config").Value.String(), DefaultFile: c.config, Environment: c.environment, Flags: given,
-	}, c.options)
+		File: c.cmd.Flag("config").Value.String(), DefaultFile: c.program.config, Environment: c.program.environment, Flags: given,
+	}, c.program.options)
 	c.settings = c.loaded.Settings
-	c.SetContext(audit.By(c.Context(), c.who()))
+	c.cmd.SetContext(audit.By(c.cmd.Context(), c.who()))
 	return err
 }
 
@@ -61,7 +61,7 @@ func (c *call) load() (err error) {
 // is printed on its own line.
 func (c *call) serviceOptions() bootstrap.Option {
 	built := thisBuild()
-	return bootstrap.Options(c.options, bootstrap.WithVersion(built.Version, built.Commit), bootstrap.WithProfiles(profiles()),
+	return bootstrap.Options(c.program.options, bootstrap.WithVersion(built.Version, built.Commit), bootstrap.WithProfiles(profiles()),
 		bootstrap.WithConsoleLink(func(link string) { _ = c.print("console: %s\n", link) }))
 }
 
@@ -79,20 +79,25 @@ func (c *call) openAny() (err error) {
 	if !c.mayChange || c.dryRun {
 		existing = bootstrap.WithBookAsItIs()
 	}
-	if c.app, err = bootstrap.Open(c.Context(), quiet, c.serviceOptions(), existing); err == nil {
-		c.keeper, _ = c.app.Trail()
+	c.app, err = bootstrap.Open(c.cmd.Context(), quiet, c.serviceOptions(), existing)
+	if err != nil {
+		return err
 	}
-	return err
+	c.keeper, _ = c.app.Trail()
+	return nil
 }
 
 // openBook calls openAny. The book must have the schema of this program.
 func (c *call) openBook() (err error) {
-	if err = c.openAny(); err == nil {
-		c.office, err = c.app.Backoffice(c.Context())
+	err = c.openAny()
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		c.manager, err = c.app.Manager(c.Context())
+	c.office, err = c.app.Backoffice(c.cmd.Context())
+	if err != nil {
+		return err
 	}
+	c.manager, err = c.app.Manager(c.cmd.Context())
 	return err
 }
 
@@ -112,24 +117,25 @@ func (c *call) close() error {
 		return nil
 	}
 	reason := "a listener failed"
-	if cause := context.Cause(c.Context()); cause != nil {
+	if cause := context.Cause(c.cmd.Context()); cause != nil {
 		reason = cause.Error() // names the signal
 	}
-	return app.CloseBecause(context.WithoutCancel(c.Context()), reason)
+	return app.CloseBecause(context.WithoutCancel(c.cmd.Context()), reason)
 }
 
 // print writes data to standard output. Everything else goes to standard error (PrintErrf).
 func (c *call) print(format string, args ...any) error {
-	_, err := fmt.Fprintf(c.OutOrStdout(), format, args...)
+	_, err := fmt.Fprintf(c.cmd.OutOrStdout(), format, args...)
 	return err
 }
 
 // done prints on standard error what was done, unless it failed.
 func (c *call) done(err error, format string, args ...any) error {
-	if err == nil {
-		c.PrintErrf(format, args...)
+	if err != nil {
+		return err
 	}
-	return err
+	c.cmd.PrintErrf(format, args...)
+	return nil
 }
 
 // who returns the person who runs the command, for the audit: --as, or the system user.
@@ -150,9 +156,9 @@ func (c *call) openInput(name string) (io.ReadCloser, error) {
 		return os.Open(name)
 	}
 	r, w := io.Pipe()
-	context.AfterFunc(c.Context(), func() { _ = w.CloseWithError(c.Context().Err()) })
+	context.AfterFunc(c.cmd.Context(), func() { _ = w.CloseWithError(c.cmd.Context().Err()) })
 	go func() {
-		_, err := io.Copy(w, c.InOrStdin())
+		_, err := io.Copy(w, c.cmd.InOrStdin())
 		_ = w.CloseWithError(err)
 	}()
 	return r, nil

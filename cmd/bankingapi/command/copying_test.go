@@ -99,7 +99,12 @@ func TestOneBookGoesOnAfterACopy(t *testing.T) {
 	require.Contains(t, do(2, book, "copy", "--take-back").err, "--reason is missing")
 	require.Contains(t, do(2, book, "copy", "--take-back", "--to", copied, "--reason", "a try").err, "not both")
 
-	do(0, book, "copy", "--to", copied, "--as", "ayse")
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	relative, err := filepath.Rel(here, copied)
+	require.NoError(t, err)
+	require.Contains(t, do(0, book, "copy", "--to", relative, "--as", "ayse").err, "storage.dsn: "+copied+"\n",
+		"a service in another folder would begin a new book at the relative name")
 	for _, args := range [][]string{{"serve"}, {"config", "--check"}, {"settle"}, {"subscriptions", "list"}, {"copy", "--to", second}} {
 		got := do(1, book, append(args, "--http.address", "127.0.0.1:0", "--ops.address", "")...)
 		require.Contains(t, got.err+got.out, "book whose copy is used instead", args)

@@ -33,7 +33,7 @@ func (o *cancelCommand) check(c *call) (err error) {
 }
 
 func (o *cancelCommand) run(c *call) error {
-	return c.done(about(c.office.Corrector().Cancel(c.Context(), o.id), "operation "+c.args[0]), "Cancelled.\n")
+	return c.done(about(c.office.Corrector().Cancel(c.cmd.Context(), o.id), "operation "+c.args[0]), "Cancelled.\n")
 }
 
 type reverseCommand struct {
@@ -46,9 +46,9 @@ type reverseCommand struct {
 func (o *reverseCommand) flags(f *flags) {
 	f.json()
 	f.as()
-	f.StringVar(&f.call.reason, "reason", "", "why, in your `words`: required, except with --dry-run")
-	f.Var(number(&o.priceID), "price-id", "reverse every operation with a sale that was settled at the price with this `PriceID`")
-	f.BoolVar(&o.waitAgain, "wait-again", false, "record the sales again for their day, so that they settle at its right price")
+	f.set.StringVar(&f.call.reason, "reason", "", "why, in your `words`: required, except with --dry-run")
+	f.set.Var(number(&o.priceID), "price-id", "reverse every operation with a sale that was settled at the price with this `PriceID`")
+	f.set.BoolVar(&o.waitAgain, "wait-again", false, "record the sales again for their day, so that they settle at its right price")
 	f.dryRun("say what would be reversed, and change nothing")
 }
 
@@ -84,17 +84,17 @@ func (o *reverseCommand) run(c *call) error {
 		if c.format == "json" {
 			return c.write("reversed", done)
 		}
-		c.PrintErrf("%s", screen("one reversed", done))
+		c.cmd.PrintErrf("%s", screen("one reversed", done))
 		return nil
 	}
-	ids, err := c.office.Corrector().SettledAt(c.Context(), o.priceID.value)
+	ids, err := c.office.Corrector().SettledAt(c.cmd.Context(), o.priceID.value)
 	if err != nil {
 		return about(err, fmt.Sprintf("price %d", o.priceID.value))
 	}
 	count := 0
 	for _, id := range ids {
 		done, err := o.reverse(c, id)
-		if c.Context().Err() != nil {
+		if c.cmd.Context().Err() != nil {
 			return err
 		}
 		if err != nil {
@@ -110,7 +110,7 @@ func (o *reverseCommand) run(c *call) error {
 	if c.dryRun {
 		verb = "would be reversed"
 	}
-	c.PrintErrf("%d of %s with a sale at PriceID %d %s.\n", count, backoffice.Plural(len(ids), "operation"), o.priceID.value, verb)
+	c.cmd.PrintErrf("%d of %s with a sale at PriceID %d %s.\n", count, backoffice.Plural(len(ids), "operation"), o.priceID.value, verb)
 	if count < len(ids) {
 		return fmt.Errorf("%s not reversed: see the reasons above", isOrAre(len(ids)-count))
 	}
@@ -130,11 +130,11 @@ func (o *reverseCommand) reverse(c *call, id operation.ID) (done reversed, err e
 	var reversal, again operation.ID
 	switch {
 	case c.dryRun:
-		return done, c.office.Corrector().TryReverse(c.Context(), id, o.waitAgain)
+		return done, c.office.Corrector().TryReverse(c.cmd.Context(), id, o.waitAgain)
 	case o.waitAgain:
-		reversal, again, err = c.office.Corrector().ReverseAgain(c.Context(), id)
+		reversal, again, err = c.office.Corrector().ReverseAgain(c.cmd.Context(), id)
 	default:
-		reversal, err = c.office.Corrector().Reverse(c.Context(), id)
+		reversal, err = c.office.Corrector().Reverse(c.cmd.Context(), id)
 	}
 	if err != nil {
 		return done, err
@@ -162,8 +162,8 @@ type adjustFlags struct {
 
 func (o *adjustFlags) bind(f *flags) {
 	f.neededReason()
-	f.Var(number(&o.customer), "customer", "customer `number`")
-	f.StringVar(&o.by, "by", "", "difference, like 12.5 or -12.5")
+	f.set.Var(number(&o.customer), "customer", "customer `number`")
+	f.set.StringVar(&o.by, "by", "", "difference, like 12.5 or -12.5")
 	f.need("by", "customer")
 }
 
@@ -174,8 +174,8 @@ type adjustHoldingCommand struct {
 
 func (o *adjustHoldingCommand) flags(f *flags) {
 	o.bind(f)
-	f.StringVar(&o.fund, "fund", "", "`IMKBCode` of the fund")
-	f.StringVar(&o.holder, "holder", "", "`HolderCorporationName`")
+	f.set.StringVar(&o.fund, "fund", "", "`IMKBCode` of the fund")
+	f.set.StringVar(&o.holder, "holder", "", "`HolderCorporationName`")
 	f.need("fund", "holder")
 }
 
@@ -186,9 +186,9 @@ func (o *adjustHoldingCommand) run(c *call) error {
 	return o.adjust(c, faults, func(by decimal.Decimal) (id operation.ID, err error) {
 		units, err := fund.ParseUnits(by)
 		if err != nil || units == 0 {
-			return id, wrongUsef("%q is no number of units: it must not be 0, and may have 6 decimals and be at most 10^12", o.by)
+			return id, wrongUsef("%q is no number of units: it must not be 0, and may have %d decimals and be at most %s", o.by, fund.UnitDecimals, fund.MaxUnitsText)
 		}
-		return c.office.Corrector().AdjustHolding(c.Context(), h.Key, units)
+		return c.office.Corrector().AdjustHolding(c.cmd.Context(), h.Key, units)
 	})
 }
 
@@ -200,9 +200,9 @@ type adjustAccountCommand struct {
 
 func (o *adjustAccountCommand) flags(f *flags) {
 	o.bind(f)
-	f.Var(number(&o.branch), "branch", "`BranchCode`")
-	f.Var(number(&o.suffix), "suffix", "`AccountSuffix`")
-	f.StringVar(&o.currency, "currency", "", "`CurrencyCode`")
+	f.set.Var(number(&o.branch), "branch", "`BranchCode`")
+	f.set.Var(number(&o.suffix), "suffix", "`AccountSuffix`")
+	f.set.StringVar(&o.currency, "currency", "", "`CurrencyCode`")
 	f.need("branch", "suffix", "currency")
 }
 
@@ -216,7 +216,7 @@ func (o *adjustAccountCommand) run(c *call) error {
 		if err != nil || amount.Minor() == 0 {
 			return id, wrongUsef("%q is no amount of %s: it must not be 0, and may have %d decimals and at most 2^63-1 minor units", o.by, o.currency, a.Key.Currency.Decimals())
 		}
-		return c.office.Corrector().AdjustAccount(c.Context(), a.Key, amount)
+		return c.office.Corrector().AdjustAccount(c.cmd.Context(), a.Key, amount)
 	})
 }
 
@@ -250,7 +250,7 @@ func (o *withdrawCommand) check(c *call) (err error) {
 }
 
 func (o *withdrawCommand) run(c *call) error {
-	return c.done(about(c.office.Corrector().WithdrawPrice(c.Context(), o.id), fmt.Sprintf("price %d", o.id)), "Withdrawn.\n")
+	return c.done(about(c.office.Corrector().WithdrawPrice(c.cmd.Context(), o.id), fmt.Sprintf("price %d", o.id)), "Withdrawn.\n")
 }
 
 type eraseCommand struct {
@@ -260,8 +260,8 @@ type eraseCommand struct {
 
 func (o *eraseCommand) flags(f *flags) {
 	f.neededReason()
-	f.StringVar(&o.user, "user", "", "erase the messages of this `UserId`")
-	f.Var(&dayValue{&o.before, "2025-01-01"}, "before", "erase messages received before this `day` (YYYY-MM-DD)")
+	f.set.StringVar(&o.user, "user", "", "erase the messages of this `UserId`")
+	f.set.Var(&dayValue{&o.before, "2025-01-01"}, "before", "erase messages received before this `day` (YYYY-MM-DD)")
 }
 
 func (o *eraseCommand) check(*call) error {
@@ -272,17 +272,17 @@ func (o *eraseCommand) check(*call) error {
 }
 
 func (o *eraseCommand) run(c *call) (err error) {
-	bar := startProgress(c.ErrOrStderr(), "erasing", 0)
+	bar := startProgress(c.cmd.ErrOrStderr(), "erasing", 0)
 	var erased int64
 	if o.user != "" {
-		erased, err = c.office.Eraser().EraseUser(c.Context(), o.user, bar.rows.Store)
+		erased, err = c.office.Eraser().EraseUser(c.cmd.Context(), o.user, bar.rows.Store)
 	} else {
-		erased, err = c.office.Eraser().EraseBefore(c.Context(), o.before, bar.rows.Store)
+		erased, err = c.office.Eraser().EraseBefore(c.cmd.Context(), o.before, bar.rows.Store)
 	}
 	bar.stop()
 	if errors.Is(err, backoffice.ErrNotPast) {
 		return wrongUsef("--before: %v", err)
 	}
-	c.PrintErrf("Erased: %s.\n", backoffice.Plural(erased, "message"))
+	c.cmd.PrintErrf("Erased: %s.\n", backoffice.Plural(erased, "message"))
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,16 +33,19 @@ type importCommand struct {
 func (o *importCommand) flags(f *flags) {
 	f.as()
 	f.dryRun("say what would change, and change nothing")
-	f.StringVar(&o.asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse a file whose positions had sales since")
-	f.BoolVar(&o.force, "force", false, "import prices that differ by more than import.price_change_limit, and new funds that may be taken for others")
+	f.set.StringVar(&o.asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse a file whose positions were sold or adjusted since")
+	f.set.BoolVar(&o.force, "force", false, "import prices that differ by more than import.price_change_limit, and new funds that may be taken for others")
 	formats := []string{string(bookfile.CSV), string(bookfile.Excel)}
-	f.Var(&choice{&o.format, formats}, "format", "`format` of the file: csv or excel (default: the first line decides)")
+	f.set.Var(&choice{&o.format, formats}, "format", "`format` of the file: csv or excel (default: the first line decides)")
 	f.complete("format", formats...)
 }
 
 func (o *importCommand) check(c *call) error {
 	if o.force && c.args[0] != "prices" && c.args[0] != "holdings" {
 		return wrongUsef("--force is for prices and holdings")
+	}
+	if o.asOf != "" && c.args[0] != "holdings" && c.args[0] != "accounts" {
+		return wrongUsef("--as-of is for holdings and accounts")
 	}
 	if !o.force {
 		o.options.PriceChangeLimit = c.settings.Import.PriceChangeLimit
@@ -64,10 +68,10 @@ func (o *importCommand) run(c *call) error {
 	defer file.Close()
 	name, size := inputOf(name)
 	importing := "importing " + kind
-	work := startProgress(c.ErrOrStderr(), importing+", reading", size)
+	work := startProgress(c.cmd.ErrOrStderr(), importing+", reading", size)
 	defer work.stop()
 	o.options.Progress = work.rows.Store
-	imported, err := bookfile.Import(c.Context(), c.office, kind, io.TeeReader(file, work), bookfile.Options{
+	imported, err := bookfile.Import(c.cmd.Context(), c.office, kind, io.TeeReader(file, work), bookfile.Options{
 		ImportOptions: o.options,
 		Name:          name,
 		Format:        bookfile.Format(o.format),
@@ -112,7 +116,7 @@ func sayImported(c *call, work *progress, kind string, imported backoffice.Impor
 	if kind != "closed days" || c.dryRun {
 		return nil
 	}
-	warning, err := c.office.ClosedWarning(c.Context())
+	warning, err := c.office.ClosedWarning(c.cmd.Context())
 	if warning != "" {
 		work.printf("%s\n", warning)
 	}
@@ -146,19 +150,20 @@ func (o *reconcileCommand) run(c *call) error {
 		return err
 	}
 	defer file.Close()
-	out := bufio.NewWriterSize(c.OutOrStdout(), 1<<16)
-	compared, err := bookfile.Reconcile(c.Context(), c.office, kind, rowFormat(o.format), file, out)
-	c.PrintErr(badLines(name, err))
-	if err == nil {
-		err = out.Flush()
+	out := bufio.NewWriterSize(c.cmd.OutOrStdout(), 1<<16)
+	compared, err := bookfile.Reconcile(c.cmd.Context(), c.office, kind, rowFormat(o.format), file, out)
+	c.cmd.PrintErr(badLines(name, err))
+	if err != nil {
+		return err
 	}
-	if err == nil && !compared.IsEqual() {
-		err = fmt.Errorf("the file and the book differ: %s", compared)
+	if err := out.Flush(); err != nil {
+		return err
 	}
-	if err == nil {
-		c.PrintErrf("The file and the book say the same: %s.\n", compared)
+	if !compared.IsEqual() {
+		return fmt.Errorf("the file and the book differ: %s", compared)
 	}
-	return err
+	c.cmd.PrintErrf("The file and the book say the same: %s.\n", compared)
+	return nil
 }
 
 var saleStates = map[string]operation.State{
@@ -199,27 +204,27 @@ type exportCommand struct {
 func (o *exportCommand) flags(f *flags) {
 	q := &o.query
 	f.oneOf(&o.format, "format", "format of the rows; json is ndjson, a line for each row", "csv", "json", "ndjson", "excel")
-	f.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
-	f.BoolVar(&q.Follow, "follow", false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
-	f.Var(number(&o.customer), "customer", "only rows of this customer `number`, or acts that showed this customer")
-	f.Var(number(&o.priceID), "price-id", "only sales that were settled at the price with this `PriceID`")
-	f.StringVar(&o.since, "since", "", "only rows from this `day` or time on")
-	f.StringVar(&o.until, "until", "", "only rows up to this `day`, or before this time")
-	f.StringVar(&o.state, "state", "", "only sales or operations in this `state`: recorded, completed or failed")
+	f.set.BoolVar(&o.spreadsheet, "spreadsheet", false, "write an apostrophe before texts that a spreadsheet would run as a formula")
+	f.set.BoolVar(&q.Follow, "follow", false, "continue with new sales, notifications or outcomes until interrupted. A sale comes again when it ends")
+	f.set.Var(number(&o.customer), "customer", "only rows of this customer `number`, or acts that showed this customer")
+	f.set.Var(number(&o.priceID), "price-id", "only sales that were settled at the price with this `PriceID`")
+	f.set.StringVar(&o.since, "since", "", "only rows from this `day` or time on")
+	f.set.StringVar(&o.until, "until", "", "only rows up to this `day`, or before this time")
+	f.set.StringVar(&o.state, "state", "", "only sales or operations in this `state`: recorded, completed or failed")
 	f.complete("state", "recorded", "completed", "failed")
-	f.StringVar(&o.settledSince, "settled-since", "", "only sales that were settled from this `day` or time on")
-	f.StringVar(&o.settledUntil, "settled-until", "", "only sales that were settled up to this `day`, or before this time")
-	f.Var(&dayValue{&q.DueSince, "2026-11-20"}, "due-since", "only sales for this later `day` or a later one")
-	f.Var(&dayValue{&q.DueUntil, "2026-11-20"}, "due-until", "only sales for this later `day` or an earlier one")
-	f.StringVar(&q.UserID, "user", "", "only notifications of this `UserId`")
-	f.StringVar(&q.PushID, "push-id", "", "only notifications with this `PushId`")
-	f.StringVar(&q.Subscription, "subscription", "", "only rows of the subscription with this `name`")
-	f.StringVar(&q.CallerID, "caller-id", "", "only rows with this `CallerId`")
-	f.StringVar(&q.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
-	f.StringVar(&o.operationID, "operation-id", "", "only rows of this operation `ID`")
-	f.StringVar(&q.Actor, "actor", "", "only acts of the person with this `name`")
-	f.StringVar(&q.Action, "action", "", "only acts of this `kind`, like subscription.change")
-	f.StringVar(&q.Object, "object", "", "only acts on this `object`, like the name of a subscription")
+	f.set.StringVar(&o.settledSince, "settled-since", "", "only sales that were settled from this `day` or time on")
+	f.set.StringVar(&o.settledUntil, "settled-until", "", "only sales that were settled up to this `day`, or before this time")
+	f.set.Var(&dayValue{&q.DueSince, "2026-11-20"}, "due-since", "only sales for this later `day` or a later one")
+	f.set.Var(&dayValue{&q.DueUntil, "2026-11-20"}, "due-until", "only sales for this later `day` or an earlier one")
+	f.set.StringVar(&q.UserID, "user", "", "only notifications of this `UserId`")
+	f.set.StringVar(&q.PushID, "push-id", "", "only notifications with this `PushId`")
+	f.set.StringVar(&q.Subscription, "subscription", "", "only rows of the subscription with this `name`")
+	f.set.StringVar(&q.CallerID, "caller-id", "", "only rows with this `CallerId`")
+	f.set.StringVar(&q.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
+	f.set.StringVar(&o.operationID, "operation-id", "", "only rows of this operation `ID`")
+	f.set.StringVar(&q.Actor, "actor", "", "only acts of the person with this `name`")
+	f.set.StringVar(&q.Action, "action", "", "only acts of this `kind`, like subscription.change")
+	f.set.StringVar(&q.Object, "object", "", "only acts on this `object`, like the name of a subscription")
 }
 
 // check reads the flags, and refuses flags that do not apply.
@@ -266,7 +271,7 @@ func checkFilters(c *call, kind string) error {
 	for _, of := range slices.Sorted(maps.Keys(filters)) { // each filter is that of some kind
 		for _, name := range filters[of] {
 			switch {
-			case !c.Flags().Lookup(name).Changed || slices.Contains(filters[kind], name):
+			case !c.cmd.Flags().Lookup(name).Changed || slices.Contains(filters[kind], name):
 			case name == "follow":
 				return wrongUsef("--follow is for sales, notifications and outcomes")
 			default:
@@ -281,7 +286,7 @@ func checkFilters(c *call, kind string) error {
 // key of the trail only acts of commands can be found.
 func (c *call) customerObject(customerNo int64) string {
 	if c.keeper.Missing() != nil {
-		c.PrintErrf("Warning: without the key of the trail (trail.key_file) the acts of the console cannot be found. These are those of commands.\n")
+		c.cmd.PrintErrf("Warning: without the key of the trail (trail.key_file) the acts of the console cannot be found. These are those of commands.\n")
 		return "customer without a key"
 	}
 	return audit.CustomerObject(c.keeper.Secret(operator.ConsoleKey), customerNo)
@@ -300,7 +305,7 @@ func rowFormat(format string) string {
 func (o *exportCommand) details(c *call, format string) string {
 	var narrowed []string
 	for _, name := range filters[c.args[0]] {
-		flag := c.Flags().Lookup(name)
+		flag := c.cmd.Flags().Lookup(name)
 		switch {
 		case !flag.Changed:
 		case slices.Contains(personalFilters, name):
@@ -327,8 +332,12 @@ func (o *exportCommand) run(c *call) error {
 	if o.spreadsheet {
 		format = string(bookfile.Spreadsheet)
 	}
-	if kind == "audit" && o.query.CustomerNo != 0 {
+	switch {
+	case o.query.CustomerNo == 0:
+	case kind == "audit":
 		o.query.Object = c.customerObject(o.query.CustomerNo)
+	default: // so that it is found among the acts that showed the customer
+		c.look("show", "customer", strconv.FormatInt(o.query.CustomerNo, 10))
 	}
 	details := o.details(c, format)
 	isKept := o.showsCustomers(kind) && c.look("export", kind, details)
@@ -340,24 +349,29 @@ func (o *exportCommand) run(c *call) error {
 	if isKept {
 		c.look("exported", kind, details)
 	}
-	if err == nil && rows == 0 && o.query.Subscription != "" {
-		_, err = c.subscription(o.query.Subscription)
+	if err != nil {
+		return err
 	}
-	if err == nil && o.query.Follow { // only a signal stops it
-		c.Annotations["interrupted"] = "the output has everything up to then"
-		return context.Cause(c.Context())
+	if rows == 0 && o.query.Subscription != "" {
+		if _, err := c.subscription(o.query.Subscription); err != nil {
+			return err
+		}
 	}
-	return err
+	if o.query.Follow { // only a signal stops it
+		c.cmd.Annotations["interrupted"] = "the output has everything up to then"
+		return context.Cause(c.cmd.Context())
+	}
+	return nil
 }
 
 // write writes the rows, and returns how many it wrote.
 func (o *exportCommand) write(c *call, kind, format string) (rows int64, err error) {
-	spooled := newSpool(c.OutOrStdout())
+	spooled := newSpool(c.cmd.OutOrStdout())
 	if o.query.Follow {
 		spooled.patience = math.MaxInt64 // it keeps no state of the book
 	}
 	rows, err = o.writeTo(c, spooled, kind, format)
-	closed := spooled.Close(c.Context())
+	closed := spooled.Close(c.cmd.Context())
 	return rows, cmp.Or(err, closed)
 }
 
@@ -366,12 +380,12 @@ func (o *exportCommand) writeTo(c *call, output io.Writer, kind, format string) 
 	query := o.query
 	query.Rows, query.Flush = &rows, out.Flush
 	watch := func(int64) {}
-	if !query.Follow && !isTerminal(c.OutOrStdout()) { // on a terminal the rows themselves show the progress
-		work := startProgress(c.ErrOrStderr(), "exporting "+kind, 0)
+	if !query.Follow && !isTerminal(c.cmd.OutOrStdout()) { // on a terminal the rows themselves show the progress
+		work := startProgress(c.cmd.ErrOrStderr(), "exporting "+kind, 0)
 		defer work.stop()
 		watch = work.rows.Store
 	}
-	err = bookfile.Export(c.Context(), c.office, kind, format, query, out, watch)
+	err = bookfile.Export(c.cmd.Context(), c.office, kind, format, query, out, watch)
 	if err != nil {
 		return rows, err
 	}
@@ -408,8 +422,9 @@ func (c *call) moment(flag, text string) (start, end time.Time, err error) {
 	if of, err := day.Parse(text); err == nil {
 		return of.Start(c.zone()), of.Plus(1).Start(c.zone()), nil
 	}
-	if start, err = time.Parse(time.RFC3339, text); err == nil {
-		return start, start, nil
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return start, end, wrongUsef("--%s must be a day like 2026-11-20, or a time like 2026-11-20T09:30:00+03:00", flag)
 	}
-	return start, end, wrongUsef("--%s must be a day like 2026-11-20, or a time like 2026-11-20T09:30:00+03:00", flag)
+	return at, at, nil
 }

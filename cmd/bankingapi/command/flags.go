@@ -16,26 +16,26 @@ import (
 // flags declares the flags of a command. Each flag is bound to a field of the command's options,
 // so that code reads the field and never asks for a flag by its name.
 type flags struct {
-	*pflag.FlagSet
+	set  *pflag.FlagSet
 	call *call
 }
 
 // as declares --as, the person of the act. A command without it changes nothing.
 func (f *flags) as() {
 	f.call.mayChange = true
-	f.StringVar(&f.call.as, "as", "", "your `NAME`, for the audit (default: the system user)")
+	f.set.StringVar(&f.call.as, "as", "", "your `NAME`, for the audit (default: the system user)")
 }
 
 // reason declares --as and --reason, which may be left out.
 func (f *flags) reason() {
 	f.as()
-	f.StringVar(&f.call.reason, "reason", "", "why, in your `words`, for the audit")
+	f.set.StringVar(&f.call.reason, "reason", "", "why, in your `words`, for the audit")
 }
 
 // neededReason declares --as and --reason, which must be given.
 func (f *flags) neededReason() {
 	f.as()
-	f.StringVar(&f.call.reason, "reason", "", "why, in your `words`: required")
+	f.set.StringVar(&f.call.reason, "reason", "", "why, in your `words`: required")
 	f.need("reason")
 }
 
@@ -45,18 +45,18 @@ func (f *flags) json() {
 }
 
 // dryRun declares --dry-run. With it the book is opened as it is.
-func (f *flags) dryRun(usage string) { f.BoolVar(&f.call.dryRun, "dry-run", false, usage) }
+func (f *flags) dryRun(usage string) { f.set.BoolVar(&f.call.dryRun, "dry-run", false, usage) }
 
 // oneOf declares a flag that has one of a few values, the first by default.
 func (f *flags) oneOf(field *string, name, usage string, values ...string) {
 	*field = values[0]
-	f.Var(&choice{field, values}, name, usage)
+	f.set.Var(&choice{field, values}, name, usage)
 	f.complete(name, values...)
 }
 
 // complete sets the values of a flag for shell completion.
 func (f *flags) complete(name string, values ...string) {
-	_ = f.call.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	_ = f.call.cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // need makes a flag required.
@@ -104,7 +104,7 @@ func (v *once) Set(text string) error {
 
 // onlyOnce makes every flag one that may be given once, unless it has several values.
 func (c *call) onlyOnce() {
-	c.Flags().VisitAll(func(flag *pflag.Flag) {
+	c.cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		if _, isRepeatable := flag.Value.(pflag.SliceValue); isRepeatable {
 			return
 		}
@@ -118,7 +118,7 @@ var errNoReason = wrongUsef("--reason is missing: say why, for the audit")
 // checkNeeded returns an error if a required flag is missing.
 func (c *call) checkNeeded() error {
 	for _, name := range c.needed {
-		flag := c.Flag(name)
+		flag := c.cmd.Flag(name)
 		switch {
 		case flag.Changed && flag.Value.String() != "":
 		case name == "reason":
@@ -209,10 +209,10 @@ func (v *settingValue) Set(text string) error { v.text = text; return nil }
 
 // addSettings declares a flag for each setting.
 func (f *flags) addSettings() {
-	f.SortFlags = false // help sorts all flags except the settings
+	f.set.SortFlags = false // help sorts all flags except the settings
 	for _, s := range settings.All() {
 		value := &settingValue{s.Default, s.Form}
-		flag := f.VarPF(value, s.Path, "", s.Usage)
+		flag := f.set.VarPF(value, s.Path, "", s.Usage)
 		if s.IsSwitch() {
 			value.form, flag.NoOptDefVal = "bool", "true"
 		}

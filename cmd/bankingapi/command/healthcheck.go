@@ -13,7 +13,7 @@ import (
 type healthcheckCommand struct{ url optional[string] }
 
 func (o *healthcheckCommand) flags(f *flags) {
-	f.Var(text(&o.url), "url", "request this `address` instead of ops.address")
+	f.set.Var(text(&o.url), "url", "request this `address` instead of ops.address")
 }
 
 func (o *healthcheckCommand) run(c *call) error {
@@ -21,7 +21,7 @@ func (o *healthcheckCommand) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, ready, nil)
+	request, err := http.NewRequestWithContext(c.cmd.Context(), http.MethodGet, ready, nil)
 	if err != nil || request.URL.Host == "" {
 		return wrongUsef("--url must be an address like http://127.0.0.1:9464/readyz")
 	}
@@ -72,5 +72,6 @@ func readyURL(address string) (string, error) {
 	case ip.Equal(net.IPv6unspecified):
 		host = "::1"
 	}
+	host = strings.ReplaceAll(host, "%", "%25") // before the zone of an IPv6 address
 	return "http://" + net.JoinHostPort(host, port) + "/readyz", err
 }

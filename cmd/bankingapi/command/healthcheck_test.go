@@ -46,12 +46,16 @@ func TestHealthcheck(t *testing.T) {
 	require.Equal(t, 1, got.status)
 	require.Contains(t, got.err, "bankingapi: no answer from "+address+": ")
 	require.Contains(t, got.err, "; is the service running with this ops.address?\n")
+	got = bankingapi(t, nil, "healthcheck", "--ops.address", "[::1%lo]:1")
+	require.Equal(t, 1, got.status)
+	require.Contains(t, got.err, "no answer from [::1%lo]:1: ")
 }
 
 func TestReadyURL(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
 		"127.0.0.1:9090": "http://127.0.0.1:9090/readyz",
+		"[fe80::1%lo]:1": "http://[fe80::1%25lo]:1/readyz",
 		"0.0.0.0:9090":   "http://127.0.0.1:9090/readyz",
 		":9090":          "http://127.0.0.1:9090/readyz",
 		"[::]:9090":      "http://[::1]:9090/readyz",

@@ -150,10 +150,12 @@ func helpCommand() *cobra.Command {
 		return subject.Help()
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-		if subject, _, err := cmd.Root().Find(args); err == nil {
-			for _, sub := range subject.Commands() {
-				names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
-			}
+		subject, _, err := cmd.Root().Find(args)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		for _, sub := range subject.Commands() {
+			names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -161,11 +163,11 @@ func helpCommand() *cobra.Command {
 }
 
 func completion(c *call) error {
-	root := c.Root()
+	root := c.cmd.Root()
 	return map[string]func(io.Writer) error{
 		"bash":       func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
 		"zsh":        root.GenZshCompletion,
 		"fish":       func(w io.Writer) error { return root.GenFishCompletion(w, true) },
 		"powershell": root.GenPowerShellCompletionWithDesc,
-	}[c.args[0]](c.OutOrStdout())
+	}[c.args[0]](c.cmd.OutOrStdout())
 }

@@ -16,14 +16,17 @@ func (o *migrateCommand) flags(f *flags) {
 
 func (o *migrateCommand) run(c *call) error {
 	c.settings.Rules = o.rules
-	applied, err := bootstrap.MigrateUp(c.Context(), c.settings, c.options)
+	applied, err := bootstrap.MigrateUp(c.cmd.Context(), c.settings, c.program.options)
 	for _, m := range applied {
-		c.PrintErrf("applied %d %s\n", m.Version, m.Name)
+		c.cmd.PrintErrf("applied %d %s\n", m.Version, m.Name)
 	}
-	if err == nil && len(applied) == 0 {
-		c.PrintErrf("The schema is up to date.\n")
+	if err != nil {
+		return err
 	}
-	return err
+	if len(applied) == 0 {
+		c.cmd.PrintErrf("The schema is up to date.\n")
+	}
+	return nil
 }
 
 // migration is a line of migrate status.
@@ -34,7 +37,7 @@ type migration struct {
 }
 
 func migrateStatus(c *call) error {
-	schema, err := bootstrap.SchemaStatus(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs())
+	schema, err := bootstrap.SchemaStatus(c.cmd.Context(), c.settings, c.program.options, bootstrap.WithBookAsItIs())
 	if err != nil {
 		return err
 	}
@@ -43,10 +46,10 @@ func migrateStatus(c *call) error {
 		list = append(list, migration{m.Version, m.Name, instant(m.Applied)})
 	}
 	if schema.Version > schema.Wanted {
-		c.PrintErrf("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
+		c.cmd.PrintErrf("The database has schema version %d, but this program only knows version %d: use a newer program.\n", schema.Version, schema.Wanted)
 	}
 	if err := inspect(c); err != nil {
-		c.PrintErrf("Warning: %v\n", err)
+		c.cmd.PrintErrf("Warning: %v\n", err)
 	}
 	return c.write("migrate status", list)
 }

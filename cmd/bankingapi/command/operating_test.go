@@ -132,6 +132,12 @@ func TestPricesList(t *testing.T) {
 	require.Contains(t, b.must(t, "prices", "list", "--day", b.today.Plus(7).String()), "+11.11 %")
 	b.read(t, &list, "prices", "list", "--day", "2020-01-01")
 	require.Empty(t, list)
+
+	const columns = "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom"
+	b.load(t, "prices", columns, fmt.Sprintf("10,AFA,Demo Portfoy,1.50,TRY,%s", b.today.Plus(2)))
+	below := b.file(t, columns, fmt.Sprintf("9,AFA,Demo Portfoy,1.49,TRY,%s", b.today.Plus(2)))
+	require.Contains(t, b.run(t, "import", "prices", below).err,
+		"1 price will not be used, because the book has one with a higher PriceID for the same fund and day: PriceID 9. To correct a price, give the new one a higher PriceID.")
 }
 
 // A mistyped name of a subscription looks like an operation that never was, or like an empty list.
@@ -188,12 +194,27 @@ func TestSalesOfARefusedSubscriptionAreCounted(t *testing.T) {
 	require.Contains(t, b.run(t, "subscriptions", "cancel", "shop").err, "2 of its sales wait and settle on their day")
 }
 
+// A person who closes a day of the week learns which sales settle on it nevertheless.
+func TestSalesOfAClosedWeekdayAreCounted(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	on := b.today.Plus(2)
+	require.Equal(t, operation.Recorded, b.sell(t, "a", 1001, 1, on).State)
+	change := func(rule ...string) string {
+		return b.run(t, append([]string{"rules", "change", "--reason", "test"}, rule...)...).err
+	}
+	require.Contains(t, change("--closed-weekdays", on.Weekday().String()), fmt.Sprintf("Sales wait for days on which the bank is closed: %s (1).", on))
+	require.NotContains(t, change("--cut-off", "17:00"), "Sales wait")
+	require.NotContains(t, change("--closed-weekdays", on.Plus(1).Weekday().String()), "Sales wait")
+}
+
 // The audit tells who looked at a customer.
 func TestTheActsThatShowedACustomerAreFound(t *testing.T) {
 	t.Parallel()
 	b := newOperated(t)
 	b.must(t, "show", "customer", "1001")
-	b.must(t, "show", "customer", "1002")
+	b.must(t, "export", "sales", "--customer", "1002")
+	require.Contains(t, b.must(t, "export", "audit", "--customer", "1002"), "command.show,customer,,1002")
 	found := b.must(t, "export", "audit", "--customer", "1001")
 	require.Contains(t, found, "command.show,customer,,1001")
 	require.NotContains(t, found, "1002")
@@ -218,6 +239,8 @@ func TestReversedForItsPrice(t *testing.T) {
 	require.Equal(t, operation.Completed, now.State)
 	require.Equal(t, operation.Recorded, later.State)
 	require.Equal(t, outcome{2, "", "bankingapi: --reason is missing: say why, for the audit; see 'bankingapi sales reverse --help'\n"}, b.run(t, "sales", "reverse", "--price-id", "2"))
+	require.Contains(t, b.run(t, "sales", "reverse", now.ID.String(), "--reason", " \t").err, "--reason is missing", "blanks are no reason")
+	require.Contains(t, b.run(t, "sales", "cancel", later.ID.String(), "--reason", " ").err, "--reason is missing")
 	require.Equal(t, outcome{2, "", "bankingapi: either an ID or --price-id is needed; see 'bankingapi sales reverse --help'\n"}, b.run(t, "sales", "reverse", "--dry-run"))
 
 	dry := b.run(t, "sales", "reverse", "--price-id", "2", "--dry-run")
@@ -228,7 +251,7 @@ func TestReversedForItsPrice(t *testing.T) {
 	require.Contains(t, again.err, "0 of 1 operation with a sale at PriceID 2 reversed.\nbankingapi: 1 is not reversed: see the reasons above\n")
 
 	var done reversed
-	b.read(t, &done, "sales", "reverse", "--price-id", "2", "--reason", "wrong price", "--as", "ayse")
+	b.read(t, &done, "sales", "reverse", "--price-id", "2", "--reason", " wrong price ", "--as", "ayse")
 	require.Equal(t, now.ID.String(), done.Operation)
 	require.NotEmpty(t, done.Reversal)
 	require.Equal(t, b.must(t, "show", "operation", done.Operation), b.must(t, "show", "operation", done.Reversal), "the ID of a reversal leads to what it reversed")

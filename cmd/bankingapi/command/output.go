@@ -26,7 +26,7 @@ var screens = template.Must(template.New("").Funcs(template.FuncMap{
 // write prints a value with the named screen, or as JSON with --format json.
 func (c *call) write(screen string, value any) error {
 	if c.format == "json" {
-		encoder := json.NewEncoder(c.OutOrStdout())
+		encoder := json.NewEncoder(c.cmd.OutOrStdout())
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(value)
 	}
@@ -37,7 +37,7 @@ func (c *call) write(screen string, value any) error {
 		}
 		return "-"
 	}})
-	w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(c.cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	if err := inZone.ExecuteTemplate(w, screen, value); err != nil {
 		return err
 	}

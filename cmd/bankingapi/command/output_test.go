@@ -126,8 +126,8 @@ var screened = map[string]any{
 // A screen names only fields that its value has: it is run with all of them set, and with none.
 func TestScreensNameFieldsOfTheirValue(t *testing.T) {
 	t.Parallel()
-	c := &call{Command: new(cobra.Command), settings: bootstrap.DefaultSettings()}
-	c.SetOut(io.Discard)
+	c := &call{cmd: new(cobra.Command), settings: bootstrap.DefaultSettings()}
+	c.cmd.SetOut(io.Discard)
 	for _, screen := range screens.Templates() {
 		if screen.Name() == "" || screen.Name() == "help" { // help is run for each command
 			continue

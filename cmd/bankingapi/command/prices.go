@@ -14,7 +14,7 @@ type listPricesCommand struct{ on day.Day }
 
 func (o *listPricesCommand) flags(f *flags) {
 	f.json()
-	f.Var(&dayValue{&o.on, "2026-12-04"}, "day", "the prices that hold on this `day` of the bank (default: today)")
+	f.set.Var(&dayValue{&o.on, "2026-12-04"}, "day", "the prices that hold on this `day` of the bank (default: today)")
 }
 
 // listedPrice is a fund with the price that holds, and the due sales that have no price.
@@ -40,11 +40,11 @@ type waitingDay struct {
 }
 
 func (o *listPricesCommand) run(c *call) error {
-	prices, err := c.office.PricesOn(c.Context(), cmp.Or(o.on, c.office.Today()))
+	prices, err := c.office.PricesOn(c.cmd.Context(), cmp.Or(o.on, c.office.Today()))
 	if err != nil {
 		return err
 	}
-	due, err := c.app.Buyer().CountDue(c.Context())
+	due, err := c.app.Buyer().CountDue(c.cmd.Context())
 	if err != nil {
 		return err
 	}

@@ -177,7 +177,7 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 
 // complete adds the flags of a command, and makes it run the command of its row.
 func (p program) complete(cmd *cobra.Command, r row) {
-	c := &call{Command: cmd, program: p}
+	c := &call{cmd: cmd, program: p}
 	f := &flags{cmd.Flags(), c}
 	r.does.flags(f)
 	if r.uses >= ownSettings {
@@ -188,6 +188,7 @@ func (p program) complete(cmd *cobra.Command, r row) {
 	}
 	c.onlyOnce()
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		c.reason = strings.TrimSpace(c.reason) // blanks say nothing, in the console too
 		if err := c.checkNeeded(); err != nil {
 			return err
 		}
@@ -196,30 +197,45 @@ func (p program) complete(cmd *cobra.Command, r row) {
 	}
 }
 
-func (c *call) carryOut(r row) (err error) {
+// carryOut runs the command of a row after it has opened what the command uses. It parses the
+// dates twice, because the book may have another time zone than a new one.
+func (c *call) carryOut(r row) error {
 	if r.uses >= allSettings {
-		err = c.load()
-	}
-	if checked, ok := r.does.(checker); ok && err == nil {
-		err = checked.check(c)
-	}
-	dated, hasDates := r.does.(dater)
-	if hasDates && err == nil {
-		err = dated.dates(c)
-	}
-	if err == nil && r.uses >= book {
-		err = c.openBook()
-		if hasDates && err == nil {
-			err = dated.dates(c)
+		if err := c.load(); err != nil {
+			return err
 		}
 	}
-	if err == nil && r.uses == keptTrail {
-		err = c.keeper.Missing()
+	if checked, ok := r.does.(checker); ok {
+		if err := checked.check(c); err != nil {
+			return err
+		}
 	}
-	if err != nil {
+	if err := c.parseDates(r); err != nil {
 		return err
 	}
+	if r.uses >= book {
+		if err := c.openBook(); err != nil {
+			return err
+		}
+		if err := c.parseDates(r); err != nil {
+			return err
+		}
+	}
+	if r.uses == keptTrail {
+		if err := c.keeper.Missing(); err != nil {
+			return err
+		}
+	}
 	return r.does.run(c)
+}
+
+// parseDates parses the dates of a command that has some.
+func (c *call) parseDates(r row) error {
+	dated, hasDates := r.does.(dater)
+	if !hasDates {
+		return nil
+	}
+	return dated.dates(c)
 }
 
 // run runs the command line and returns the exit status.

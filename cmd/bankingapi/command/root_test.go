@@ -105,6 +105,7 @@ func TestWrongUse(t *testing.T) {
 		{"settle --as=", `--as has no value; see 'bankingapi settle --help'`},
 		{"adjust account --customer 1 --branch 010 --suffix 0x1 --currency TRY --by 1 --reason r", `--suffix: the value must be of type int; see 'bankingapi adjust account --help'`},
 		{"export sales --state done", `--state must be recorded, completed or failed; see 'bankingapi export --help'`},
+		{"import prices x.csv --as-of 2026-11-20", `--as-of is for holdings and accounts; see 'bankingapi import --help'`},
 		{"export sales --since 2026-02-29", `--since must be a day like 2026-11-20, or a time like 2026-11-20T09:30:00+03:00; see 'bankingapi export --help'`},
 		{"export sales --until tomorrow", `--until must be a day like 2026-11-20, or a time like 2026-11-20T09:30:00+03:00; see 'bankingapi export --help'`},
 		{"serve now", `unexpected argument "now"; see 'bankingapi serve --help'`},

@@ -10,14 +10,14 @@ func (f *flags) newRules(rules *fund.RulesFields) { f.rulesOf(rules, " of a new 
 
 // rulesOf declares the four rules of the bank.
 func (f *flags) rulesOf(rules *fund.RulesFields, of string) {
-	f.StringVar(&rules.TimeZone, "time-zone", "", "time `zone` of the bank"+of+", like Europe/Istanbul: an IANA name")
-	f.StringVar(&rules.ClosedWeekdays, "closed-weekdays", "", "`days` of the week on which the bank is closed"+of+", like Saturday,Sunday, or none")
-	f.StringVar(&rules.CutOff, "cut-off", "", "local time (`HH:MM`) from which sales for today are refused"+of+", or none")
-	f.StringVar(&rules.SettleFrom, "settle-from", "", "local time (`HH:MM`) from which the sales of a day are settled"+of)
+	f.set.StringVar(&rules.TimeZone, "time-zone", "", "time `zone` of the bank"+of+", like Europe/Istanbul: an IANA name")
+	f.set.StringVar(&rules.ClosedWeekdays, "closed-weekdays", "", "`days` of the week on which the bank is closed"+of+", like Saturday,Sunday, or none")
+	f.set.StringVar(&rules.CutOff, "cut-off", "", "local time (`HH:MM`) from which sales for today are refused"+of+", or none")
+	f.set.StringVar(&rules.SettleFrom, "settle-from", "", "local time (`HH:MM`) from which the sales of a day are settled"+of)
 }
 
 func showRules(c *call) error {
-	rules, err := c.office.RuleBook.Rules(c.Context())
+	rules, err := c.office.RuleBook.Rules(c.cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -45,16 +45,23 @@ func (o *changeRulesCommand) check(*call) error {
 }
 
 func (o *changeRulesCommand) run(c *call) error {
-	before, after, err := c.office.ChangeRules(c.Context(), o.fields)
+	before, after, err := c.office.ChangeRules(c.cmd.Context(), o.fields)
 	if err != nil {
 		return err
 	}
 	changes := after.Differences(before)
 	if len(changes) == 0 {
-		c.PrintErrf("Nothing changed: these are the rules of the book.\n")
+		c.cmd.PrintErrf("Nothing changed: these are the rules of the book.\n")
 	}
 	for _, change := range changes {
-		c.PrintErrf("changed %s\n", change)
+		c.cmd.PrintErrf("changed %s\n", change)
 	}
-	return nil
+	if after.Weekdays == before.Weekdays {
+		return nil
+	}
+	warning, err := c.office.ClosedWarning(c.cmd.Context())
+	if warning != "" {
+		c.cmd.PrintErrf("%s\n", warning)
+	}
+	return err
 }

@@ -21,8 +21,8 @@ type serveCommand struct {
 }
 
 func (o *serveCommand) flags(f *flags) {
-	f.BoolVar(&o.demo, "demo", false, "load the demo book into an empty store, create a key, print curl commands to try")
-	f.BoolVar(&o.sandbox, "sandbox", false, "run a sandbox for partners, with its own book, clock and faults")
+	f.set.BoolVar(&o.demo, "demo", false, "load the demo book into an empty store, create a key, print curl commands to try")
+	f.set.BoolVar(&o.sandbox, "sandbox", false, "run a sandbox for partners, with its own book, clock and faults")
 	f.newRules(&o.rules)
 }
 
@@ -39,13 +39,13 @@ func (o *serveCommand) run(c *call) error {
 		return serveSandbox(c)
 	}
 	var err error
-	if c.app, err = bootstrap.Open(c.Context(), c.settings, c.serviceOptions(), bootstrap.WithListeners()); err != nil {
+	if c.app, err = bootstrap.Open(c.cmd.Context(), c.settings, c.serviceOptions(), bootstrap.WithListeners()); err != nil {
 		return err
 	}
 	if !o.demo {
 		return listen(c, nil)
 	}
-	guide, err := c.app.LoadDemo(c.Context())
+	guide, err := c.app.LoadDemo(c.cmd.Context())
 	if err != nil {
 		return fmt.Errorf("load the demo book: %w", err)
 	}
@@ -66,7 +66,7 @@ func serveSandbox(c *call) error {
 	if c.loaded.Origin("storage.dsn") == settings.ByDefault && c.settings.Storage.Driver == bootstrap.SQLite {
 		c.settings.Storage.DSN = bootstrap.SandboxDSN()
 	}
-	app, err := bootstrap.OpenSandbox(c.Context(), c.settings, c.serviceOptions(), bootstrap.WithListeners())
+	app, err := bootstrap.OpenSandbox(c.cmd.Context(), c.settings, c.serviceOptions(), bootstrap.WithListeners())
 	if err != nil {
 		return fmt.Errorf("open the sandbox: %w", err)
 	}
@@ -83,14 +83,14 @@ type listening struct {
 
 // listen serves until the context ends. It prints the guide unless it is nil.
 func listen(c *call, guide *bootstrap.Demo) error {
-	app, ctx := c.app, c.Context()
+	app, ctx := c.app, c.cmd.Context()
 	hangUp := make(chan os.Signal, 1)     // registered before the service is announced
 	signal.Notify(hangUp, syscall.SIGHUP) // to the end: while the service stops, SIGHUP must not kill it
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
 	if guide != nil && guide.Key == "" {
-		c.PrintErrf("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
+		c.cmd.PrintErrf("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
 	}
 	_ = c.print("%s", screen("listening", listening{app.URL(), app.OpsAddress(), c.settings.HTTP.Docs, guide})) // one write, because the log may go to the same file. Its reader may have exited
 	for {
@@ -105,8 +105,8 @@ func listen(c *call, guide *bootstrap.Demo) error {
 		case err := <-app.ListenerErrors():
 			return err
 		}
-		if isTerminal(c.ErrOrStderr()) { // after the ^C
-			fmt.Fprintln(c.ErrOrStderr(), "\nStopping: running requests are finished first. Press Ctrl-C again to stop at once.")
+		if isTerminal(c.cmd.ErrOrStderr()) { // after the ^C
+			fmt.Fprintln(c.cmd.ErrOrStderr(), "\nStopping: running requests are finished first. Press Ctrl-C again to stop at once.")
 		}
 		return nil
 	}

@@ -24,7 +24,7 @@ func (o *settleCommand) flags(f *flags) {
 	f.as()
 	f.json()
 	f.dryRun("say what would happen to each due sale, and change nothing")
-	f.Var(&dayValue{&o.until, "2026-12-04"}, "day", "the `day` of --dry-run: take the sales that are due until then")
+	f.set.Var(&dayValue{&o.until, "2026-12-04"}, "day", "the `day` of --dry-run: take the sales that are due until then")
 }
 
 func (o *settleCommand) check(c *call) error {
@@ -38,19 +38,25 @@ func (o *settleCommand) run(c *call) error {
 	if c.dryRun {
 		return forecast(c, o.until)
 	}
-	done, err := c.app.Settle(c.Context())
-	var due buyfund.Waits
-	if err == nil {
-		due, err = c.app.Buyer().CountDue(c.Context())
+	done, forPrice, err := settleDue(c)
+	return endSettling(c, "settled", "operation", done, forPrice, err)
+}
+
+// settleDue settles what is due, and counts the sales that still wait for a price.
+func settleDue(c *call) (done buyfund.Settlement, forPrice []buyfund.DueFund, err error) {
+	done, err = c.app.Settle(c.cmd.Context())
+	if err != nil {
+		return done, nil, err
 	}
-	return endSettling(c, "settled", "operation", done, due.ForPrice, err)
+	due, err := c.app.Buyer().CountDue(c.cmd.Context())
+	return done, due.ForPrice, err
 }
 
 // forecast prints what would happen to each due sale, and then the totals.
 func forecast(c *call, until day.Day) error {
 	var found buyfund.Settlement
 	var funds []buyfund.DueFund
-	for s, err := range c.app.Buyer().Forecast(c.Context(), cmp.Or(until, c.app.Buyer().DueUntil())) {
+	for s, err := range c.app.Buyer().Forecast(c.cmd.Context(), cmp.Or(until, c.app.Buyer().DueUntil())) {
 		if err != nil {
 			return err
 		}
@@ -85,10 +91,13 @@ func endSettling(c *call, screen, counted string, n buyfund.Settlement, forPrice
 		totals.Waiting[i] = waiting{awaitedPrice(of.PriceDay), of.Sales}
 	}
 	err = errors.Join(err, c.write(screen, totals))
-	if err == nil && n.Failed > 0 {
+	if err != nil {
+		return err
+	}
+	if n.Failed > 0 {
 		return someFailed(backoffice.Plural(n.Failed, counted))
 	}
-	return err
+	return nil
 }
 
 // awaited is a price that is not in the book yet.

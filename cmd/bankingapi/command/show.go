@@ -24,9 +24,9 @@ type showOperationCommand struct {
 
 func (o *showOperationCommand) flags(f *flags) {
 	f.json()
-	f.StringVar(&o.callerID, "caller-id", "", "`CallerId` of the operation, with --subscription")
-	f.StringVar(&o.subscription, "subscription", "", "`name` of the subscription that sent the CallerId")
-	f.StringVar(&o.requestID, "request-id", "", "`X-Request-Id` of the answer")
+	f.set.StringVar(&o.callerID, "caller-id", "", "`CallerId` of the operation, with --subscription")
+	f.set.StringVar(&o.subscription, "subscription", "", "`name` of the subscription that sent the CallerId")
+	f.set.StringVar(&o.requestID, "request-id", "", "`X-Request-Id` of the answer")
 }
 
 func (o *showOperationCommand) check(c *call) (err error) {
@@ -58,7 +58,7 @@ func (o *showOperationCommand) run(c *call) error {
 	for i := range all {
 		c.look("show", "operation", all[i].ID.String())
 		shown := shownOperationOf(&all[i])
-		act, err := c.office.Correction(c.Context(), &all[i])
+		act, err := c.office.Correction(c.cmd.Context(), &all[i])
 		if err != nil {
 			return err
 		}
@@ -83,10 +83,10 @@ func (o *showOperationCommand) named(c *call) (all []backoffice.Operation, what 
 		all, err = c.operationsOf(o.subscription, o.callerID)
 		what = "an operation with this CallerId of this subscription. "
 	case o.requestID != "":
-		all, err = c.office.OperationsOfRequest(c.Context(), o.requestID)
+		all, err = c.office.OperationsOfRequest(c.cmd.Context(), o.requestID)
 		what = "an operation with this X-Request-Id. "
 	default:
-		one, err := c.office.Operation(c.Context(), o.id)
+		one, err := c.office.Operation(c.cmd.Context(), o.id)
 		return []backoffice.Operation{one}, "operation " + c.args[0] + ". Use --request-id if it is an X-Request-Id", err
 	}
 	if errors.Is(err, backoffice.ErrNotFound) {
@@ -97,7 +97,7 @@ func (o *showOperationCommand) named(c *call) (all []backoffice.Operation, what 
 
 // operationsOf finds the operations that a subscription sent with a CallerId.
 func (c *call) operationsOf(subscription, callerID string) ([]backoffice.Operation, error) {
-	found, err := c.office.OperationsOf(c.Context(), subscription, callerID)
+	found, err := c.office.OperationsOf(c.cmd.Context(), subscription, callerID)
 	if errors.Is(err, backoffice.ErrNotFound) {
 		_, unknown := c.subscription(subscription)
 		err = cmp.Or(unknown, err)
@@ -122,20 +122,23 @@ type answer struct {
 // also writes that answer.
 func answered(c *call, of backoffice.Query) string {
 	of.Order, of.Limit = backoffice.Newest, 1
-	for a, err := range c.office.Reader.Requests(c.Context(), of) {
-		if err == nil && c.format == "json" {
+	for a, err := range c.office.Reader.Requests(c.cmd.Context(), of) {
+		if err != nil {
+			continue
+		}
+		if c.format == "json" {
 			err = c.write("", answer{
 				Answered: instant(a.At), Status: a.Status, Codes: slices.Concat([]string{}, a.Codes), Replayed: a.Replayed,
 				OperationID: a.OperationID, Name: a.Operation, Subscription: a.Subscription, CallerID: a.CallerID, RequestID: a.RequestID,
 			})
+			if err != nil {
+				continue
+			}
 		}
-		switch {
-		case err != nil:
-		case a.Replayed:
+		if a.Replayed {
 			return fmt.Sprintf("It was answered at %s as a repeat of operation %s", a.At.UTC().Format(time.RFC3339), a.OperationID)
-		default:
-			return fmt.Sprintf("It was answered %d %s at %s, and nothing was stored", a.Status, strings.Join(a.Codes, " "), a.At.UTC().Format(time.RFC3339))
 		}
+		return fmt.Sprintf("It was answered %d %s at %s, and nothing was stored", a.Status, strings.Join(a.Codes, " "), a.At.UTC().Format(time.RFC3339))
 	}
 	return "Repeats, 4xx and 5xx answers leave none, and the log of requests does not have it: the log of the replica that answered may have it, as request_id"
 }
@@ -146,7 +149,7 @@ func missingPrices(c *call, o *backoffice.Operation) (prices []awaited, err erro
 	if len(o.Sales) == 0 || o.Sales[0].State != operation.Recorded {
 		return prices, nil
 	}
-	due, err := c.app.Buyer().CountDue(c.Context())
+	due, err := c.app.Buyer().CountDue(c.cmd.Context())
 	for _, of := range due.ForPrice {
 		if slices.ContainsFunc(o.Sales, func(s fund.SaleEntry) bool { return s.PriceDay() == of.PriceDay }) {
 			prices = append(prices, awaitedPrice(of.PriceDay))
@@ -297,9 +300,9 @@ type showCustomerCommand struct {
 
 func (o *showCustomerCommand) flags(f *flags) {
 	f.json()
-	f.StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
-	f.StringVar(&o.since, "since", "", "only postings and sales from this `day` or time on")
-	f.Var(number(&o.limit), "limit", "only the newest postings and sales, at most this `number` of each list")
+	f.set.StringVar(&o.at, "at", "", "at the end of this `day`, or before this time")
+	f.set.StringVar(&o.since, "since", "", "only postings and sales from this `day` or time on")
+	f.set.Var(number(&o.limit), "limit", "only the newest postings and sales, at most this `number` of each list")
 }
 
 func (o *showCustomerCommand) check(c *call) (err error) {
@@ -349,7 +352,7 @@ type customerSale struct {
 
 func (o *showCustomerCommand) run(c *call) error {
 	c.look("show", "customer", strconv.FormatInt(o.query.CustomerNo, 10))
-	customer, err := c.office.Customer(c.Context(), o.query.CustomerNo, o.query.Until)
+	customer, err := c.office.Customer(c.cmd.Context(), o.query.CustomerNo, o.query.Until)
 	if err != nil {
 		return err
 	}
@@ -380,7 +383,7 @@ func positionsOf(customer backoffice.Customer) []position {
 // statement returns the newest lines of the statement, the oldest of them first.
 func (o *showCustomerCommand) statement(c *call) ([]statementLine, error) {
 	lines := []statementLine{}
-	for line, err := range c.office.Statement(c.Context(), o.query.CustomerNo, o.query.Until) {
+	for line, err := range c.office.Statement(c.cmd.Context(), o.query.CustomerNo, o.query.Until) {
 		if err != nil {
 			return nil, err
 		}
@@ -399,14 +402,14 @@ func (o *showCustomerCommand) statement(c *call) ([]statementLine, error) {
 // addSales adds the sales, and those that were refused at once.
 func (o *showCustomerCommand) addSales(c *call, shown *shownCustomer) error {
 	of := o.query
-	for s, err := range c.office.Reader.Sales(c.Context(), of) {
+	for s, err := range c.office.Reader.Sales(c.cmd.Context(), of) {
 		if err != nil {
 			return err
 		}
 		shown.Sales = append(shown.Sales, customerSale{resultOf(&s), instant(s.ReceivedAt), instant(s.SettledAt), instant(s.ReversedAt), s.ID.String()})
 	}
 	of.Refused = true
-	for s, err := range c.office.Reader.Sales(c.Context(), of) {
+	for s, err := range c.office.Reader.Sales(c.cmd.Context(), of) {
 		if err != nil {
 			return err
 		}
@@ -432,10 +435,11 @@ func (o *showCustomerCommand) notFound() error {
 // it. It reports whether the act was recorded. A standby cannot record it: then look prints a
 // warning and continues. A signal does not stop look.
 func (c *call) look(action, object, details string) bool {
-	ctx := context.WithoutCancel(c.Context())
+	ctx := context.WithoutCancel(c.cmd.Context())
 	err := c.office.Audit.Keep(ctx, c.office.Acts.New(ctx, "command."+action, object, details))
 	if err != nil {
-		c.PrintErrf("Warning: the audit does not have that you read this: %v\n", fault.Explain(err))
+		c.cmd.PrintErrf("Warning: the audit does not have that you read this: %v\n", fault.Explain(err))
+		return false
 	}
-	return err == nil
+	return true
 }

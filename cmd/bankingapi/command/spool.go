@@ -98,7 +98,7 @@ func (closedOutput) Write([]byte) (int, error) { return 0, errClosedOutput }
 // requireOutput returns an error if nobody would see what the command prints. Commands call it
 // that print what cannot be asked for again, or much.
 func (c *call) requireOutput() error {
-	printed, isOurs := c.OutOrStdout().(*output)
+	printed, isOurs := c.cmd.OutOrStdout().(*output)
 	if isOurs && printed.Writer == (closedOutput{}) {
 		return errClosedOutput
 	}

@@ -36,7 +36,7 @@ type trouble struct {
 }
 
 func showStatus(c *call) error {
-	status, err := c.app.Status(c.Context())
+	status, err := c.app.Status(c.cmd.Context())
 	if err != nil {
 		return err
 	}

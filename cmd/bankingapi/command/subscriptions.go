@@ -47,14 +47,14 @@ func (o *termFlags) flags(f *flags) {
 	own.StringVar(&o.expiration, "expires", "", "last `day` on which both keys work, in the bank's time zone; never for no end")
 	own.SortFlags = false
 	own.VisitAll(func(flag *pflag.Flag) { o.names = append(o.names, flag.Name) })
-	f.AddFlagSet(own)
+	f.set.AddFlagSet(own)
 	f.complete("operation", operation.AllNames()...)
 }
 
 // check reads the terms, and warns if no request can use the keys.
 func (o *termFlags) check(c *call) error {
 	if o.certificate.value != "" && c.settings.TLS.ClientCA == "" {
-		c.PrintErrf("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
+		c.cmd.PrintErrf("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
 	}
 	for _, name := range o.operations {
 		if known := operation.AllNames(); !slices.Contains(known, name) {
@@ -105,12 +105,12 @@ func (o *createCommand) run(c *call) error {
 	}
 	s := subscription.Subscription{Name: c.args[0]}
 	o.revise(&s)
-	primary, secondary, err := c.manager.Create(c.Context(), s)
+	primary, secondary, err := c.manager.Create(c.cmd.Context(), s)
 	if err != nil {
 		return aboutSubscription(s.Name, err)
 	}
 	if !o.rate.isGiven {
-		c.PrintErrf("%s may send any number of requests per second, because --rate is not set. Limit it with 'bankingapi subscriptions change %s --rate NUMBER'.\n", s.Name, quoted(s.Name))
+		c.cmd.PrintErrf("%s may send any number of requests per second, because --rate is not set. Limit it with 'bankingapi subscriptions change %s --rate NUMBER'.\n", s.Name, quoted(s.Name))
 	}
 	return c.printKeys(primary.Reveal(), secondary.Reveal())
 }
@@ -143,14 +143,14 @@ func aboutSubscription(name string, err error) error {
 type changeCommand struct{ termFlags }
 
 func (o *changeCommand) check(c *call) error {
-	if !slices.ContainsFunc(o.names, c.Flags().Changed) {
+	if !slices.ContainsFunc(o.names, c.cmd.Flags().Changed) {
 		return wrongUsef("nothing to change: give one of --%s", strings.Join(o.names, ", --"))
 	}
 	return o.termFlags.check(c)
 }
 
 func (o *changeCommand) run(c *call) error {
-	err := c.manager.Change(c.Context(), c.args[0], func(now *subscription.Subscription) error {
+	err := c.manager.Change(c.cmd.Context(), c.args[0], func(now *subscription.Subscription) error {
 		revised := *now
 		o.revise(&revised)
 		now.PrimaryKey.Expires, now.SecondaryKey.Expires = revised.PrimaryKey.Expires, revised.SecondaryKey.Expires
@@ -163,20 +163,20 @@ func (o *changeCommand) run(c *call) error {
 // of a subscription that is refused from then on: they settle on their day.
 func setState(state subscription.State) command {
 	return acting(func(c *call) error {
-		err := c.manager.SetState(c.Context(), c.args[0], state)
+		err := c.manager.SetState(c.cmd.Context(), c.args[0], state)
 		if err != nil {
 			return aboutSubscription(c.args[0], err)
 		}
-		c.PrintErrf("%s is %s.\n", c.args[0], state)
+		c.cmd.PrintErrf("%s is %s.\n", c.args[0], state)
 		if state == subscription.Active {
 			return nil
 		}
-		waiting, err := c.office.WaitingSalesOf(c.Context(), c.args[0])
+		waiting, err := c.office.WaitingSalesOf(c.cmd.Context(), c.args[0])
 		if err != nil {
-			c.PrintErrf("Warning: its sales that wait could not be counted: %v\n", fault.Explain(err))
+			c.cmd.PrintErrf("Warning: its sales that wait could not be counted: %v\n", fault.Explain(err))
 			return nil
 		}
-		c.PrintErrf("%s", screen("waiting sales", waitingSales{quoted(c.args[0]), waiting}))
+		c.cmd.PrintErrf("%s", screen("waiting sales", waitingSales{quoted(c.args[0]), waiting}))
 		return nil
 	})
 }
@@ -196,7 +196,7 @@ type shownSubscription struct {
 
 // subscription finds a subscription by its name.
 func (c *call) subscription(name string) (*subscription.Subscription, error) {
-	list, err := c.manager.List(c.Context())
+	list, err := c.manager.List(c.cmd.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func showSubscription(c *call) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := c.office.WaitingSalesOf(c.Context(), c.args[0])
+	waiting, err := c.office.WaitingSalesOf(c.cmd.Context(), c.args[0])
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func regenerateKey(c *call) error {
 	if err := c.requireOutput(); err != nil {
 		return err
 	}
-	key, err := c.manager.Regenerate(c.Context(), c.args[0], subscription.Slot(c.args[1]))
+	key, err := c.manager.Regenerate(c.cmd.Context(), c.args[0], subscription.Slot(c.args[1]))
 	if errors.Is(err, subscription.ErrExpired) {
 		return wrongUsef("subscription %q: %v, with 'subscriptions change %s --expires DAY'", c.args[0], fault.Explain(err), c.args[0])
 	}
@@ -237,7 +237,7 @@ func regenerateKey(c *call) error {
 }
 
 func listSubscriptions(c *call) error {
-	list, err := c.manager.List(c.Context())
+	list, err := c.manager.List(c.cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -287,8 +287,8 @@ func (p program) completeName(others cobra.CompletionFunc) cobra.CompletionFunc 
 		if len(args) > 0 {
 			return others(cmd, args, begun)
 		}
-		c := &call{Command: cmd, program: p}
-		c.options = bootstrap.Options(p.options, bootstrap.WithBookAsItIs()) // a Tab changes nothing
+		c := &call{cmd: cmd, program: p}
+		c.program.options = bootstrap.Options(p.options, bootstrap.WithBookAsItIs()) // a Tab changes nothing
 		if c.load() == nil && c.openBook() == nil {
 			known, _ := c.manager.List(cmd.Context())
 			for _, s := range known {

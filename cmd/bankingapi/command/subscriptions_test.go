@@ -28,8 +28,8 @@ func TestSubscriptionsTable(t *testing.T) {
 	}
 	for format, file := range map[string]string{"text": "subscriptions.txt", "json": "subscriptions.json"} {
 		var out strings.Builder
-		c := &call{Command: new(cobra.Command), settings: bootstrap.DefaultSettings(), format: format}
-		c.SetOut(&out)
+		c := &call{cmd: new(cobra.Command), settings: bootstrap.DefaultSettings(), format: format}
+		c.cmd.SetOut(&out)
 		require.NoError(t, c.write("subscriptions", list))
 		golden.Equal(t, file, out.String())
 	}

@@ -20,8 +20,8 @@ type keygenCommand struct {
 }
 
 func (o *keygenCommand) flags(f *flags) {
-	f.StringVar(&o.file, "file", "", "write the signing key to this new `file`")
-	f.BoolVar(&o.keep, "keep", false, "leave an existing file as it is")
+	f.set.StringVar(&o.file, "file", "", "write the signing key to this new `file`")
+	f.set.BoolVar(&o.keep, "keep", false, "leave an existing file as it is")
 	f.need("file")
 }
 
@@ -31,7 +31,7 @@ func (o *keygenCommand) run(c *call) error {
 		return err
 	}
 	if _, err := os.Stat(name); o.keep && err == nil {
-		c.PrintErrf("%s exists and stays as it is.\n", name)
+		c.cmd.PrintErrf("%s exists and stays as it is.\n", name)
 		return nil
 	}
 	signing, verifying, err := trail.GenerateKeys(c.args[0])
@@ -56,7 +56,7 @@ func (o *keygenCommand) run(c *call) error {
 func printKey(c *call) error { return c.print("%s\n", c.keeper.VerifyingKey()) }
 
 func printCheckpoint(c *call) error {
-	checkpoint, err := c.keeper.Checkpoint(c.Context())
+	checkpoint, err := c.keeper.Checkpoint(c.cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ type adoptCommand struct{}
 func (*adoptCommand) flags(f *flags) { f.neededReason() }
 
 func (*adoptCommand) run(c *call) error {
-	taken, err := c.app.TakeIn(c.Context())
+	taken, err := c.app.TakeIn(c.cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -78,26 +78,26 @@ func (*adoptCommand) run(c *call) error {
 		}
 	}
 	if len(taken) == 0 {
-		c.PrintErrf("Every row is in the log already: nothing was changed.\n")
+		c.cmd.PrintErrf("Every row is in the log already: nothing was changed.\n")
 		return nil
 	}
-	c.PrintErrf("Took %s into the log. Run verify: what it still reports was changed, and not only left out.\n", backoffice.Plural(len(taken), "row"))
+	c.cmd.PrintErrf("Took %s into the log. Run verify: what it still reports was changed, and not only left out.\n", backoffice.Plural(len(taken), "row"))
 	return nil
 }
 
 func rekey(c *call) error {
-	if err := bootstrap.CheckAlone(c.Context(), c.settings, c.options, bootstrap.WithBookAsItIs()); err != nil {
+	if err := bootstrap.CheckAlone(c.cmd.Context(), c.settings, c.program.options, bootstrap.WithBookAsItIs()); err != nil {
 		return err
 	}
 	if err := c.openBook(); err != nil {
 		return err
 	}
-	last, err := c.app.Rekey(c.Context(), strings.Join(c.args, ""))
+	last, err := c.app.Rekey(c.cmd.Context(), strings.Join(c.args, ""))
 	if err != nil {
 		return err
 	}
 	if last != "" {
-		c.PrintErrf("The log that ended had this checkpoint. Keep it with its public key:\n\n%s\n", last)
+		c.cmd.PrintErrf("The log that ended had this checkpoint. Keep it with its public key:\n\n%s\n", last)
 	}
 	return printKey(c)
 }
@@ -109,9 +109,9 @@ type proveCommand struct {
 }
 
 func (o *proveCommand) flags(f *flags) {
-	f.StringVar(&o.operation, "operation", "", "`ID` of the operation, import or act")
-	f.StringVar(&o.subscription, "subscription", "", "`name` of the subscription that used the CallerId")
-	f.StringVar(&o.callerID, "caller-id", "", "the `CallerId` of the operation")
+	f.set.StringVar(&o.operation, "operation", "", "`ID` of the operation, import or act")
+	f.set.StringVar(&o.subscription, "subscription", "", "`name` of the subscription that used the CallerId")
+	f.set.StringVar(&o.callerID, "caller-id", "", "the `CallerId` of the operation")
 }
 
 func (o *proveCommand) check(c *call) (err error) {
@@ -146,11 +146,11 @@ func (o *proveCommand) run(c *call) error {
 		}
 		id = found[0].ID
 	}
-	proof, err := c.keeper.Prove(c.Context(), id)
+	proof, err := c.keeper.Prove(c.cmd.Context(), id)
 	if err != nil {
 		return err
 	}
-	found, err := c.office.Operation(c.Context(), id)
+	found, err := c.office.Operation(c.cmd.Context(), id)
 	if err != nil && !errors.Is(err, backoffice.ErrNotFound) { // an act is no operation
 		return err
 	}
@@ -161,7 +161,7 @@ func (o *proveCommand) run(c *call) error {
 		}
 	}
 	if erased > 0 {
-		c.PrintErrf("The texts of %s of this operation were erased. The proof has their identities.\n", backoffice.Plural(erased, "message"))
+		c.cmd.PrintErrf("The texts of %s of this operation were erased. The proof has their identities.\n", backoffice.Plural(erased, "message"))
 	}
 	return c.print("%s", proof)
 }
@@ -169,7 +169,7 @@ func (o *proveCommand) run(c *call) error {
 type checkCommand struct{ key string }
 
 func (o *checkCommand) flags(f *flags) {
-	f.StringVar(&o.key, "key", "", "the public `key` (see trail key)")
+	f.set.StringVar(&o.key, "key", "", "the public `key` (see trail key)")
 	f.need("key")
 }
 

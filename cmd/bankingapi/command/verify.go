@@ -15,7 +15,7 @@ import (
 type againstFlag struct{ files, checkpoints []string }
 
 func (o *againstFlag) bind(f *flags) {
-	f.StringArrayVar(&o.files, "against", nil, "`file` with earlier checkpoints of the trail; may be repeated")
+	f.set.StringArrayVar(&o.files, "against", nil, "`file` with earlier checkpoints of the trail; may be repeated")
 }
 
 // check reads the checkpoints from the files.
@@ -41,7 +41,7 @@ type verifyCommand struct {
 func (o *verifyCommand) flags(f *flags) {
 	f.as()
 	f.json()
-	f.StringVar(&o.report, "report", "", "write a report for an auditor to this new `file`")
+	f.set.StringVar(&o.report, "report", "", "write a report for an auditor to this new `file`")
 	o.bind(f)
 	f.call.mayChange = false // it keeps its act in any book
 }
@@ -76,9 +76,9 @@ type verified struct {
 
 func verifyBook(c *call, against []string, report *backoffice.Report) error {
 	isJSON, findings := c.format == "json", []string{}
-	work := startProgress(c.ErrOrStderr(), "verifying", 0)
+	work := startProgress(c.cmd.ErrOrStderr(), "verifying", 0)
 	defer work.stop()
-	proof, err := c.office.Verify(c.Context(), against, backoffice.Watch{
+	proof, err := c.office.Verify(c.cmd.Context(), against, backoffice.Watch{
 		Report:   report,
 		Progress: work.rows.Store,
 		Found: func(finding backoffice.Finding) {
@@ -88,7 +88,10 @@ func verifyBook(c *call, against []string, report *backoffice.Report) error {
 			}
 		},
 	})
-	if err == nil && isJSON {
+	if err != nil {
+		return err
+	}
+	if isJSON {
 		err = c.write("", verified{
 			Correct: proof.Findings == 0, Findings: findings,
 			Holdings: proof.Holdings, Accounts: proof.Accounts, Sales: proof.Sales, Postings: proof.Postings,
@@ -96,9 +99,9 @@ func verifyBook(c *call, against []string, report *backoffice.Report) error {
 			TrailKey: proof.Trail.PublicKey, TrailNotCompared: proof.Trail.Reason,
 			Extends: append([]string{}, proof.Trail.Extends...), Warnings: append([]string{}, proof.Trail.Warnings...),
 		})
-	}
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
 	work.printf("%s", screen("verified", proof))
 	if proof.Findings > 0 {
