@@ -13,7 +13,7 @@ import (
 )
 
 // limit is the maximum time of a test with a browser. Only a failing test takes that long.
-const limit = 10 * time.Minute
+const limit = 40 * time.Minute
 
 // Start starts a headless Chromium with a window of this size and returns its
 // context for chromedp. It ends with the test. If none is installed, or with -short,

@@ -32,8 +32,6 @@ type Proxy struct {
 	BeforeCommit, AfterCommit atomic.Int32
 	// Cuts is the number of transactions that were cut.
 	Cuts atomic.Int32
-	// Translate makes the server speak another language.
-	Translate atomic.Bool
 	// Split adds a Sync after each command of a pipeline, as some middleboxes
 	// do. Commands outside a transaction are then committed one by one.
 	Split atomic.Bool
@@ -245,9 +243,6 @@ func (p *Proxy) toService(l *link) {
 			wrote = wrote || strings.HasPrefix(text(body), "INSERT ") && text(body) != "INSERT 0 0"
 		case 'E':
 			wrote = false
-			if p.Translate.Load() && text(body) == "SERROR" {
-				copy(body, "SOUPS!") // same length; the code follows
-			}
 		case 'Z':
 			asked := first || <-l.ends // the first one ends the login
 			first = false

@@ -17,7 +17,6 @@
 //	{{sale `A=1` (date 1)}}   the same; date is SelectedTransactionDate
 //	{{repeat 200 "ş"}}        a long text
 //	{{pad 4194304}}           blanks at the end, until the body has so many bytes
-//	{{bytes "EF BB BF"}}
 //
 // In answers {{id}} stands for a request id that the service made, {{host}} for its address,
 // {{today 1}} for a day, and {{zone}} for the time zone of the bank.
@@ -32,7 +31,6 @@
 package scenario
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -303,10 +301,6 @@ func (p *play) Expand(t *testing.T, text string) string {
 		"sale":   func(members ...string) (string, error) { return record(ValidSale, members) },
 		"repeat": func(count int, texts ...string) string { return strings.Repeat(strings.Join(texts, ""), count) },
 		"pad":    func(to int) string { size = to; return "" },
-		"bytes": func(digits string) (string, error) {
-			raw, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
-			return string(raw), err
-		},
 	}).Parse(text)
 	require.NoError(t, err, text)
 	var expanded strings.Builder

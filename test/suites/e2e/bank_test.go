@@ -1,13 +1,10 @@
 package e2e_test
 
 import (
-	"database/sql"
 	"fmt"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/stretchr/testify/require"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bankingapi/test/kit/service"
 	"bankingapi/test/kit/testdb"
@@ -89,24 +86,11 @@ func (b bank) holding(t testing.TB, customer int) string {
 	return "none"
 }
 
-// stored returns what the store has of all loads: CallerIds of completed sales,
-// and PushIds.
-func (b bank) stored(t testing.TB) []string {
-	t.Helper()
-	all := column(b.Export(t, "sales", "--state", "completed"), "CallerId")
-	return append(all, column(b.Export(t, "notifications"), "PushId")...)
-}
-
 // execute writes to the store directly, without the program.
 func (b bank) execute(t testing.TB, command string) {
 	t.Helper()
-	driver, dsn := "pgx", b.DSN
-	if b.Engine == testdb.EngineSQLite { // the service may be writing
-		driver, dsn = "sqlite", "file:"+b.DSN+"?_pragma=busy_timeout(10000)"
-	}
-	db, err := sql.Open(driver, dsn)
-	require.NoError(t, err)
-	defer db.Close()
-	_, err = db.ExecContext(t.Context(), command)
+	db := testdb.Open(t, b.Engine, b.DSN)
+	defer db.Close() // the next statement of the test may replace the file
+	_, err := db.ExecContext(t.Context(), command)
 	require.NoError(t, err)
 }

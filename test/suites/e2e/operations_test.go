@@ -10,23 +10,6 @@ import (
 	"bankingapi/test/kit/testdb"
 )
 
-// TestTerminateUnderLoad checks that SIGTERM loses no acknowledged request, and
-// that every request with an effect was acknowledged.
-func TestTerminateUnderLoad(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, b bank) {
-		s := b.serve(t, "--demo")
-		l := work(t, s, 16)
-		l.reach(t, 200)
-		require.NoError(t, s.Signal(syscall.SIGTERM))
-		require.Zero(t, s.Ended(t), s.Err)
-		l.done.Wait()
-		require.ElementsMatch(t, l.acknowledged, b.stored(t))
-		require.NotContains(t, s.Err.String(), `"level":"error"`)
-		b.Verify(t)
-	})
-}
-
 // TestSecondSignal checks that a second signal ends the service at once.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()

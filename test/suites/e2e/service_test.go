@@ -69,12 +69,6 @@ func (s *running) connect(t testing.TB, adjust func(*http.Transport)) *http.Clie
 	}
 }
 
-// overHTTP1 keeps a client from HTTP/2.
-func overHTTP1(transport *http.Transport) {
-	transport.ForceAttemptHTTP2 = false
-	transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
-}
-
 // answer is what came back for a request.
 type answer struct {
 	status int

@@ -13,9 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
-	gormpostgres "gorm.io/driver/postgres"
-	gormsqlite "gorm.io/driver/sqlite"
-	"gorm.io/gorm"
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage/postgres"
@@ -154,39 +151,6 @@ func TestHandedInDatabaseDecides(t *testing.T) {
 		settings.Storage.Driver, settings.Storage.DSN, settings.Settlement.Enabled = bootstrap.Postgres, "", false
 		app := opened(t, settings, bootstrap.WithDatabase(sqlite.Use(db, db)), quiet)
 		require.NoError(t, app.Ready(t.Context()), "SQLite is brought up to date")
-	})
-}
-
-// A host that uses gorm passes in its transaction.
-func TestHostsGormTransaction(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, h host) {
-		app := h.open(t)
-		loadBook(t, app)
-		dialector := gormsqlite.New(gormsqlite.Config{Conn: h.db})
-		if h.settings.Storage.Driver == bootstrap.Postgres {
-			dialector = gormpostgres.New(gormpostgres.Config{Conn: h.db})
-		}
-		g, err := gorm.Open(dialector, &gorm.Config{})
-		require.NoError(t, err)
-		undone := errors.New("undone")
-		for want, end := range map[int]error{0: undone, 1: nil} {
-			err = g.Transaction(func(tx *gorm.DB) error {
-				within, err := app.Within(tx)
-				require.NoError(t, err)
-				outcome, err := within.Buyer.Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
-				require.NoError(t, err)
-				require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
-				return end
-			})
-			require.ErrorIs(t, err, end)
-			if end == nil {
-				require.Equal(t, want, h.count(t, "SELECT COUNT(*) FROM sales"))
-			}
-		}
-		require.Equal(t, 90_000_000, h.count(t, "SELECT units FROM holdings"))
-		_, err = app.Within(g)
-		require.ErrorContains(t, err, "a transaction must be a *sql.Tx, or a *gorm.DB that has begun one, and not a *gorm.DB")
 	})
 }
 

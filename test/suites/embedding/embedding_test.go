@@ -11,11 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -27,7 +23,6 @@ import (
 	"bankingapi/application/bookfile"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/engines"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -235,77 +230,6 @@ func TestTheBookOfAHostIsNamedSo(t *testing.T) {
 	})
 }
 
-// A host that has a pool of pgx writes with pgx in the transaction of the service. A failed
-// statement leaves both without effect, and the connection goes back to the pool.
-func TestPgxInTheTransactionOfAHost(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	pool, err := pgxpool.New(ctx, testdb.Postgres(t))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close) // waits until all connections are back
-	db := stdlib.OpenDBFromPool(pool)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	settings := bootstrap.DefaultSettings()
-	settings.Storage.Migrate, settings.Storage.AllowUnsafe = true, true
-	h := host{db, postgres.Use(db, db), settings}
-	app := h.open(t)
-	_, err = pool.Exec(ctx, "CREATE TABLE orders (id text PRIMARY KEY)")
-	require.NoError(t, err)
-	// order adds an order with pgx, and the message about it with the service.
-	order := func(id string) (stored operation.Outcome, err error) {
-		conn, err := db.Conn(ctx)
-		require.NoError(t, err)
-		defer func() { require.NoError(t, conn.Close()) }()
-		tx, err := conn.BeginTx(ctx, nil)
-		require.NoError(t, err)
-		defer func() { _ = tx.Rollback() }() // nothing after a commit
-		within, err := app.Within(tx)
-		require.NoError(t, err)
-		err = conn.Raw(func(driver any) error {
-			_, err := driver.(*stdlib.Conn).Conn().Exec(ctx, "INSERT INTO orders VALUES ($1)", id)
-			return err
-		})
-		if err == nil || id == "order-1" { // which is there already the second time
-			stored, err = within.Adder.Add(ctx, &subscription.Subscription{Name: "host"}, operation.Header{CallerID: id}, notification)
-		}
-		if err != nil || id == "undone" {
-			return stored, err
-		}
-		return stored, tx.Commit()
-	}
-	for _, step := range []struct {
-		id     string
-		fails  bool
-		orders int
-	}{{"undone", false, 0}, {"order-1", false, 1}, {"order-1", true, 1}, {"order-2", false, 2}} {
-		stored, err := order(step.id)
-		require.Equal(t, step.fails, err != nil, "%s: %v", step.id, err)
-		require.Equal(t, !step.fails, stored.State == operation.Completed)
-		require.Equal(t, step.orders, h.count(t, "SELECT COUNT(*) FROM orders"))
-		require.Equal(t, step.orders, h.count(t, "SELECT COUNT(*) FROM operations"))
-	}
-}
-
-func TestTwoInstancesInOneProcess(t *testing.T) {
-	t.Parallel()
-	open := func() (*bootstrap.App, string) {
-		s := bootstrap.DefaultSettings()
-		s.Storage.DSN = bootstrap.Secret(testdb.SQLite(t))
-		s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", "127.0.0.1:0"
-		app, err := bootstrap.Open(t.Context(), s, engines.All(), bootstrap.WithLogger(zap.NewNop()))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
-		require.NoError(t, app.Start(t.Context()))
-		return app, newKey(t, app, subscription.Subscription{Name: "host"})
-	}
-	first, firstKey := open()
-	second, secondKey := open()
-	require.NotEqual(t, first.URL(), second.URL())
-	require.Equal(t, http.StatusOK, post(t, first, firstKey))
-	require.Equal(t, http.StatusOK, post(t, second, secondKey))
-	require.Equal(t, http.StatusUnauthorized, post(t, second, firstKey), "the instances share nothing")
-}
-
 func post(t *testing.T, app *bootstrap.App, key string) int {
 	t.Helper()
 	request := httptest.NewRequest(http.MethodPost, "/BankingApiV01/AddPushNotificationResponse", strings.NewReader(
@@ -316,41 +240,8 @@ func post(t *testing.T, app *bootstrap.App, key string) int {
 	return answer.Code
 }
 
-// The registry of the host has the metrics of the service until Close. Without
-// a registry, two instances do not collide.
-func TestHostsMetricsRegistry(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	s := bootstrap.DefaultSettings()
-	s.Storage.DSN = bootstrap.Secret(testdb.SQLite(t))
-	app, err := bootstrap.Open(t.Context(), s, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry))
-	require.NoError(t, err)
-	found, err := registry.Gather()
-	require.NoError(t, err)
-	require.NotEmpty(t, found)
-	require.NoError(t, app.Close(t.Context()))
-	found, err = registry.Gather()
-	require.NoError(t, err)
-	require.Empty(t, found)
-}
-
 func TestUnknownDriverIsAnErrorOfTheStart(t *testing.T) {
 	t.Parallel()
 	_, err := bootstrap.Open(t.Context(), bootstrap.DefaultSettings(), bootstrap.WithDriver(bootstrap.Postgres, postgres.Open))
 	require.EqualError(t, err, "storage.driver: must be postgres: this program has no other driver")
-}
-
-// Not parallel: it counts the goroutines of the process.
-func TestCloseLeavesNoGoroutine(t *testing.T) {
-	before := goleak.IgnoreCurrent()
-	s := bootstrap.DefaultSettings()
-	s.Storage.DSN = bootstrap.Secret(testdb.SQLite(t))
-	s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", "127.0.0.1:0"
-	app, err := bootstrap.Open(t.Context(), s, engines.All(), bootstrap.WithLogger(zap.NewNop()))
-	require.NoError(t, err)
-	require.NoError(t, app.Start(t.Context()))
-	_, err = app.Adder().Add(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, notification)
-	require.NoError(t, err)
-	require.NoError(t, app.Close(t.Context()))
-	goleak.VerifyNone(t, before)
 }

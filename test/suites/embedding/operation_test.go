@@ -193,18 +193,6 @@ func fieldText(value any) string {
 	return text
 }
 
-func TestTheNameOfAnOperationIsTakenOnce(t *testing.T) {
-	t.Parallel()
-	settings := bootstrap.DefaultSettings()
-	settings.Storage.DSN = bootstrap.Secret(testdb.SQLite(t))
-	for _, name := range []string{"BuyFundFromCustomer", "not a name"} {
-		_, err := bootstrap.Open(t.Context(), settings,
-			bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithLogger(zap.NewNop()),
-			bootstrap.WithOperation(httpapi.Operation[consent]{Name: name}))
-		require.ErrorContains(t, err, name)
-	}
-}
-
 // A host that forgot what its operation does learns it at the start.
 func TestAnOperationThatDoesNothingIsAnError(t *testing.T) {
 	t.Parallel()

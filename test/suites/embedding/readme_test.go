@@ -68,7 +68,7 @@ func TestProgramsOfTheReadmeCompile(t *testing.T) {
 	for _, args := range [][]string{{"vet", "./..."}, {"test", "./door4"}} {
 		command := exec.Command("go", args...)
 		command.Dir = folder
-		command.Env = append(os.Environ(), "GOFLAGS="+hostFlags, "GOWORK=off")
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+hostFlags, "GOWORK=off")
 		out, err := command.CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
@@ -137,7 +137,7 @@ func TestAHostGetsTheModule(t *testing.T) {
 		words := strings.Fields(strings.Replace(command, "=../bankingapi", "="+root, 1))
 		run := exec.CommandContext(t.Context(), words[0], words[1:]...)
 		run.Dir = folder
-		run.Env = append(os.Environ(), "GOFLAGS="+hostFlags, "GOWORK=off", "GOSUMDB=off")
+		run.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+hostFlags, "GOWORK=off", "GOSUMDB=off")
 		out, err := run.CombinedOutput()
 		require.NoError(t, err, string(out))
 	}

@@ -17,10 +17,8 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
-	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
@@ -108,14 +106,8 @@ func prepare(t testing.TB, b *service.Bank, groups int) *deployment {
 // openStore opens the store for the test's own statements.
 func openStore(t testing.TB, b *service.Bank) *sql.DB {
 	t.Helper()
-	driver, dsn := "pgx", b.DSN
-	if b.Engine == testdb.EngineSQLite {
-		driver, dsn = "sqlite", "file:"+b.DSN+"?_pragma=busy_timeout(10000)"
-	}
-	db, err := sql.Open(driver, dsn)
-	require.NoError(t, err)
+	db := testdb.Open(t, b.Engine, b.DSN)
 	db.SetMaxOpenConns(4)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
 }
 

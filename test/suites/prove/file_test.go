@@ -24,9 +24,6 @@ func TestTheFileIsGone(t *testing.T) {
 	for name, strike := range map[string]struct {
 		do, undo func(t *testing.T, file string)
 	}{
-		"removed": {do: func(t *testing.T, file string) {
-			require.NoError(t, os.Remove(file))
-		}},
 		"the whole folder removed": {do: func(t *testing.T, file string) {
 			require.NoError(t, os.RemoveAll(filepath.Dir(file)))
 		}},
@@ -40,13 +37,6 @@ func TestTheFileIsGone(t *testing.T) {
 		},
 		"its write-ahead log removed": {do: func(t *testing.T, file string) {
 			require.NoError(t, os.Remove(file+"-wal"))
-		}},
-		"its write-ahead log replaced": {do: func(t *testing.T, file string) {
-			copyFile(t, file+"-wal", file+"-wal.restore")
-			require.NoError(t, os.Rename(file+"-wal.restore", file+"-wal"))
-		}},
-		"its shared memory removed": {do: func(t *testing.T, file string) {
-			require.NoError(t, os.Remove(file+"-shm"))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,58 +114,6 @@ func instant(t *testing.T, text string) time.Time {
 
 const ancientPrice = "1,AFA,Prove Portfoy,1.25,TRY,2000-01-01"
 
-// TestSettledInParallel runs several services that settle the same sales at the
-// same time. Each sale is settled once.
-func TestSettledInParallel(t *testing.T) {
-	t.Parallel()
-	onEachEngine(t, func(t *testing.T, engine string) {
-		const services, sales = 4, 400
-		friday := instant(t, "2026-11-20T12:00:00Z")
-		first := openTimed(t, engine, "Europe/Istanbul", friday, ancientPrice)
-		first.price(t, 2, "2026-11-21")
-		var wait sync.WaitGroup
-		var recordedSales atomic.Int64
-		for i := range sales {
-			wait.Go(func() {
-				if first.sell(fmt.Sprint("sale ", i), "2026-11-21", 1).state == 1 {
-					recordedSales.Add(1)
-				}
-			})
-		}
-		wait.Wait()
-		require.EqualValues(t, sales, recordedSales.Load())
-		var all []*timed
-		for range services {
-			all = append(all, openAnother(t, first))
-		}
-		first.clock.Set(friday.Add(24 * time.Hour))
-		var settled [services]int
-		for i, s := range all {
-			wait.Go(func() {
-				for range 5 { // a round skips sales that another service has claimed
-					done, err := s.Settle(context.Background())
-					settled[i] += done.Completed
-					if err != nil || done.Failed > 0 {
-						t.Errorf("%+v %v", done, err)
-					}
-				}
-			})
-		}
-		wait.Wait()
-		total := first.settle(t)
-		for _, n := range settled {
-			total += n
-		}
-		require.Equal(t, sales, total)
-		require.Equal(t, fmt.Sprint(1_000_000-sales), first.bank.Export(t, "holdings")[0]["Units"])
-		for i := range sales {
-			require.Equal(t, 2, first.sell(fmt.Sprint("sale ", i), "2026-11-21", 1).state)
-		}
-		first.bank.Verify(t)
-		figure(t, "%d services settled %d due sales in parallel, each once: %v", services, sales, settled)
-	})
-}
-
 // TestMidnightOnTwoReplicas lets midnight pass while two services sell and settle. The price
 // changes with the day. Each due sale is settled once, at the price of its day, and a new sale
 // is sold at the price of the day on which it arrived, or refused.
