@@ -13,10 +13,10 @@ TOOLS := $(CURDIR)/bin/tools
 PACKAGES := ./adapters/storage $(addprefix ./test/suites/,e2e embedding console docspage simulation sandbox scenarios) ./...
 
 # gotestsum runs go test. It prints each package when it ends and the output of each
-# failure at once and again at the end. go test ends a package after TIMEOUT and says
-# which tests were running.
+# failure at once and again at the end. go test ends a package after TIMEOUT, and says
+# which tests were running. An hour is for a machine that other programs keep busy.
 GOTESTSUM := go run gotest.tools/gotestsum@v1.13.0
-TIMEOUT ?= 20m
+TIMEOUT ?= 60m
 RESULTS ?= bin
 # $(call tests,arguments of go test): run tests. If they pass, name the reasons for
 # tests that did not run, and the slowest tests. Tables for debuggers (-s) would take half the
@@ -197,7 +197,7 @@ simulate: ## run RUNS (1000) simulated banks from SEED (1); TRACE=1 prints the f
 # pg_auto_failover). PROVE_SEED=n repeats the random choices of a run.
 PROVE_ROUNDS ?= 300
 PROVE_DUE ?= 100000
-PROVE_IDLE ?= 10000
+PROVE_IDLE ?= 5000
 PROVE_BODIES ?= 400
 PROVE_FAILOVERS ?= 20
 # The number of rows that are changed behind the service's back on each engine.

@@ -265,7 +265,7 @@ func TestOneServer(t *testing.T) {
 	require.NoError(t, os.Mkdir(backups, 0o700))
 	unit, err := os.ReadFile(filepath.Join(root, "cmd/bankingapi/package/bankingapi-backup.service"))
 	require.NoError(t, err)
-	for _, found := range regexp.MustCompile(`(?m)^ExecStart=/bin/sh -c '(.*)'$`).FindAllStringSubmatch(string(unit), -1) {
+	for _, found := range regexp.MustCompile(`(?m)^ExecStart=-?/bin/sh -c '(.*)'$`).FindAllStringSubmatch(string(unit), -1) {
 		script := strings.NewReplacer("%%", "%", "/var/backups/bankingapi", backups, "exec bankingapi", "exec "+program).Replace(found[1])
 		shell := command()
 		shell.Path, shell.Args = "/bin/sh", []string{"sh", "-c", script}
