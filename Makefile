@@ -35,8 +35,11 @@ UNVETTED := -vet=off
 # check runs a short form of them, and make prove the long form of test/suites/prove.
 LONG := $(addprefix ./test/,suites/prove tools/release tools/bench)
 # Many tests of make check wait for time or for Postgres, so one package more than there are
-# cores runs at once.
-ONE_MORE = -p $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))
+# cores runs at once. But all share the server of TEST_POSTGRES_DSN, which has 100 connections
+# unless somebody wants more, and a test has about six. So a machine with many cores runs five
+# packages at once, with four tests each.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+AT_ONCE = -p $$(( $(CORES) < 4 ? $(CORES) + 1 : 5 )) -parallel $$(( $(CORES) < 4 ? $(CORES) : 4 ))
 # The race detector needs a C compiler. Without one, make race says so and runs
 # the tests without the detector. SQLite itself is left out: its code is generated from
 # C, has locks of its own, and takes twice as long under the detector.
@@ -109,7 +112,7 @@ unit: ## run the fast tests on SQLite, without a browser (30 seconds)
 
 .PHONY: test
 test: ## run the tests that everybody needs (5 minutes; Postgres: TEST_POSTGRES_DSN, or server binaries on this machine)
-	$(call tests,$$(go list $(PACKAGES) | grep -vxF "$$(go list $(LONG))"))
+	$(call tests,$(if $(TEST_POSTGRES_DSN),$(AT_ONCE)) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(LONG))"))
 
 .PHONY: check
 check: ## run everything that CI runs; fail if make generate changes a file (12 minutes)
@@ -128,11 +131,11 @@ race: export CGO_ENABLED := $(CGO)
 race: export GOGC := 400 # the detector makes pools forget, so the tests make much garbage
 race: ## run the tests in which the service runs inside the tests, with the race detector (6 minutes)
 	@$(if $(RACE),,echo "make race: no C compiler, so the tests run without the race detector")
-	$(call tests,$(ONE_MORE) $(RACE) $(UNVETTED) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(filter-out $(BOTH),$(PLAIN)))"))
+	$(call tests,$(AT_ONCE) $(RACE) $(UNVETTED) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(filter-out $(BOTH),$(PLAIN)))"))
 
 .PHONY: plain
 plain: ## run the tests that make race leaves out, in their short forms (4 minutes)
-	$(call tests,$(ONE_MORE) $(UNVETTED) $(PLAIN))
+	$(call tests,$(AT_ONCE) $(UNVETTED) $(PLAIN))
 
 # Tests write the files that they compare: golden files, documents, examples, help
 # texts. The OpenAPI document comes first, because other packages embed it. A second
