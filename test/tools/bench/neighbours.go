@@ -106,9 +106,12 @@ func (b *bench) measureNeighbours(ctx context.Context) error {
 // measureBeside measures the victim alone, and while a neighbour is there.
 func (n *neighbourhood) measureBeside(ctx context.Context, beside neighbour, length time.Duration, alone, near, other *tally) error {
 	victim := func(to *tally) error {
-		t, err := n.send(ctx, n.key, beside.victim.at(victimRate), victimConnections, length)
+		t, err := n.measureVictim(ctx, beside.victim, length)
+		if err != nil {
+			return err
+		}
 		to.merge(t)
-		return err
+		return nil
 	}
 	if err := victim(alone); err != nil {
 		return err
@@ -132,10 +135,15 @@ func (n *neighbourhood) send(ctx context.Context, key string, w work, connection
 	if t == nil {
 		return &tally{}, err
 	}
+	n.noteRows(w, t)
+	return t, err
+}
+
+// noteRows notes the rows of a run. A 503 may have had an effect.
+func (n *neighbourhood) noteRows(w work, t *tally) {
 	n.noting.Lock()
 	defer n.noting.Unlock()
-	n.note(w, t, t.failed()) // a 503 may have had an effect
-	return t, err
+	n.note(w, t, t.failed())
 }
 
 // overload sends sales at twice the capacity.
