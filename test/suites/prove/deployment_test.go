@@ -71,7 +71,8 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 			r.bank.On(r.proxy.DSN)
 		}
 		r.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
-			Set("tls.mode", "off").Set("log.level", "warn").Set("storage.statement_timeout", "2s")
+			Set("tls.mode", "off").Set("log.level", "warn").Set("storage.statement_timeout", "2s").
+			Set("storage.max_connections", "6") // a server has 100 for all tests
 		if adjust != nil {
 			adjust(r.bank)
 		}

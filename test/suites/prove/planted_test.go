@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,13 +37,16 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			program := service.Build(t, "bankingapi/test/suites/prove/planted", "planted")
 			// Which requests overlap is random, so one history may not show the
 			// bug.
-			for range 20 {
-				h := oneHistory(t, chance(t), planted.engine, planted.replicas, 0, func(b *service.Bank) {
-					b.Program = program
-					b.Environment = append(b.Environment, "PLANTED="+planted.bug)
+			for n := range 20 {
+				ok := true
+				t.Run(strconv.Itoa(n), func(t *testing.T) { // its deployment ends with it
+					h := oneHistory(t, chance(t), planted.engine, planted.replicas, 0, func(b *service.Bank) {
+						b.Program = program
+						b.Environment = append(b.Environment, "PLANTED="+planted.bug)
+					})
+					ok, _ = h.isLinearizable(t)
 				})
-				ok, _ := h.isLinearizable(t)
-				if ok != planted.found {
+				if ok != planted.found || t.Failed() {
 					return
 				}
 				if !planted.found {
