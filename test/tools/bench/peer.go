@@ -11,9 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -58,6 +56,7 @@ func isPeer() bool {
 type peer struct {
 	title, dsn string
 	cmd        *exec.Cmd
+	leash      io.Closer // its standard input: it ends when this does, also if this process is killed
 	address    string
 }
 
@@ -68,6 +67,10 @@ func startPeer(ctx context.Context, dsn, title string) (*peer, error) {
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, peerCommand, title, dsn)
 	cmd.Stderr = os.Stderr
+	leash, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -75,7 +78,7 @@ func startPeer(ctx context.Context, dsn, title string) (*peer, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &peer{title: title, dsn: dsn, cmd: cmd}
+	p := &peer{title: title, dsn: dsn, cmd: cmd, leash: leash}
 	if _, err := fmt.Fscanln(out, &p.address); err != nil {
 		return nil, errors.Join(fmt.Errorf("the %s did not start: %w", title, err), p.stop())
 	}
@@ -83,10 +86,7 @@ func startPeer(ctx context.Context, dsn, title string) (*peer, error) {
 }
 
 func (p *peer) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	return p.cmd.Wait()
+	return errors.Join(p.leash.Close(), p.cmd.Wait())
 }
 
 func (p *peer) name() string { return p.title }
@@ -100,10 +100,14 @@ func (p *peer) run(ctx context.Context, w work, connections int, length time.Dur
 	return t, err
 }
 
-// servePeer runs the peer until SIGTERM. It prints its address.
+// servePeer runs the peer until its standard input ends. It prints its address.
 func servePeer(dsn string, pipelined bool) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return err
