@@ -160,7 +160,7 @@ fixtures: ## write the fixtures of this version, before its release; needs Postg
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## format, vet, lint, tidy (1 minute)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run: gofmt -w"; exit 1; }
-	$(TOOLS)/golangci-lint run
+	$(TOOLS)/golangci-lint run --allow-parallel-runners
 	go mod tidy -diff
 	GOFLAGS= go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 
