@@ -35,13 +35,23 @@ type Check struct {
 // StorageChecks returns the checks of a storage. Risks are warnings if allowUnsafe is set.
 func StorageChecks(s *store.Store, allowUnsafe bool) []Check {
 	return []Check{
-		{"database", func(ctx context.Context) ([]summary.Warning, error) { return nil, s.Ping(ctx) }},
-		{"schema", func(ctx context.Context) ([]summary.Warning, error) { return nil, s.Schema.Require(ctx) }},
+		{"database", func(ctx context.Context) ([]summary.Warning, error) { return nil, nameMark(s.Ping(ctx)) }},
+		{"schema", func(ctx context.Context) ([]summary.Warning, error) { return nil, nameMark(s.Schema.Require(ctx)) }},
 		{"durability", func(ctx context.Context) ([]summary.Warning, error) {
 			risks, err := s.Durability(ctx, allowUnsafe)
 			return warningsOf(risks), err
 		}},
 	}
+}
+
+// nameMark returns the error of a storage with another mark as one that may be shown completely: it
+// says which mark, and what to do.
+func nameMark(err error) error {
+	_, isOther := errors.AsType[store.MarkError](err)
+	if !isOther {
+		return err
+	}
+	return fault.New(fault.Unavailable, fault.Explain(err).Error())
 }
 
 func warningsOf(risks []store.Risk) (all []summary.Warning) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/opsapi"
+	"bankingapi/application/store"
 	"bankingapi/application/summary"
 	"bankingapi/domain/fault"
 	"bankingapi/test/kit/golden"
@@ -285,4 +286,15 @@ func TestACheckSaysThatTheStorageDidNotAnswer(t *testing.T) {
 		r := opsapi.NewReadiness(time.Now, func(string, []string, error) {}, opsapi.Check{"clock", func(context.Context) ([]summary.Warning, error) { return nil, err }})
 		require.Equal(t, want, r.Results()[0].OfStorage, err)
 	}
+}
+
+// A storage with the mark of another use answers: readiness says which mark.
+func TestReadinessNamesAMark(t *testing.T) {
+	t.Parallel()
+	s := &store.Store{Ping: func(context.Context) error {
+		return fault.Wrap(fault.Unavailable, store.MarkError(store.CopiedMark), "The service does not use this database: it is")
+	}}
+	r := opsapi.NewReadiness(time.Now, func(string, []string, error) {}, opsapi.StorageChecks(s, false)[0])
+	require.Equal(t, "The service does not use this database: it is a book whose copy is used instead", r.Results()[0].Problem)
+	require.False(t, r.Results()[0].OfStorage)
 }

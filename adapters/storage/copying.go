@@ -70,11 +70,11 @@ func (c *copying) begin(ctx context.Context) error {
 }
 
 func (c *copying) checkUnused(ctx context.Context) error {
-	err := c.source.engine.Alone(ctx)
+	err := c.source.alone(ctx)
 	if err != nil {
 		return err
 	}
-	return c.target.engine.Alone(ctx)
+	return c.target.alone(ctx)
 }
 
 // tables are the tables that a copy has. No replica runs on it.

@@ -2,12 +2,14 @@ package storage_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/fleet"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
@@ -49,4 +51,29 @@ func TestACopyGoesOnUntilItIsABook(t *testing.T) {
 		require.NoError(t, open("").Schema.Require(t.Context()))
 		require.Subset(t, query("SELECT action FROM audits"), []string{"copy.to", "copy.from"})
 	})
+}
+
+// A service may use a book over connections with any name, for example those of a host. A copy of
+// its book would sell what it sells.
+func TestARunningServiceAndItsCopyDoNotBothSell(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	service := storekit.OpenPostgres(t, dsn+"&application_name=host")
+	b := newBank(t, service, 2)
+	b.sell(2, order(v7(), "", sale(1, 1, 2)))
+	require.NoError(t, service.Ping(t.Context()))
+	row := fleet.Replica{ID: operation.ID{1}, Name: "bank:8443", Silence: time.Hour}
+	require.NoError(t, service.Replicas.Keep(t.Context(), row, 0))
+	command := storekit.OpenPostgres(t, dsn)
+	require.ErrorContains(t, command.Alone(t.Context()), "another process uses the database: the replica bank:8443 is running")
+	row.Silence = 0 // the service was killed
+	require.NoError(t, service.Replicas.Keep(t.Context(), row, 0))
+	require.NoError(t, command.Alone(t.Context()))
+
+	require.NoError(t, storage.Exec(t.Context(), command, "INSERT INTO properties VALUES ('mark', '"+store.CopiedMark+"')"))
+	requireNotReady(t, service, "The service does not use this database")
+	requireMark(t, service.Schema.Require(t.Context()), store.CopiedMark)
+	require.NoError(t, storage.Exec(t.Context(), command, "DELETE FROM properties WHERE name = 'mark'"))
+	require.NoError(t, service.Ping(t.Context()))
+	b.sell(2, order(v7(), "", sale(1, 1, 2)))
 }

@@ -70,6 +70,9 @@ func Open(e Engine, o Options) (*store.Store, error) {
 		return nil, err
 	}
 	checks.check, checks.pool = e.Relying(schema.table(), string(relied))
+	if !d.OneWriter { // otherwise nobody can mark a database that a service uses
+		checks.check = schema.withMark(checks.check)
+	}
 	books, inboxes := book.NewBooks(d, s.journal), calls.NewInboxes(d, s.journal)
 	e.Ways(books, inboxes, d)
 	ports := s.ports(books, inboxes, schema)
@@ -95,7 +98,7 @@ func (d service) ports(b *book.Books, i *calls.Inboxes, s *migrator) *store.Stor
 		DataFolder: facts.DataFolder, HasDataFile: facts.DataFolder != "",
 		Books: b, Inboxes: i, Schema: s, Marker: d, Replicas: replicas{d.db, d.engine},
 		Ping: d.ping, Risks: d.risks, Clock: d.clock, Index: d.index, Copy: d.copyTo, RemoveMark: d.removeMark,
-		Alone: d.engine.Alone, Backup: d.engine.Backup, FreeSpace: d.engine.FreeSpace, LogSize: d.engine.LogSize,
+		Alone: d.alone, Backup: d.engine.Backup, FreeSpace: d.engine.FreeSpace, LogSize: d.engine.LogSize,
 		Start: d.engine.Start, Close: d.engine.Close, Pools: d.pools(),
 	}
 	ports.Backoffice.Books = book.NewBooks(d.db, d.journal)

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -76,6 +78,36 @@ func (d replicas) All(ctx context.Context) (all []fleet.Replica, err error) {
 		all = append(all, replica)
 	}
 	return all, nil
+}
+
+// goneAfter is how long alone waits for the row of a killed replica to become too old.
+const goneAfter = 3 * time.Second
+
+// alone implements Alone of store.Store. An engine knows the connections of a service by their name,
+// which storage.dsn or a host may have chosen. So alone also looks for the rows of running replicas.
+func (d service) alone(ctx context.Context) error {
+	err := d.engine.Alone(ctx)
+	if err != nil || d.db.OneWriter || d.db.Ready(ctx) != nil { // no replica uses a book that does not fit
+		return err
+	}
+	deadline := time.After(goneAfter)
+	for {
+		all, err := replicas{d.db, d.engine}.All(ctx)
+		if err != nil {
+			return err
+		}
+		running := slices.IndexFunc(all, func(r fleet.Replica) bool { return !r.IsMissing() })
+		if running < 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(goneAfter / 30):
+		case <-deadline:
+			return fmt.Errorf("another process uses the database: the replica %s is running. Stop all replicas first", all[running].Name)
+		}
+	}
 }
 
 // Remove implements fleet.Replicas.

@@ -324,6 +324,28 @@ func (s *migrator) checkMark(ctx context.Context) error {
 	return nil
 }
 
+// withMark returns a check that also finds a mark that the database got after Require had passed:
+// somebody has copied the book, and the copy sells what this service would sell.
+func (s *migrator) withMark(check Check) Check {
+	query := "SELECT COALESCE(MAX(value), '') FROM " + s.db.Properties.Name + " WHERE name = '" + tables.MarkProperty + "'"
+	return func(ctx context.Context, q Querier) error {
+		err := check(ctx, q)
+		if err != nil || s.state.Load() == unknown {
+			return err
+		}
+		var mark string
+		err = q.QueryRowContext(ctx, query).Scan(&mark)
+		if err != nil {
+			return err
+		}
+		if mark != s.service.mark {
+			s.doubt() // Require refuses everything until the mark is gone
+			return otherMark(mark, s.service.mark)
+		}
+		return nil
+	}
+}
+
 // mayMigrate returns an error if the database has another mark than the wanted one and is not
 // empty. So a wrong command does not even change its schema.
 func (s *migrator) mayMigrate(ctx context.Context) error {
