@@ -70,7 +70,7 @@ func TestTheClockMovesForwardOnly(t *testing.T) {
 // The clock, the book and the key are the same after a restart.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings := settingsIn(t.TempDir())
 	open := func() *bootstrap.Sandbox {
 		bank, err := bootstrap.OpenSandbox(t.Context(), settings, drivers)
 		require.NoError(t, err)

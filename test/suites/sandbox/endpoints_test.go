@@ -126,7 +126,7 @@ func TestTheLastThousandRequestsAreKept(t *testing.T) {
 
 func TestEveryAnswerHasTheClock(t *testing.T) {
 	t.Parallel()
-	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings := settingsIn(t.TempDir())
 	settings.HTTP.Docs = true
 	p := partnerOf(t, settings)
 	p.moveClock(`{"advance":"100h"}`)
@@ -165,7 +165,7 @@ var endpoints = map[string]string{
 // header and the reserved values.
 func TestABankHasNoSandbox(t *testing.T) {
 	t.Parallel()
-	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings := settingsIn(t.TempDir())
 	bank, err := bootstrap.Open(t.Context(), settings, drivers)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, bank.Close(context.WithoutCancel(t.Context()))) })
@@ -197,7 +197,7 @@ func TestBankAndSandboxAreApart(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			settings := func(dsn string) bootstrap.Settings {
-				s := bootstrap.SandboxSettings(t.TempDir())
+				s := settingsIn(t.TempDir())
 				s.Storage.Driver, s.Storage.DSN, s.Storage.Migrate = engine, bootstrap.Secret(dsn), true
 				s.Storage.AllowUnsafe = true // a temporary server has no fsync
 				return s
@@ -381,7 +381,7 @@ func TestTenSideBySide(t *testing.T) {
 // everyone.
 func TestTheSandboxDescribesItsEndpoints(t *testing.T) {
 	t.Parallel()
-	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings := settingsIn(t.TempDir())
 	settings.HTTP.Docs = true
 	p := partnerOf(t, settings)
 	served := p.send(http.MethodGet, "/_sandbox/openapi.json", "", "Ocp-Apim-Subscription-Key", "")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"bankingapi/bootstrap"
 	"bankingapi/domain/fault"
 )
 
@@ -20,7 +19,7 @@ func TestErrorPagesProvokeWhatTheySay(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```http\n(.*?)\n```")
 	dates := regexp.MustCompile(`\d{4}-\d\d-\d\d`)
 	begin := regexp.MustCompile(`(?m)^(GET|POST|PUT) (/\S+) HTTP/1\.1\n`)
-	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings := settingsIn(t.TempDir())
 	settings.HTTP.Docs = true
 	documented := partnerOf(t, settings)
 	for _, code := range fault.Codes() {

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/sandbox"
-	"bankingapi/bootstrap"
 )
 
 // step is a block of commands of the page, and the answer that the page tells.
@@ -28,7 +27,7 @@ func TestTheFirstHour(t *testing.T) {
 			t.Skip("SKIPPED: no " + program + " on this machine; run: apt-get install " + program)
 		}
 	}
-	settings := bootstrap.SandboxSettings(t.TempDir())
+	settings := settingsIn(t.TempDir())
 	settings.HTTP.Docs = true
 	p := partnerOf(t, settings)
 	page := p.send(http.MethodGet, "/docs/sandbox.md", "").body

@@ -43,6 +43,14 @@ var drivers = bootstrap.Options(
 	bootstrap.WithLogger(zap.NewNop()),
 )
 
+// settingsIn returns the settings of a sandbox whose requests have much time, so that none fails
+// on a busy machine.
+func settingsIn(folder string) bootstrap.Settings {
+	s := bootstrap.SandboxSettings(folder)
+	s.Storage.StatementTimeout, s.HTTP.WriteTimeout = 50*time.Second, 2*time.Minute
+	return s
+}
+
 // partner is a client of a sandbox.
 type partner struct {
 	*testing.T
@@ -61,7 +69,7 @@ func newPartner(t *testing.T, more ...bootstrap.Option) partner {
 	for name, content := range made {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), content, 0o600))
 	}
-	return open(t, bootstrap.SandboxSettings(folder), bootstrap.WithDataFolder(folder), bootstrap.Options(more...))
+	return open(t, settingsIn(folder), bootstrap.WithDataFolder(folder), bootstrap.Options(more...))
 }
 
 // newSandbox is the files of a sandbox, by name.
@@ -71,7 +79,7 @@ var newSandbox = sync.OnceValues(func() (map[string][]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	bank, err := bootstrap.OpenSandbox(context.Background(), bootstrap.SandboxSettings(folder), drivers, bootstrap.WithDataFolder(folder))
+	bank, err := bootstrap.OpenSandbox(context.Background(), settingsIn(folder), drivers, bootstrap.WithDataFolder(folder))
 	if err == nil {
 		err = bank.Close(context.Background())
 	}
@@ -111,7 +119,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, settings bootstrap.Setti
 	for engine, dsn := range map[string]func(testing.TB) string{bootstrap.SQLite: testdb.SQLite, bootstrap.Postgres: testdb.Postgres} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			settings := bootstrap.SandboxSettings(t.TempDir())
+			settings := settingsIn(t.TempDir())
 			settings.Storage.Driver, settings.Storage.DSN = engine, bootstrap.Secret(dsn(t))
 			test(t, settings)
 		})

@@ -172,7 +172,7 @@ func TestAKeyEnds(t *testing.T) {
 func TestAWorldIsAFileOfItsOwn(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	p := partnerOf(t, bootstrap.SandboxSettings(folder))
+	p := partnerOf(t, settingsIn(folder))
 	key := p.makeKey()
 	require.NoDirExists(t, filepath.Join(folder, "worlds"))
 	require.Equal(t, http.StatusOK, p.with(key)(http.MethodGet, "/_sandbox/book", "").status)
