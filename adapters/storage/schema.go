@@ -112,19 +112,27 @@ func (s *migrator) writeAct(ctx context.Context, results []*goose.MigrationResul
 }
 
 // versionTable is the table of schema versions.
-type versionTable struct{ versions.Store }
+type versionTable struct {
+	versions.Store
+	stamp string // sets when a version was applied, in UTC; empty if the default of the column does
+}
 
 // Insert implements versions.Store. It fails if another replica has applied the version
 // meanwhile. On SQLite one version has no statement that would fail.
 func (t versionTable) Insert(ctx context.Context, db versions.DBTxConn, r versions.InsertRequest) error {
 	_, err := t.GetMigration(ctx, db, r.Version)
-	if errors.Is(err, versions.ErrVersionNotFound) {
-		return t.Store.Insert(ctx, db, r)
+	if err == nil {
+		return fmt.Errorf("version %d is applied already", r.Version)
 	}
-	if err != nil {
+	if !errors.Is(err, versions.ErrVersionNotFound) {
 		return err
 	}
-	return fmt.Errorf("version %d is applied already", r.Version)
+	err = t.Store.Insert(ctx, db, r)
+	if err != nil || t.stamp == "" {
+		return err
+	}
+	_, err = db.ExecContext(ctx, t.stamp, r.Version)
+	return err
 }
 
 // sync makes migrations durable on a server whose commits do not wait for the disk. A later
@@ -259,12 +267,16 @@ func (s *migrator) provider(options ...goose.ProviderOption) (*goose.Provider, e
 	if err != nil {
 		return nil, err
 	}
+	table := versionTable{Store: versionStore}
+	if m.Dialect == goose.DialectPostgres { // the default is in the time zone of the session, and does not say which
+		table.stamp = "UPDATE " + s.table() + " SET tstamp = CURRENT_TIMESTAMP AT TIME ZONE 'UTC' WHERE version_id = $1"
+	}
 	files, err := fs.Sub(m.Files, "migrations")
 	if err != nil {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectCustom, writes.DB(), prefixed{files, s.db.Prefix}, append(options,
-		goose.WithDisableGlobalRegistry(true), goose.WithStore(versionTable{versionStore}), goose.WithLogger(goose.NopLogger()))...)
+		goose.WithDisableGlobalRegistry(true), goose.WithStore(table), goose.WithLogger(goose.NopLogger()))...)
 }
 
 func (s *migrator) explain(err error) error {

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
@@ -442,4 +444,17 @@ func TestAColumnThatIsAddedEndsNoPreparedStatement(t *testing.T) {
 	}
 	script(t, dsn, "ALTER TABLE properties ADD COLUMN later text NOT NULL DEFAULT ''")
 	use()
+}
+
+// A server in another time zone says when a migration was applied, too.
+func TestWhenAMigrationWasApplied(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET timezone = 'Pacific/Kiritimati'")
+	status, err := storekit.OpenPostgres(t, dsn).Schema.Status(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, status.Migrations)
+	for _, m := range status.Migrations {
+		require.WithinDuration(t, clock.Now(), m.Applied, time.Hour, m.Name)
+	}
 }
