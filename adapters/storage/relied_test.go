@@ -522,6 +522,19 @@ func TestAHiddenBookIsSaidToBeHidden(t *testing.T) {
 	require.ErrorContains(t, openAgain(t, dsn).Schema.Require(t.Context()), sentence)
 }
 
+// A book that was moved to another schema may be another book there: only the next start finds it.
+func TestAMovedBookNeedsARestart(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	s := storekit.OpenPostgres(t, dsn)
+	newBank(t, s, 2)
+	require.NoError(t, s.Ping(t.Context()))
+	script(t, dsn, "ALTER SCHEMA public RENAME TO bank", "ALTER DATABASE "+database(t, dsn)+" SET search_path = bank")
+	terminate(t, dsn)
+	requireNotReady(t, s, "If the tables of the schema bank are this book, restart the program.")
+	require.NoError(t, openAgain(t, dsn).Ping(t.Context()))
+}
+
 // Another schema on the search_path may have tables of the same name.
 func TestTheSearchPathLeadsElsewhere(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,8 @@ WITH listed AS (
         SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($2::text)
     )) AS name
 ), flaws (number, name, object) AS ( -- each has a line in relied.txt
-    SELECT 1, c.oid::regclass::text, n.nspname::text
+    SELECT CASE WHEN EXISTS (SELECT FROM pg_class v JOIN pg_namespace s ON s.oid = v.relnamespace WHERE s.nspname = home.name AND v.relname = $2::text) THEN 1 ELSE 24 END,
+        c.oid::regclass::text, n.nspname::text
     FROM relied r JOIN pg_class c ON c.oid = r.oid JOIN pg_namespace n ON n.oid = c.relnamespace, home WHERE n.nspname <> home.name
 
     UNION ALL SELECT 2, r.name, ''
