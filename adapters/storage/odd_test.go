@@ -204,6 +204,16 @@ func TestAdministrationWaitsForTheDisk(t *testing.T) {
 				return nil
 			})
 		})
+		b := newBank(t, s, 1)
+		waits("a sale in the transaction of a host", func() error {
+			n++
+			tx, err := host.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			within, err := s.Within(tx)
+			require.NoError(t, err)
+			bank{within, b.t}.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+			return tx.Commit()
+		})
 		waits("an import", func() error { return importHoldings(t.Context(), s, nextID(), manyHoldings(10, 5), quiet) })
 	}
 }

@@ -375,8 +375,14 @@ func (s *hostSession) Exchange(ctx context.Context, requests ...batch.Request) e
 	return nil
 }
 
+// Commit leaves the commit to the host. It makes that commit wait for the disk, as the service's own
+// commits do: the default of the server may be not to wait.
 func (s *hostSession) Commit(ctx context.Context, requests ...batch.Request) error {
-	err := s.Exchange(ctx, requests...)
+	_, err := s.tx.ExecContext(ctx, durable)
+	if err != nil {
+		return err
+	}
+	err = s.Exchange(ctx, requests...)
 	if err != nil || s.wrote || !s.decided {
 		return err
 	}
