@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/pressly/goose/v3"
@@ -25,6 +27,9 @@ import (
 	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 )
+
+// defaultPatience is the maximum time of requireSame without Options.StatementTimeout.
+const defaultPatience = 5 * time.Second
 
 // prefixes matches valid table prefixes. Names have no quotes, so Postgres converts them to
 // lower case and cuts them off after 63 bytes.
@@ -63,7 +68,7 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	d := tables.NewDatabase(batch.NewDB(e.Dialect(), hooks), o.TablePrefix)
 	d.Engine, d.OneWriter, d.Writes, d.Now = e, e.Facts().OneWriter, gormWrites, o.Now
 	d.Reads = d.Over(context.Background(), reads)
-	s := service{db: d, journal: journal.New(d), engine: e, checks: checks, mark: o.Mark}
+	s := service{db: d, journal: journal.New(d), engine: e, checks: checks, mark: o.Mark, patience: cmp.Or(o.StatementTimeout, defaultPatience)}
 	schema.service, schema.db, schema.engine = s, d, e
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
@@ -125,8 +130,10 @@ func (d service) requireSame(tx batch.Tx) error {
 	if len(key) == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.patience) // the database may hang
+	defer cancel()
 	var stored string
-	err := tx.QueryRowContext(context.Background(), "SELECT value FROM "+d.db.Properties.Name+" WHERE name = '"+tables.KeyProperty+"'").Scan(&stored)
+	err := tx.QueryRowContext(ctx, "SELECT value FROM "+d.db.Properties.Name+" WHERE name = '"+tables.KeyProperty+"'").Scan(&stored)
 	inside, sentence := d.db.DB.Inside(tx), d.engine.Explain(err)
 	switch {
 	case errors.Is(err, sql.ErrTxDone):

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -160,6 +161,35 @@ func sqliteBook(t *testing.T) (*store.Store, *sql.DB) {
 	_, err = ports.Schema.Up(t.Context())
 	require.NoError(t, err)
 	return ports, db
+}
+
+// A host cannot end Within, so it ends by itself if the database does not answer.
+func TestWithinDoesNotWaitForADatabaseThatHangs(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	engine, err := storekit.Started(postgres.NewEngine(storage.Options{DSN: dsn}))
+	require.NoError(t, err)
+	s, err := storage.Open(engine, storage.Options{StatementTimeout: time.Second / 10, Now: clock.Now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	up(t, s)
+	host := testdb.Open(t, testdb.EnginePostgres, dsn)
+	begin := func() *sql.Tx {
+		tx, err := host.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		return tx
+	}
+	locking, waiting := begin(), begin()
+	_, err = locking.ExecContext(t.Context(), "LOCK TABLE properties")
+	require.NoError(t, err)
+	_, err = s.Within(waiting)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+	_ = waiting.Rollback() // its connection is closed
+	require.NoError(t, locking.Rollback())
+	next := begin()
+	_, err = s.Within(next)
+	require.NoError(t, err)
+	require.NoError(t, next.Rollback())
 }
 
 // A host that uses pgx begins its transaction on a database over its pool, and uses the

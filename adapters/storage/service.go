@@ -18,6 +18,8 @@ type service struct {
 	engine  Engine
 	checks  *checks
 	mark    string // the database must have this mark
+	// patience is the maximum time to look at the transaction of a host.
+	patience time.Duration
 }
 
 // ping runs the statements of requests without rows, so that nothing is changed or locked. A
