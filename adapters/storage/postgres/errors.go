@@ -51,6 +51,7 @@ var meanings = map[string]meaning{
 	noRight:  {batch.Unreachable, "The database role lacks a right: "},
 	"08P01":  {batch.Unreachable, "The database or its pooler refuses transactions: a pooler must work per session or per transaction."},
 	diskFull: {batch.Unreachable, "The disk of the database server is full."},
+	"53300":  {batch.Unreachable, "The database, or its role, allows no more connections. Lower storage.max_connections of each replica, or raise the limit."},
 	noMoreIDs: {batch.Unreachable, "The database server refuses writes, because it runs out of transaction IDs (wraparound)." +
 		" Run VACUUM in the database that the server's log names, and end old transactions and replication slots."},
 

@@ -271,3 +271,19 @@ func TestTheAddressOfAHostIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "hostaddr")
 	}
 }
+
+// The fault may be in PGSERVICE or PGSSLROOTCERT and not in the URL.
+func TestAnInvalidURLNamesTheVariablesToo(t *testing.T) {
+	t.Parallel()
+	_, err := postgres.NewEngine(storage.Options{DSN: "postgres://role:secret@db/bank?connect_timeout=soon"})
+	require.ErrorIs(t, err, store.ErrDSN)
+	require.ErrorContains(t, err, "PG*")
+	require.NotContains(t, err.Error(), "secret")
+}
+
+func TestTheLimitOfConnectionsIsNamed(t *testing.T) {
+	t.Parallel()
+	engine, err := postgres.NewEngine(storage.Options{DSN: "postgres://db/bank"})
+	require.NoError(t, err)
+	require.Contains(t, engine.Explain(&pgconn.PgError{Code: "53300"}), "storage.max_connections")
+}

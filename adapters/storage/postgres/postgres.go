@@ -109,10 +109,11 @@ func NewEngine(o store.Options) (storage.Engine, error) {
 	return ownEngine{newEngine(pool, pool, o.StatementTimeout), config, limit}, nil
 }
 
-// reason returns what is wrong with a DSN. It does not include the DSN, which has a password.
+// reason returns what is wrong with a DSN, or with the variables that pgx reads beside it. It does not
+// include the DSN, which has a password.
 func reason(err error) string {
 	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok && parse.Unwrap() != nil {
-		return parse.Unwrap().Error()
+		return parse.Unwrap().Error() + " (variables PG* of the environment count too)"
 	}
 	return "expected postgres://user:password@host:port/database"
 }
