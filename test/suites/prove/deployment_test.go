@@ -54,6 +54,9 @@ type replica struct {
 	app     *bootstrap.App // set instead of process if the service runs in the test process
 }
 
+// maxConnections is storage.max_connections of a replica: a server has 100 for all tests.
+const maxConnections = "6"
+
 // deploy starts the given number of replicas on an empty store with a book.
 // adjust may change the settings of the services before they start.
 func deploy(t *testing.T, engine string, replicas, groups int, adjust func(*service.Bank)) *deployment {
@@ -72,7 +75,7 @@ func deployOn(t *testing.T, b *service.Bank, replicas, groups int, adjust func(*
 		}
 		r.bank.Set("http.address", service.FreeAddress(t)).Set("ops.address", service.FreeAddress(t)).
 			Set("tls.mode", "off").Set("log.level", "warn").Set("storage.statement_timeout", "2s").
-			Set("storage.max_connections", "6") // a server has 100 for all tests
+			Set("storage.max_connections", maxConnections)
 		if adjust != nil {
 			adjust(r.bank)
 		}
