@@ -90,15 +90,20 @@ func (c *Current) Reload() error {
 	return err
 }
 
-// Warnings says that changed files are not used and why, and which certificates in use are over.
+// Warnings says that changed files are not used and why, and that the certificate in use is over or
+// not valid yet.
 func (c *Current) Warnings() (sentences []string) {
 	c.refresh()
 	if problem, _ := c.problem.Load().(string); problem != "" {
 		sentences = append(sentences, problem)
 	}
 	if config := c.config.Load(); config != nil {
-		if end := config.Certificates[0].Leaf.NotAfter; !c.Now().Before(end) {
-			sentences = append(sentences, fmt.Sprintf("The TLS certificate %s is over since %s: callers refuse it.", c.CertFile, end.UTC().Format(time.RFC3339)))
+		leaf, now := config.Certificates[0].Leaf, c.Now()
+		switch {
+		case !now.Before(leaf.NotAfter):
+			sentences = append(sentences, fmt.Sprintf("The TLS certificate %s is over since %s: callers refuse it.", c.CertFile, leaf.NotAfter.UTC().Format(time.RFC3339)))
+		case now.Before(leaf.NotBefore):
+			sentences = append(sentences, fmt.Sprintf("The TLS certificate %s is not valid before %s: callers refuse it.", c.CertFile, leaf.NotBefore.UTC().Format(time.RFC3339)))
 		}
 	}
 	return sentences

@@ -252,3 +252,17 @@ func TestAValidCertificateIsNotReplacedByOneThatIsOver(t *testing.T) {
 	*now = end // now neither is valid: what the files say counts
 	require.NoError(t, current.Reload())
 }
+
+// The certificate may be for next month, or the clock is behind.
+func TestACertificateThatIsNotValidYetIsAWarning(t *testing.T) {
+	t.Parallel()
+	f, now := files(t)
+	require.NoError(t, f.EnsureSelfSigned())
+	*now = start.Add(-48 * time.Hour)
+	current, err := f.Load(new(tls.Config))
+	require.NoError(t, err)
+	require.Len(t, current.Warnings(), 1)
+	require.Contains(t, current.Warnings()[0], "is not valid before 2026-11-20T08:00:00Z: callers refuse it")
+	*now = start
+	require.Empty(t, current.Warnings())
+}
