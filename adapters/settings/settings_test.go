@@ -150,6 +150,9 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		{"a public URL", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example/api" }, nil},
 		{"a public URL without a scheme", func(s *Settings) { s.HTTP.PublicURL = "bank.example" }, []string{"http.public_url"}},
 		{"a public URL with a query", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example?x" }, []string{"http.public_url"}},
+		{"a public URL with a password", func(s *Settings) { s.HTTP.PublicURL = "https://user:secret@bank.example" }, []string{"http.public_url"}},
+		{"a public URL with a blank", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example/an api" }, []string{"http.public_url"}},
+		{"a public URL with two slashes at its end", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example/api//" }, []string{"http.public_url"}},
 
 		{"zone unknown", func(s *Settings) { s.Rules.TimeZone = "Europe/Atlantis" }, []string{"time-zone"}},
 		{"weekdays in any letter case", func(s *Settings) { s.Rules.ClosedWeekdays = "saturday,SUNDAY" }, nil},

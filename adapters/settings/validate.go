@@ -246,4 +246,9 @@ func IsHTTPURL(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-func isPublicURL(text string) bool { return IsHTTPURL(text) && !strings.ContainsAny(text, "?#") }
+// isPublicURL accepts what can stand before a path. Callers read it in errors, so it must have no
+// password.
+func isPublicURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && IsHTTPURL(text) && u.User == nil && !strings.ContainsAny(text, "?#\" ") && !strings.HasSuffix(text, "//")
+}
