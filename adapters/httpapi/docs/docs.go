@@ -50,7 +50,11 @@ func Pages(o openapi.Guide) (map[string]http.Handler, error) {
 	}
 	pages["/docs/style.css"] = newPage("text/css", read("style.css"))
 	if o.Sandbox {
-		maps.Copy(pages, openapi.SandboxPages())
+		described, err := o.OpenAPI.SandboxPages()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(pages, described)
 	}
 	documents, err := o.OpenAPI.Pages()
 	maps.Copy(pages, documents)

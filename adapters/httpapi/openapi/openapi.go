@@ -142,9 +142,18 @@ func (o Options) apply(d *document) error {
 	return nil
 }
 
-// SandboxPages returns the handler of the document of a sandbox, by its path.
-func SandboxPages() map[string]http.Handler {
-	return map[string]http.Handler{"/_sandbox/openapi.json": handler(sandbox)}
+// SandboxPages returns the handler of the document of a sandbox, by its path. Its server is
+// Options.Server: behind a proxy that adds a prefix, the root of the host is another one.
+func (o Options) SandboxPages() (map[string]http.Handler, error) {
+	document := sandbox
+	if o.Server != "" {
+		address, err := json.Marshal(strings.TrimSuffix(o.Server, "/"))
+		if err != nil {
+			return nil, err
+		}
+		document = bytes.Replace(sandbox, []byte(`"url": "/"`), append([]byte(`"url": `), address...), 1)
+	}
+	return map[string]http.Handler{"/_sandbox/openapi.json": handler(document)}, nil
 }
 
 // Pages returns a handler for each path of a document, for everyone. Mount them for

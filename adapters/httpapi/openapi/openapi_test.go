@@ -340,6 +340,21 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A proxy may add a prefix before the paths.
+func TestTheDocumentOfASandboxHasTheServer(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{"": "/", "https://bank.example/api/": "https://bank.example/api"} {
+		pages, err := openapi.Options{Server: given}.SandboxPages()
+		require.NoError(t, err)
+		w := httptest.NewRecorder()
+		pages["/_sandbox/openapi.json"].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/_sandbox/openapi.json", nil))
+		doc, err := openapi3.NewLoader().LoadFromData(w.Body.Bytes())
+		require.NoError(t, err)
+		require.Len(t, doc.Servers, 1)
+		require.Equal(t, want, doc.Servers[0].URL)
+	}
+}
+
 // Requests are closed: an undescribed member is rejected.
 func TestRequestObjectsAreClosed(t *testing.T) {
 	t.Parallel()
