@@ -200,7 +200,11 @@ func (l *loader) readFile(path string) {
 	case errors.Is(err, io.EOF): // empty, or comments only
 		return
 	case err != nil:
-		l.problem(path, "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "), "")
+		rule := "is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")
+		if bytes.Contains(content, []byte("\n\t")) { // the error only speaks of a character
+			rule += "; lines must be indented with blanks, not with tabs"
+		}
+		l.problem(path, rule, "")
 		return
 	}
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {

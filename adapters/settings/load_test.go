@@ -114,6 +114,7 @@ func TestLoadFile(t *testing.T) {
 		{"empty sections", "http:\nlog: {}\n", ""},
 		{"dotted keys", "http.docs: false\nlog: {level: debug}\n", ""},
 		{"not YAML", "http: [", "is not YAML: "},
+		{"a tab", "http:\n\tdocs: true\n", "line 2: found character that cannot start any token; lines must be indented with blanks, not with tabs"},
 		{"a list", "- http\n", "must hold sections with settings"},
 		{"a word", "http", "must hold sections with settings"},
 		{"two documents", "http: {docs: true}\n---\nhttp: {docs: false}\n", "must hold one YAML document"},
