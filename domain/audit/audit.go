@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"bankingapi/domain/operation"
@@ -81,7 +82,7 @@ func From(ctx context.Context) (act Act, ok bool) {
 // It is for details that are known only while the act is carried out.
 func Describe(ctx context.Context, details string) {
 	if carried, ok := ctx.Value(actKey{}).(*Act); ok {
-		carried.Details = details
+		carried.Details = storable(details)
 	}
 }
 
@@ -93,7 +94,16 @@ type Acts struct {
 
 // New returns an act of the person whom By has put into the context.
 func (a Acts) New(ctx context.Context, action, object, details string) Act {
-	return Act{ID: a.NewID(), At: a.Now(), Who: Actor(ctx), Action: action, Object: object, Details: details}
+	who := Actor(ctx)
+	who.Actor, who.SystemUser = storable(who.Actor), storable(who.SystemUser)
+	who.Origin, who.Reason = storable(who.Origin), storable(who.Reason)
+	return Act{ID: a.NewID(), At: a.Now(), Who: who, Action: action, Object: storable(object), Details: storable(details)}
+}
+
+// storable replaces what Postgres cannot keep. A terminal or the name of a file may have another
+// encoding than UTF-8. SQLite would keep it, and then the book could not be copied to Postgres.
+func storable(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 // Begin returns a context that carries a new act.
