@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -51,9 +53,11 @@ func parseCheckpoint(text string) (c Checkpoint, err error) {
 }
 
 // GenerateKeys makes a signing key and the key that verifies it. name is the origin of the log.
+// Package note makes keys with any name, and reads only those with the names that are checked here.
 func GenerateKeys(name string) (signing, verifying string, err error) {
-	if name == "" || strings.ContainsAny(name, " +\t\r\n") {
-		return "", "", errors.New("the name of a trail has no spaces and no plus signs")
+	isOutside := func(r rune) bool { return r == '+' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	if name == "" || !utf8.ValidString(name) || strings.ContainsFunc(name, isOutside) {
+		return "", "", errors.New("the name of a trail has only printable characters, no spaces and no plus signs")
 	}
 	return note.GenerateKey(rand.Reader, name)
 }

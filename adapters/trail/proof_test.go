@@ -95,6 +95,21 @@ func (b *bank) leaf(position, index int) *application.Leaf {
 	return &application.Leaf{Content: b.contents[position][index], Batch: b.batches[position], Index: index, BatchIndex: int64(position)}
 }
 
+// A key with another name would replace that of a book, and nothing could read it again.
+func TestAKeyThatIsMadeCanBeRead(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bank.example/log", "m\u00fc\u015fteri", "a\u00a0b", "a\u2003b", "a\u0085b", "a\vb", "a b", "a+b", "a\xff", "a\x01", "a\nb", ""} {
+		signing, verifying, err := trailadapter.GenerateKeys(name)
+		if err != nil {
+			require.ErrorContains(t, err, "only printable characters", "%q", name)
+			continue
+		}
+		notary, err := trailadapter.NewNotary(signing)
+		require.NoError(t, err, "%q", name)
+		require.Equal(t, verifying, notary.VerifyingKey())
+	}
+}
+
 func TestEveryLeafIsProved(t *testing.T) {
 	t.Parallel()
 	b := newBank(t, 9)
