@@ -66,7 +66,7 @@ func (f Files) CheckAuthorities() error {
 	if f.ClientCA == "" {
 		return nil
 	}
-	content, err := os.ReadFile(f.ClientCA)
+	content, err := readFile(f.ClientCA)
 	if err != nil {
 		return fmt.Errorf("read the files of TLS: %w", err)
 	}
@@ -191,6 +191,16 @@ func (c *Current) refresh() {
 	}
 }
 
+// readFile reads a file. To read a pipe would wait for its writer: the service would neither start
+// nor stop, and would not be ready.
+func readFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file", name)
+	}
+	return os.ReadFile(name)
+}
+
 // read starts to use changed files, and returns what it found. If a certificate and
 // a key do not match, they are being written.
 func (c *Current) read() (found string, err error) {
@@ -199,7 +209,7 @@ func (c *Current) read() (found string, err error) {
 		if name == "" {
 			continue
 		}
-		if content[i], err = os.ReadFile(name); err != nil {
+		if content[i], err = readFile(name); err != nil {
 			return err.Error(), fmt.Errorf("read the files of TLS: %w", err)
 		}
 	}
