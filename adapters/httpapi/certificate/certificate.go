@@ -310,7 +310,7 @@ const selfSignedFor = 397 * 24 * time.Hour
 // EnsureSelfSigned creates a pair for localhost if there is none or if it has expired.
 func (f Files) EnsureSelfSigned() error {
 	now := f.Now()
-	pair, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
+	pair, err := f.readPair()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -322,6 +322,18 @@ func (f Files) EnsureSelfSigned() error {
 		return fmt.Errorf("create a self-signed certificate: %w", err)
 	}
 	return nil
+}
+
+func (f Files) readPair() (pair tls.Certificate, err error) {
+	cert, err := readFile(f.CertFile)
+	if err != nil {
+		return pair, err
+	}
+	key, err := readFile(f.KeyFile)
+	if err != nil {
+		return pair, err
+	}
+	return tls.X509KeyPair(cert, key)
 }
 
 func (f Files) makeSelfSigned(now time.Time) error {

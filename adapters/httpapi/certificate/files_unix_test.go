@@ -24,6 +24,7 @@ func TestAFileOfTLSIsNoPipe(t *testing.T) {
 	require.ErrorContains(t, err, f.KeyFile+" is not a file")
 	require.ErrorContains(t, current.Reload(), f.KeyFile+" is not a file")
 	require.Contains(t, current.Warnings()[0], "the previous ones stay in use")
+	require.ErrorContains(t, f.EnsureSelfSigned(), f.KeyFile+" is not a file")
 
 	f.ClientCA = f.KeyFile
 	require.ErrorContains(t, f.CheckAuthorities(), f.ClientCA+" is not a file")
