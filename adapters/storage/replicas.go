@@ -87,8 +87,12 @@ const goneAfter = 3 * time.Second
 // which storage.dsn or a host may have chosen. So alone also looks for the rows of running replicas.
 func (d service) alone(ctx context.Context) error {
 	err := d.engine.Alone(ctx)
-	if err != nil || d.db.OneWriter || d.db.Ready(ctx) != nil { // no replica uses a book that does not fit
+	if err != nil {
 		return err
+	}
+	isUsable := d.db.Ready(ctx) == nil // no replica uses a book that does not fit
+	if d.db.OneWriter || !isUsable {
+		return nil
 	}
 	deadline := time.After(goneAfter)
 	for {
