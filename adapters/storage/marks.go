@@ -49,17 +49,20 @@ func (d service) Empty(ctx context.Context, note string) error {
 	if d.mark == "" {
 		return otherMark("", store.SandboxMark)
 	}
+	ctx = context.WithValue(ctx, mayExceed{}, true)
 	return d.db.Change(ctx, func(tx *gorm.DB) error {
 		err := d.setNote(tx, note)
 		if err != nil {
 			return err
 		}
-		engineTables := tables.Convert(d.engine.Facts().Tables, func(table string) string { return d.db.Prefix + table })
-		for _, table := range append(engineTables, d.db.TableNames...) {
+		facts := d.engine.Facts()
+		emptied := tables.Convert(facts.Tables, func(table string) string { return d.db.Prefix + table })
+		emptied = append(emptied, d.db.TrailBatches.Name, d.db.TrailHashes.Name)
+		for _, table := range append(emptied, d.db.TableNames...) {
 			if table == d.db.Subscriptions.Name {
 				continue
 			}
-			err = tx.Exec("DELETE FROM " + table).Error
+			err = tx.Exec(facts.Empties + table).Error
 			if err != nil {
 				return err
 			}

@@ -62,12 +62,17 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	schema := &migrator{state: new(atomic.Int32)}
 	checks := new(checks)
 	hooks := batch.Hooks{Ready: schema.Require, MayWrite: o.MayWrite, Begun: checks.begun, Failed: schema.doubt, Doubted: checks.doubted, Explain: e.Explain}
+	limit := &sizeLimit{max: o.MaxSize, engine: e, mayWrite: o.MayWrite}
+	if o.MaxSize > 0 {
+		hooks.MayWrite = limit.check
+	}
 	if o.Trace != nil || o.Slow != nil {
 		hooks.Around = tracing{o.Trace, o.Slow}.around
 	}
 	d := tables.NewDatabase(batch.NewDB(e.Dialect(), hooks), o.TablePrefix)
 	d.Engine, d.OneWriter, d.Writes, d.Now = e, e.Facts().OneWriter, gormWrites, o.Now
 	d.Reads = d.Over(context.Background(), reads)
+	limit.tables = tables.Convert(d.Relied, func(relied tables.Relied) string { return relied.Table })
 	s := service{db: d, journal: journal.New(d), engine: e, checks: checks, mark: o.Mark, patience: cmp.Or(o.StatementTimeout, defaultPatience)}
 	schema.service, schema.db, schema.engine = s, d, e
 	relied, err := json.Marshal(d.Relied)

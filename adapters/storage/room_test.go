@@ -8,10 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -64,6 +66,48 @@ func TestAFileHasAMaximumSize(t *testing.T) {
 	full, err := os.Stat(file)
 	require.NoError(t, err)
 	require.LessOrEqual(t, full.Size(), empty.Size()+room)
+}
+
+// What is beyond the maximum size is refused, and what is deleted makes room at once.
+func TestASandboxHasAMaximumSize(t *testing.T) {
+	t.Parallel()
+	const maxSize = 2 << 20
+	withOptions := map[string]func() (storage.Engine, error){
+		testdb.EngineSQLite: func() (storage.Engine, error) {
+			return sqlite.NewEngine(storage.Options{DSN: testdb.SQLite(t), StatementTimeout: statementTimeout, MaxSize: maxSize})
+		},
+		testdb.EnginePostgres: func() (storage.Engine, error) {
+			return postgres.NewEngine(storage.Options{DSN: testdb.Postgres(t), StatementTimeout: statementTimeout})
+		},
+	}
+	for name, newEngine := range withOptions {
+		t.Run(name, func(t *testing.T) {
+			engine, err := storekit.Started(newEngine())
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, engine.Close()) })
+			s, err := storage.Open(engine, storage.Options{Mark: store.SandboxMark, MaxSize: maxSize, Now: clock.Now})
+			require.NoError(t, err)
+			up(t, s)
+			newBank(t, s, 1)
+
+			for batches := 0; err == nil && batches < 1000; batches++ {
+				var operations []*fund.Operation
+				for range 100 {
+					id := v7()
+					operations = append(operations, order(id, id.String(), sale(1, 1, 1)))
+				}
+				err = settle(t.Context(), s, today, operations...)
+			}
+			require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+			_, err = s.Schema.Status(t.Context())
+			require.NoError(t, err, "it can be read")
+
+			require.NoError(t, s.Marker.Empty(t.Context(), ""))
+			newBank(t, s, 1)
+			id := v7()
+			require.NoError(t, settle(t.Context(), s, today, order(id, id.String(), sale(1, 1, 1))))
+		})
+	}
 }
 
 // The book of a bank grows by millions of sales. A column, an index or a leaf that a sale

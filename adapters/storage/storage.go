@@ -84,6 +84,9 @@ type Engine interface {
 	Backup(ctx context.Context, file string) error
 	FreeSpace() int64
 	LogSize() int64
+	// Size returns the bytes of these tables with their indexes. It is 0 if the engine itself
+	// refuses what would be larger than Options.MaxSize.
+	Size(ctx context.Context, tables []string) (int64, error)
 }
 
 // Facts are the facts about an engine. Name, MigrateAtStart and Grace are as in store.Store.
@@ -101,6 +104,9 @@ type Facts struct {
 	NeedsStatistics bool
 	// Tables are the tables that only this engine has, without prefix.
 	Tables []string
+	// Empties is the statement, up to the name of a table, that deletes all rows and gives back
+	// their place at once.
+	Empties string
 }
 
 // Migrations describes how an engine migrates.

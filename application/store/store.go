@@ -25,9 +25,9 @@ type Options struct {
 	DSN              string
 	MaxConnections   int           // 0 means the adapter's default
 	StatementTimeout time.Duration // the maximum time of a statement
-	// MaxSize is the maximum size of the database in bytes. What does not fit is refused like on a
-	// full disk, until something was deleted. 0 means no limit. Only a SQLite file of the service
-	// has it.
+	// MaxSize is the maximum size of the tables in bytes. What does not fit is refused like on a
+	// full disk, until something was deleted. Postgres may exceed it by what is written in a
+	// second. 0 means no limit. A SQLite database that a host has opened has none.
 	MaxSize int64
 	// TablePrefix is the prefix of every table and index name, for a database
 	// that has other tables. Letters, digits and underscores.

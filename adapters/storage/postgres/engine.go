@@ -32,7 +32,7 @@ func newEngine(writes, reads *batch.Pool, statementTimeout time.Duration) engine
 
 // Facts has no Grace: hosts may configure their connections differently.
 func (engine) Facts() storage.Facts {
-	return storage.Facts{Name: "postgres", Now: "clock_timestamp()"}
+	return storage.Facts{Name: "postgres", Now: "clock_timestamp()", Empties: "TRUNCATE "}
 }
 
 func (engine) Start(context.Context) error { return nil }
@@ -120,6 +120,11 @@ func (engine) Backup(context.Context, string) error {
 
 func (engine) FreeSpace() int64 { return -1 }
 func (engine) LogSize() int64   { return -1 }
+
+func (e engine) Size(ctx context.Context, tables []string) (size int64, err error) {
+	const query = "SELECT COALESCE(SUM(pg_total_relation_size(to_regclass(name))), 0) FROM unnest($1::text[]) AS t(name)"
+	return size, e.writes.QueryRowContext(ctx, query, tables).Scan(&size)
+}
 
 // ownEngine is the engine of a database that the service opens itself.
 type ownEngine struct {

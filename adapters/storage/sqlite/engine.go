@@ -23,7 +23,7 @@ import (
 type engine struct{ connections *connections }
 
 func (engine) Facts() storage.Facts {
-	return storage.Facts{Name: "sqlite", MigrateAtStart: true, OneWriter: true, Now: "NULL", Tables: []string{"lookup_runs", "lookup_entries"}}
+	return storage.Facts{Name: "sqlite", MigrateAtStart: true, OneWriter: true, Now: "NULL", Tables: []string{"lookup_runs", "lookup_entries"}, Empties: "DELETE FROM "}
 }
 
 func (engine) Start(context.Context) error { return nil }
@@ -91,6 +91,9 @@ func (e engine) Backup(ctx context.Context, file string) error {
 
 func (engine) FreeSpace() int64 { return -1 }
 func (engine) LogSize() int64   { return -1 }
+
+// Size is 0: SQLite itself refuses pages beyond the maximum size of a file.
+func (engine) Size(context.Context, []string) (int64, error) { return 0, nil }
 
 // ownEngine is the engine of a file that the service opens itself.
 type ownEngine struct {
