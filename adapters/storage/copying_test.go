@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
+	"bankingapi/adapters/storage/postgres"
 	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/fleet"
 	"bankingapi/application/store"
@@ -53,6 +55,17 @@ func TestACopyGoesOnUntilItIsABook(t *testing.T) {
 	})
 }
 
+// ofHost opens the ports on connections of a host, and has not read the schema yet.
+func ofHost(t *testing.T, dsn string) *store.Store {
+	t.Helper()
+	db := testdb.Open(t, testdb.EnginePostgres, dsn)
+	engine, err := postgres.NewHostEngine(db, db, 0)
+	require.NoError(t, err)
+	s, err := storage.Open(engine, storage.Options{Now: clock.Now})
+	require.NoError(t, err)
+	return s
+}
+
 // A service may use a book over connections with any name, for example those of a host. A copy of
 // its book would sell what it sells.
 func TestARunningServiceAndItsCopyDoNotBothSell(t *testing.T) {
@@ -66,6 +79,10 @@ func TestARunningServiceAndItsCopyDoNotBothSell(t *testing.T) {
 	require.NoError(t, service.Replicas.Keep(t.Context(), row, 0))
 	command := storekit.OpenPostgres(t, dsn)
 	require.ErrorContains(t, command.Alone(t.Context()), "another process uses the database: the replica bank:8443 is running")
+	unread := ofHost(t, dsn)
+	silent, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, unread.Alone(silent), context.Canceled, "the database does not answer: there may be a replica")
 	row.Silence = 0 // the service was killed
 	require.NoError(t, service.Replicas.Keep(t.Context(), row, 0))
 	require.NoError(t, command.Alone(t.Context()))

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/fleet"
+	"bankingapi/application/store"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
@@ -90,9 +93,15 @@ func (d service) alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	isUsable := d.db.Ready(ctx) == nil // no replica uses a book that does not fit
-	if d.db.OneWriter || !isUsable {
+	if d.db.OneWriter {
 		return nil
+	}
+	err = d.db.Ready(ctx)
+	if isUnusable(err) {
+		return nil // no replica uses this book
+	}
+	if err != nil {
+		return err
 	}
 	deadline := time.After(goneAfter)
 	for {
@@ -112,6 +121,14 @@ func (d service) alone(ctx context.Context) error {
 			return fmt.Errorf("another process uses the database: the replica %s is running. Stop all replicas first", all[running].Name)
 		}
 	}
+}
+
+// isUnusable reports whether an error of Ready says that the book does not fit, and not only that
+// the database did not answer.
+func isUnusable(err error) bool {
+	_, isOther := errors.AsType[store.MarkError](err)
+	finding, isKnown := errors.AsType[*fault.Error](err)
+	return isOther || isKnown && finding.Cause == nil
 }
 
 // Remove implements fleet.Replicas.
