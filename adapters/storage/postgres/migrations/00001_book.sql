@@ -9,6 +9,7 @@
 -- currency. Texts in keys compare by byte (COLLATE "C"): this is fast, it is the order of
 -- SQLite and of Go, and it does not change with the locales of the system.
 -- +goose Up
+-- +goose StatementBegin
 
 -- What is true of the book as a whole:
 --
@@ -311,7 +312,6 @@ CREATE TABLE {{prefix}}trail_hashes (
 -- 32, a filter is twice as long, and with 8, a lookup reads too many of them. Notifications
 -- do not change, so their ranges are as long as a filter fits into a page. Rows without an
 -- X-Request-Id are in no index for it. A server without such indexes reads the tables.
--- +goose StatementBegin
 DO $$
 BEGIN
     CREATE INDEX {{prefix}}sales_customer ON {{prefix}}sales USING brin

@@ -3,6 +3,7 @@
 -- Quantities are scaled integers: units 10^-6, prices 10^-8, money in minor units of its
 -- currency.
 -- +goose Up
+-- +goose StatementBegin
 
 -- What is true of the book as a whole:
 --
@@ -315,3 +316,4 @@ CREATE TABLE {{prefix}}lookup_entries (
     operation_id BLOB    NOT NULL,
     PRIMARY KEY (source, last_row, value, operation_id)
 ) STRICT, WITHOUT ROWID;
+-- +goose StatementEnd
