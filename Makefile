@@ -41,9 +41,11 @@ LONG := $(addprefix ./test/,suites/prove tools/release tools/bench)
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 AT_ONCE = -p $$(( $(CORES) < 4 ? $(CORES) + 1 : 5 )) -parallel $$(( $(CORES) < 4 ? $(CORES) : 4 ))
 # The race detector needs a C compiler. Without one, make race says so and runs
-# the tests without the detector. SQLite itself is left out: its code is generated from
-# C, has locks of its own, and takes twice as long under the detector.
-RACE := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo "-race -gcflags=modernc.org/sqlite/lib=-race=false")
+# the tests without the detector. SQLite itself is left out, with its C library: their code is
+# generated from C, has locks of its own, and takes twice as long under the detector and its check of
+# pointers.
+UNRACED := $(foreach library,sqlite/lib libc memory,"-gcflags=modernc.org/$(library)=-race=false -d=checkptr=0")
+RACE := $(if $(shell command -v $${CC:-cc} 2>/dev/null),-race $(UNRACED))
 CGO := $(if $(RACE),1,0)
 # Without the detector: packages that start no goroutine, and the tests that start the
 # service as a program of its own, which is built as it is released. The detector would

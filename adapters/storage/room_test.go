@@ -72,17 +72,17 @@ func TestAFileHasAMaximumSize(t *testing.T) {
 func TestASandboxHasAMaximumSize(t *testing.T) {
 	t.Parallel()
 	const maxSize = 2 << 20
-	withOptions := map[string]func() (storage.Engine, error){
-		testdb.EngineSQLite: func() (storage.Engine, error) {
+	withOptions := map[string]func(t *testing.T) (storage.Engine, error){
+		testdb.EngineSQLite: func(t *testing.T) (storage.Engine, error) {
 			return sqlite.NewEngine(storage.Options{DSN: testdb.SQLite(t), StatementTimeout: statementTimeout, MaxSize: maxSize})
 		},
-		testdb.EnginePostgres: func() (storage.Engine, error) {
+		testdb.EnginePostgres: func(t *testing.T) (storage.Engine, error) {
 			return postgres.NewEngine(storage.Options{DSN: testdb.Postgres(t), StatementTimeout: statementTimeout})
 		},
 	}
 	for name, newEngine := range withOptions {
 		t.Run(name, func(t *testing.T) {
-			engine, err := storekit.Started(newEngine())
+			engine, err := storekit.Started(newEngine(t))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, engine.Close()) })
 			s, err := storage.Open(engine, storage.Options{Mark: store.SandboxMark, MaxSize: maxSize, Now: clock.Now})
