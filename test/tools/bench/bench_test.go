@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if isPeer() || isVictim() {
+	if isPeer() || isPartner() {
 		return
 	}
 	os.Exit(service.Main(m))

@@ -65,7 +65,7 @@ var extras = []extra{
 }
 
 func main() {
-	if isPeer() || isVictim() {
+	if isPeer() || isPartner() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

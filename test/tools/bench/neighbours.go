@@ -48,7 +48,7 @@ var neighbours = []neighbour{
 // sending is a neighbour that sends a work.
 func sending(w work, connections int) func(*neighbourhood, context.Context, time.Duration) (*tally, error) {
 	return func(n *neighbourhood, ctx context.Context, length time.Duration) (*tally, error) {
-		return n.send(ctx, n.neighbour, w, connections, length)
+		return n.send(ctx, w, connections, length)
 	}
 }
 
@@ -73,10 +73,11 @@ func (b *bench) measureNeighbours(ctx context.Context) error {
 		n.waiting = append(n.waiting, o.Subscribe(b.t, "waiting-"+strconv.Itoa(i)))
 	}
 	for _, w := range []work{plainPush, plainSale} { // the first ones warm up
-		t, err := n.send(ctx, n.neighbour, w, victimConnections, b.length())
+		t, err := inProcess(ctx, n.load(n.neighbour, w, victimConnections, b.length()))
 		if err != nil {
 			return err
 		}
+		n.noteRows(w, t)
 		n.capacity = t.records
 	}
 	for _, beside := range neighbours {
@@ -126,19 +127,6 @@ func (n *neighbourhood) measureBeside(ctx context.Context, beside neighbour, len
 	return errors.Join(victim(near), <-done)
 }
 
-// send is a work of one subscription, whose rows are noted. Like a client of ours, a neighbour
-// waits for a second after a 503.
-func (n *neighbourhood) send(ctx context.Context, key string, w work, connections int, length time.Duration) (*tally, error) {
-	l := n.load(key, w, connections, length)
-	l.waits = key == n.neighbour && w.rate == 0
-	t, err := l.run(ctx)
-	if t == nil {
-		return &tally{}, err
-	}
-	n.noteRows(w, t)
-	return t, err
-}
-
 // noteRows notes the rows of a run. A 503 may have had an effect.
 func (n *neighbourhood) noteRows(w work, t *tally) {
 	n.noting.Lock()
@@ -148,7 +136,7 @@ func (n *neighbourhood) noteRows(w work, t *tally) {
 
 // overload sends sales at twice the capacity.
 func (n *neighbourhood) overload(ctx context.Context, length time.Duration) (*tally, error) {
-	return n.send(ctx, n.neighbour, plainSale.at(max(1, int(overload*n.capacity))), rateConnections, length)
+	return n.send(ctx, plainSale.at(max(1, int(overload*n.capacity))), rateConnections, length)
 }
 
 // wait holds requests for outcomes, while the bank reverses sales of the neighbour.
