@@ -180,8 +180,7 @@ func (a *App) Ready(ctx context.Context) error { return a.parts.Readiness.Requir
 // It returns an error if a port is in use, on a second call, and after Close.
 func (a *App) Start(context.Context) error { return a.parts.Servers.start() }
 
-// URL returns the bound address of the API. It is empty before Start, or with WithListeners before
-// Open.
+// URL returns the bound address of the API. It is empty before Start, also with WithListeners.
 func (a *App) URL() string { return a.parts.API.server.URL() }
 
 // OpsAddress returns the bound host:port of health and metrics. It is empty as long as URL is, and
@@ -228,11 +227,11 @@ func (a *App) Reload(load func() (Settings, error)) {
 	a.parts.Log.zap.Warn("reloaded; other settings need a restart", zap.Strings("what", done))
 }
 
-// Close stops the service: it reports not ready, waits for shutdown.delay, stops accepting
-// requests, finishes the running requests within shutdown.timeout, and closes what it opened.
-// When ctx ends, it stops waiting: requests that still run are cut. A second call waits for the
-// first, whatever its own ctx. Inside a host's
-// application Close does nothing: the service stops with the application.
+// Close stops the service: it reports not ready, waits for shutdown.delay if Start was called,
+// stops accepting requests, finishes the running requests within shutdown.timeout, and closes what
+// it opened. When ctx ends, it stops waiting: requests that still run are cut. A second call waits
+// for the first, whatever its own ctx. Inside a host's application Close does nothing: the service
+// stops with the application.
 func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "closed by the program") }
 
 // CloseBecause is Close with a reason for the log, such as the signal.

@@ -65,9 +65,9 @@ func TestTheLogEndsWithTheService(t *testing.T) { //nolint:paralleltest // stand
 	require.NoError(t, err)
 	defer func(before *os.File) { os.Stderr = before }(os.Stderr)
 	os.Stderr = writer
-	app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+	app := newMemory(nil).openWithLog(t, func(s *bootstrap.Settings) {
 		s.HTTP.Address, s.Ops.Address, s.TLS.Mode, s.Log.Level = "127.0.0.1:0", "", bootstrap.TLSOff, "info"
-	}, bootstrap.WithLogger(nil))
+	})
 	require.NoError(t, app.Start(t.Context()))
 	read := make(chan string, 1)
 	go func() {

@@ -75,8 +75,14 @@ func newMemory(change func(*store.Store)) *memory {
 	return m
 }
 
-// open opens the service on the memory; change may be nil.
+// open opens the service on the memory, without a log; change may be nil.
 func (m *memory) open(t *testing.T, change func(*bootstrap.Settings), options ...bootstrap.Option) *bootstrap.App {
+	t.Helper()
+	return m.openWithLog(t, change, append([]bootstrap.Option{bootstrap.WithLogger(zap.NewNop())}, options...)...)
+}
+
+// openWithLog opens the service on the memory, with the log of the settings.
+func (m *memory) openWithLog(t *testing.T, change func(*bootstrap.Settings), options ...bootstrap.Option) *bootstrap.App {
 	t.Helper()
 	settings := bootstrap.DefaultSettings()
 	settings.Storage.Driver = "memory"
@@ -85,7 +91,7 @@ func (m *memory) open(t *testing.T, change func(*bootstrap.Settings), options ..
 		change(&settings)
 	}
 	driver := bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return m.ports, nil })
-	app, err := bootstrap.Open(t.Context(), settings, append([]bootstrap.Option{driver, pages, bootstrap.WithLogger(zap.NewNop())}, options...)...)
+	app, err := bootstrap.Open(t.Context(), settings, append([]bootstrap.Option{driver, pages}, options...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })
 	return app

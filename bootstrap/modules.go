@@ -34,7 +34,8 @@ import (
 // the parts.
 //
 // Module takes from the host's graph what no option gives: a *zap.Logger, a
-// prometheus.Registerer, a store.Opener, and every Option in the group "bankingapi".
+// prometheus.Registerer, a store.Opener unless an option names a driver or a database, and every
+// Option in the group "bankingapi" except WithName and WithParts, which belong in the call of Module.
 //
 // The start of the application opens the storage and begins the background work. Before the
 // start, Module opens no file and no connection, registers no metrics, runs no goroutine, and calls
@@ -48,8 +49,9 @@ func Module(settings Settings, all ...Option) fx.Option { return module(settings
 func module(settings Settings, o *options) fx.Option {
 	constructors := []any{
 		func(lc fx.Lifecycle, host hostParts) (inputs, error) {
-			host.addTo(o)
-			return newInputs(lc, settings, o)
+			all := o.clone() // another application may use the same Module
+			host.addTo(all)
+			return newInputs(lc, settings, all)
 		},
 		newGuard, newStore, newClockCheck, newRules, newRuleBook, newMetrics, newOffice, newManager, newTrail, newDirectory, newRequestLog,
 		newUseCases, newOutcomes, newSandbox, newOperations, newReadiness, newActivity, newFleet, newConsole, newOpsServer,

@@ -1,8 +1,10 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
@@ -56,6 +58,14 @@ func collect(all []Option) *options {
 	return o
 }
 
+// clone returns a copy to which options may be added.
+func (o *options) clone() *options {
+	c := *o
+	c.drivers, c.driverNames = maps.Clone(o.drivers), slices.Clip(o.driverNames)
+	c.operations, c.changes = slices.Clip(o.operations), slices.Clip(o.changes)
+	return &c
+}
+
 // allowed returns the names that storage.driver may have.
 func (o *options) allowed() settings.Drivers {
 	if o.database != nil {
@@ -107,11 +117,16 @@ func WithDriver(name string, open store.Opener) Option {
 // storage.dsn do not apply: the database itself reports what it is. The host closes the database
 // after App.Close. The service migrates Postgres only with storage.migrate.
 func WithDatabase(open store.Opener) Option {
-	return func(o *options) { o.database = open }
+	return func(o *options) {
+		if open != nil {
+			o.database = open
+		}
+	}
 }
 
 // WithTablePrefix puts prefix before the name of every table and index. Use it if the database
-// has others. prefix has letters, digits and underscores; on Postgres lower case, at most 40.
+// has others. prefix has letters, digits and underscores, and begins with no digit. On Postgres its
+// letters are lower case, and it has at most 40 bytes.
 func WithTablePrefix(prefix string) Option {
 	return func(o *options) { o.storage.TablePrefix = prefix }
 }
@@ -130,12 +145,18 @@ func WithOperation(operation httpapi.Descriptor) Option {
 
 // WithLogger logs to the host's logger instead of standard error. Then log.level and log.format
 // do not apply.
-func WithLogger(logger *zap.Logger) Option { return func(o *options) { o.logger = logger } }
+func WithLogger(logger *zap.Logger) Option {
+	return func(o *options) { o.logger = cmp.Or(logger, o.logger) }
+}
 
 // WithRegistry registers the metrics with the host's registry. Each service in a process needs
 // its own registry, or its own prometheus.WrapRegistererWith.
 func WithRegistry(registerer prometheus.Registerer) Option {
-	return func(o *options) { o.registerer = orNil(registerer) }
+	return func(o *options) {
+		if registerer = orNil(registerer); registerer != nil {
+			o.registerer = registerer
+		}
+	}
 }
 
 // WithDataFolder sets the folder for the certificate and the keys that the service makes, if
@@ -165,7 +186,11 @@ func WithBookAsItIs() Option {
 // only show it to the person who runs the program. Without this option there
 // are no links, so signing in requires an identity proxy.
 func WithConsoleLink(show func(link string)) Option {
-	return func(o *options) { o.console.show = show }
+	return func(o *options) {
+		if show != nil {
+			o.console.show = show
+		}
+	}
 }
 
 // WithConsole adds the operator's console. open is console.Open, or a function of the host. The
@@ -181,13 +206,21 @@ func WithConsole[C operator.Console](open func(operator.Options) C) Option {
 // WithSandbox adds the sandbox that OpenSandbox needs. open is sandbox.Open, or a function of
 // the host.
 func WithSandbox(open func(operator.SandboxOptions) operator.SandboxPart) Option {
-	return func(o *options) { o.sandbox.open = open }
+	return func(o *options) {
+		if open != nil {
+			o.sandbox.open = open
+		}
+	}
 }
 
 // WithDocs adds the documentation for people. pages is docs.Pages. Without this option the
 // setting http.docs serves only the OpenAPI documents.
 func WithDocs(pages func(openapi.Guide) (map[string]http.Handler, error)) Option {
-	return func(o *options) { o.docs = pages }
+	return func(o *options) {
+		if pages != nil {
+			o.docs = pages
+		}
+	}
 }
 
 // WithSettings changes the settings before they are validated. It is for a host whose graph has
@@ -211,7 +244,13 @@ func WithParts(parts ...fx.Option) Option {
 // WithProfiles serves profiles at /debug/pprof/ of the ops listener, for example with the
 // handlers of net/http/pprof. Without this option the service serves no profiles, because
 // net/http/pprof changes http.DefaultServeMux, which belongs to the program.
-func WithProfiles(profiles http.Handler) Option { return func(o *options) { o.profiles = profiles } }
+func WithProfiles(profiles http.Handler) Option {
+	return func(o *options) {
+		if profiles = orNil(profiles); profiles != nil {
+			o.profiles = profiles
+		}
+	}
+}
 
 // WithVersion sets the version and the commit in the log, metrics and traces. By default they are
 // Version and none.

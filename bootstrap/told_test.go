@@ -186,10 +186,10 @@ func TestTheLevelOfTheLogIsChanged(t *testing.T) { //nolint:paralleltest // stan
 	defer file.Close()
 	defer func(before *os.File) { os.Stderr = before }(os.Stderr)
 	os.Stderr = file
-	app := newMemory(nil).open(t, func(s *bootstrap.Settings) {
+	app := newMemory(nil).openWithLog(t, func(s *bootstrap.Settings) {
 		s.HTTP.Address, s.Ops.Address, s.TLS.Mode = "127.0.0.1:0", "127.0.0.1:0", bootstrap.TLSOff
 		s.Log.Level, s.Ops.Hosts = "error", "ops.bank.example"
-	}, bootstrap.WithLogger(nil))
+	})
 	require.NoError(t, app.Start(t.Context()))
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	send := func(method, host, body string) (status int, answer string) {

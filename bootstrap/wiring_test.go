@@ -14,12 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
@@ -33,6 +35,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
+	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
 )
@@ -180,6 +183,69 @@ func TestADriverTakesPrecedenceOverTheDatabaseOfTheGraph(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, hasBook, !isEmpty)
 		}
+		require.NoError(t, host.Stop(t.Context()))
+	}
+}
+
+// An option with the argument nil does not take away what another option gave.
+func TestANilArgumentChangesNothing(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zapcore.InfoLevel)
+	registry, host := prometheus.NewRegistry(), newMemory(nil)
+	settings := bootstrap.DefaultSettings()
+	settings.HTTP.Address, settings.Ops.Address, settings.TLS.Mode = "127.0.0.1:0", "127.0.0.1:0", bootstrap.TLSOff
+	settings.Settlement.Enabled = false
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	app, err := bootstrap.Open(t.Context(), settings, pages,
+		bootstrap.WithDatabase(host.ports.Open), bootstrap.WithDatabase(nil),
+		bootstrap.WithLogger(zap.New(core)), bootstrap.WithLogger(nil),
+		bootstrap.WithRegistry(registry), bootstrap.WithRegistry(nil), bootstrap.WithRegistry((*prometheus.Registry)(nil)),
+		bootstrap.WithProfiles(page), bootstrap.WithProfiles(nil), bootstrap.WithDocs(nil))
+	require.NoError(t, err)
+	require.NoError(t, app.Start(t.Context()))
+	require.NotZero(t, logged.Len())
+	metrics, err := registry.Gather()
+	require.NoError(t, err)
+	require.NotEmpty(t, metrics)
+	require.Equal(t, http.StatusOK, ask(app, http.MethodGet, "/docs", "", "").Code)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+app.OpsAddress()+"/debug/pprof/", http.NoBody)
+	require.NoError(t, err)
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusTeapot, answer.StatusCode)
+	require.NoError(t, app.Close(t.Context()))
+}
+
+// The option of a Module may be used in several applications: each has the values of its own graph.
+func TestAModuleIsUsedTwice(t *testing.T) {
+	t.Parallel()
+	settings := bootstrap.DefaultSettings()
+	settings.Settlement.Enabled = false
+	module := bootstrap.Module(settings)
+	ofHost := httpapi.Operation[push.Fields]{Name: "OfTheHost", Do: func(context.Context, *subscription.Subscription, operation.Header, []push.Fields) (operation.Outcome, error) {
+		return operation.Outcome{}, nil
+	}}
+	for range 2 {
+		core, logged := observer.New(zapcore.InfoLevel)
+		registry, book := prometheus.NewRegistry(), newMemory(nil)
+		var app *bootstrap.App
+		host := fx.New(fx.NopLogger, module, fx.Populate(&app), fx.Supply(zap.New(core)),
+			fx.Supply(fx.Annotate(registry, fx.As(new(prometheus.Registerer)))),
+			fx.Provide(func() store.Opener { return book.ports.Open }),
+			fx.Supply(fx.Annotate(bootstrap.WithOperation(ofHost), fx.ResultTags(`group:"bankingapi"`))))
+		require.NoError(t, host.Start(t.Context()))
+		require.Equal(t, http.StatusUnauthorized, ask(app, http.MethodPost, "/BankingApiV01/OfTheHost", "", "{}").Code)
+		require.NotZero(t, logged.Len())
+		metrics, err := registry.Gather()
+		require.NoError(t, err)
+		require.NotEmpty(t, metrics)
+		office, err := app.Backoffice(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, office.LoadDemo(t.Context(), office.Today()))
+		isEmpty, err := backoffice.IsEmpty(t.Context(), book.ports.Backoffice.Reader)
+		require.NoError(t, err)
+		require.False(t, isEmpty)
 		require.NoError(t, host.Stop(t.Context()))
 	}
 }
