@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -89,7 +90,7 @@ func Listen(address string) (net.Listener, error) {
 func (s *Server) Use(listener net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.given = listener
+	s.given = cmp.Or(listener, s.given)
 }
 
 // Bind binds the address, without serving. It fails if the port is in use. The error is

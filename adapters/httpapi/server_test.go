@@ -124,6 +124,15 @@ func TestAPortIsBoundBeforeItIsServed(t *testing.T) {
 	_, err := conn.Read(make([]byte, 1))
 	require.Error(t, err)
 
+	given, err := httpapi.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	user := newServer("127.0.0.1:0", newService(), serverOptions())
+	user.Use(given)
+	user.Use(nil)
+	require.NoError(t, user.Bind())
+	require.Equal(t, given.Addr().String(), user.Address(), "nil changes nothing")
+	require.NoError(t, user.Close())
+
 	disabled := newServer("", newService(), serverOptions())
 	require.NoError(t, disabled.Start())
 	require.Empty(t, disabled.Address())
