@@ -20,7 +20,8 @@ func Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 func NewID() operation.ID { return operation.ID(uuid.Must(uuid.NewV7())) }
 
 // IDs returns a function that makes IDs of the time of another clock. They are in the
-// order in which they are made, also while that clock stands still.
+// order in which they are made, also while that clock stands still, or is set back by less than
+// a second. If it is set back further, the IDs follow it.
 func IDs(now func() time.Time) func() operation.ID {
 	var mutex sync.Mutex
 	var next time.Time

@@ -217,6 +217,6 @@ func ParameterOf(pointer string) (i int, ok bool) {
 		return 0, false
 	}
 	index, _, _ := strings.Cut(rest, "/")
-	i, err := strconv.Atoi(index)
-	return i, err == nil
+	unsigned, err := strconv.ParseUint(index, 10, 31)
+	return int(unsigned), err == nil //nolint:gosec // at most 31 bits
 }

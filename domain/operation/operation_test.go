@@ -150,3 +150,17 @@ func TestFaultsOfARecordPointIntoParameters(t *testing.T) {
 	require.Nil(t, operation.UnderParameter(0, nil))
 	require.Nil(t, operation.UnderParameter(0, []fault.Fault{}), "a record without faults has none, not an empty list")
 }
+
+// Nobody finds a record at an index below zero.
+func TestAPointerOfAParameterHasAnIndex(t *testing.T) {
+	t.Parallel()
+	for pointer, want := range map[string]int{"/Parameters/0": 0, "/Parameters/12/FundAmount": 12} {
+		i, ok := operation.ParameterOf(pointer)
+		require.True(t, ok, pointer)
+		require.Equal(t, want, i, pointer)
+	}
+	for _, pointer := range []string{"", "/Header/CallerId", "/Parameters", "/Parameters/", "/Parameters/-1", "/Parameters/+1/FundAmount", "/Parameters/1x", "/Parameters/99999999999999999999"} {
+		_, ok := operation.ParameterOf(pointer)
+		require.False(t, ok, pointer)
+	}
+}
