@@ -106,7 +106,7 @@ func NewMetrics(registerer prometheus.Registerer, o Options) *Metrics {
 
 		requests:        counter("bankingapi_http_requests_total", "Requests by route and status. Status 499 means that the caller disconnected before the answer.", "route", "status"),
 		requestDuration: histogram("bankingapi_http_request_duration_seconds", "Time from the header of a request to the end of its answer, by route and class of status.", latencies, "route", "status_class"),
-		outcomes:        counter("bankingapi_outcomes_total", "Requests to the operations by outcome. State none means that the request did not become an operation. Code is the first error code of the answer.", "operation", "state", "code"),
+		outcomes:        counter("bankingapi_outcomes_total", "Requests to the operations by outcome. State none means that the answer has no outcome: the request did not become an operation, or, with the codes internal-error and outcome-unknown, it is not known. Code is the first error code of the answer.", "operation", "state", "code"),
 		replays:         counter("bankingapi_replays_total", "Requests that repeated an operation by its CallerId and had no effect of their own.", "operation"),
 		refusedKeys:     counter("bankingapi_refused_keys_total", "Requests whose subscription key was refused, by reason.", "reason"),
 		callers:         counter("bankingapi_subscription_requests_total", "Requests to the operations by subscription, class of status and first error code. Subscriptions after the first 200 count as other.", "subscription", "status_class", "code"),
@@ -215,19 +215,19 @@ func (m *Metrics) Request(ctx context.Context, r *summary.Exchange) {
 	} else {
 		duration.Observe(r.Duration.Seconds())
 	}
+	code := codeOf(r.Codes)
+	if reason, refused := refusedKeys[code]; refused {
+		m.refusedKeys.WithLabelValues(reason).Inc() // of each route that needs a key
+	}
 	if name == "" {
 		return
 	}
-	code := codeOf(r.Codes)
 	m.outcomes.WithLabelValues(name, r.State.String(), code).Inc()
 	if r.Subscription != "" {
 		m.callers.WithLabelValues(m.subscriptions.label(r.Subscription), statusClassOf(r.Status), code).Inc()
 	}
 	if r.Replayed {
 		m.replays.WithLabelValues(name).Inc()
-	}
-	if reason, refused := refusedKeys[code]; refused {
-		m.refusedKeys.WithLabelValues(reason).Inc()
 	}
 }
 

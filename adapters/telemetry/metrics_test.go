@@ -41,7 +41,7 @@ var options = telemetry.Options{
 	Routes: telemetry.Routes{
 		pushRoute: operation.AddPushNotificationResponse.String(),
 		saleRoute: operation.BuyFundFromCustomer.String(),
-		"/docs":   "",
+		"/docs":   "", "/outcomes": "",
 	},
 }
 
@@ -74,6 +74,7 @@ func populated(t *testing.T, registry *prometheus.Registry) *telemetry.Metrics {
 		{Route: pushRoute, Status: 401, Duration: time.Millisecond, Codes: []string{"key-missing"}},
 		{Route: pushRoute, Status: 401, Duration: time.Millisecond, Codes: []string{"key-invalid"}},
 		{Route: pushRoute, Status: 403, Duration: time.Millisecond, Codes: []string{"operation-not-granted"}},
+		{Route: "/outcomes", Status: 401, Duration: time.Millisecond, Codes: []string{"key-invalid"}},
 		{Route: "/docs", Status: 200, Duration: time.Millisecond},
 		{Status: 404, Duration: time.Millisecond, Codes: []string{"unknown-path"}},
 	} {
