@@ -18,9 +18,17 @@ import (
 	"bankingapi/domain/proof"
 )
 
-// Clear begins a new log, after the rows of the log were deleted.
+// Clear removes the whole log.
 func (j Journal) Clear(tx *gorm.DB) error {
 	j.base.Store(&emptyLog)
+	err := tx.Exec("DELETE FROM " + j.db.TrailBatches.Name).Error
+	if err != nil {
+		return err
+	}
+	err = tx.Exec("DELETE FROM " + j.db.TrailHashes.Name).Error
+	if err != nil {
+		return err
+	}
 	return j.db.ClearLogState(tx)
 }
 
