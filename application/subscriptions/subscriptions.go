@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,12 +123,44 @@ func (m *Manager) keyMade(err error) error {
 	return nil
 }
 
-// Change changes a subscription in place, and says in its act what it changed. The error is the
-// error of change, subscription.ErrExpired if change makes the keys expire in the past,
-// ErrNotFound or an error of the storage. The change reaches every replica within five seconds.
+// errUnchanged makes a repository write nothing, because the subscription is as it was.
+var errUnchanged = errors.New("the subscription is as it was")
+
+// reviseIn changes a subscription of the repository, or writes nothing and no act if it stays as it
+// was.
+func (m *Manager) reviseIn(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
+	err := m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
+		before := *s
+		before.Operations = slices.Clone(s.Operations)
+		err := change(s)
+		if err != nil {
+			return err
+		}
+		if isSame(before, *s) {
+			return errUnchanged
+		}
+		return nil
+	})
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
+}
+
+func isSame(a, b subscription.Subscription) bool {
+	for _, s := range []*subscription.Subscription{&a, &b} { // the same moment may be in two zones
+		s.PrimaryKey.Expires, s.SecondaryKey.Expires = s.PrimaryKey.Expires.UTC(), s.SecondaryKey.Expires.UTC()
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// Change changes a subscription in place, and says in its act what it changed. If change leaves it as
+// it was, there is no act. The error is the error of change, subscription.ErrExpired if change makes
+// the keys expire in the past, ErrNotFound or an error of the storage. The change reaches every
+// replica within five seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	ctx = m.begin(ctx, "subscription.change", name, "")
-	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
+	return m.reviseIn(ctx, name, func(s *subscription.Subscription) error {
 		before := *s
 		if err := change(s); err != nil {
 			return err
@@ -201,12 +234,12 @@ func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slo
 	return key, s.Regenerate(slot, key, m.Now())
 }
 
-// SetState suspends, activates or cancels a subscription. The error is
-// subscription.ErrCancelled if the subscription is already cancelled. The change reaches every
-// replica within five seconds.
+// SetState suspends, activates or cancels a subscription. If it has that state, nothing is written.
+// The error is subscription.ErrCancelled if the subscription is already cancelled. The change reaches
+// every replica within five seconds.
 func (m *Manager) SetState(ctx context.Context, name string, state subscription.State) error {
 	ctx = m.begin(ctx, "subscription.state", name, string(state))
-	return m.repository.Change(ctx, name, func(s *subscription.Subscription) error { return s.Become(state) })
+	return m.reviseIn(ctx, name, func(s *subscription.Subscription) error { return s.Become(state) })
 }
 
 // List returns every subscription by name.

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
@@ -197,4 +199,38 @@ func TestANewKeyIsNeverExpired(t *testing.T) {
 	require.ErrorIs(t, m.Change(t.Context(), "name", last(now.Add(-time.Hour))), subscription.ErrExpired)
 	require.NoError(t, m.Change(t.Context(), "name", last(now)), "what has expired may stay so")
 	require.Equal(t, before, list(t, m), "the expiry stays, and so does the old key")
+}
+
+// An act that changed nothing would hide the others.
+func TestWhatStaysAsItWasHasNoAct(t *testing.T) {
+	t.Parallel()
+	store := fake.NewStore()
+	m := subscriptions.NewManager(store.Subscriptions(nil), counting())
+	istanbul, err := time.LoadLocation("Europe/Istanbul")
+	require.NoError(t, err)
+	expires := m.Now().Add(time.Hour).UTC()
+	_, _, err = m.Create(t.Context(), subscription.Subscription{Name: "name", RequestsPerSecond: 5, PrimaryKey: subscription.KeyLife{Expires: expires}})
+	require.NoError(t, err)
+	ctx := audit.With(t.Context(), audit.Act{Action: "test"})
+	acts := func() (count int) {
+		for _, err := range store.Backoffice(nil, m.Now).Reader.Acts(t.Context(), backoffice.Query{}) {
+			require.NoError(t, err)
+			count++
+		}
+		return count
+	}
+
+	require.NoError(t, m.SetState(ctx, "name", subscription.Active))
+	require.NoError(t, m.Change(ctx, "name", func(s *subscription.Subscription) error {
+		s.RequestsPerSecond, s.PrimaryKey.Expires = 5, expires.In(istanbul)
+		return nil
+	}))
+	require.Zero(t, acts())
+
+	require.NoError(t, m.Change(ctx, "name", func(s *subscription.Subscription) error {
+		s.Operations[0] = s.Operations[1]
+		return nil
+	}))
+	require.NoError(t, m.SetState(ctx, "name", subscription.Suspended))
+	require.Equal(t, 2, acts())
 }

@@ -150,13 +150,20 @@ func (o *changeCommand) check(c *call) error {
 }
 
 func (o *changeCommand) run(c *call) error {
+	var changes []string
 	err := c.manager.Change(c.cmd.Context(), c.args[0], func(now *subscription.Subscription) error {
-		revised := *now
+		before, revised := *now, *now
 		o.revise(&revised)
 		now.PrimaryKey.Expires, now.SecondaryKey.Expires = revised.PrimaryKey.Expires, revised.SecondaryKey.Expires
-		return now.Revise(revised)
+		err := now.Revise(revised)
+		changes = subscriptions.Differences(&before, now, time.UTC)
+		return err
 	})
-	return c.done(aboutSubscription(c.args[0], err), "%s is changed.\n", c.args[0])
+	outcome := "is changed"
+	if len(changes) == 0 {
+		outcome = "is as it was: it has these values already"
+	}
+	return c.done(aboutSubscription(c.args[0], err), "%s %s.\n", c.args[0], outcome)
 }
 
 // setState returns a command that sets the state of a subscription. It says how many sales wait

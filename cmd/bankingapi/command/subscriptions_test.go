@@ -49,6 +49,8 @@ func TestTheAuditSaysWhatChanged(t *testing.T) {
 		got := bankingapi(t, environment, command...)
 		require.Zero(t, got.status, got.err)
 	}
+	again := bankingapi(t, environment, "subscriptions", "change", "shop", "--rate", "0", "--expires", "2999-12-31", "--reason", "twice")
+	require.Equal(t, outcome{0, "", "shop is as it was: it has these values already.\n"}, again)
 	require.Contains(t, bankingapi(t, environment, "__complete", "subscriptions", "suspend", "").out, "shop\n")
 	require.Contains(t, bankingapi(t, environment, "__complete", "subscriptions", "regenerate", "shop", "p").out, "primary\n")
 	only := bankingapi(t, environment, "export", "audit", "--action", "subscription.state", "--object", "shop")
@@ -57,6 +59,7 @@ func TestTheAuditSaysWhatChanged(t *testing.T) {
 	require.Contains(t, audit, `subscription.create,shop,contract 7,rate limit 20/s; may call BuyFundFromCustomer`)
 	require.Contains(t, audit, `subscription.change,shop,,rate limit none instead of 20/s; last day of the keys 2999-12-31 instead of never`)
 	require.Contains(t, audit, `subscription.state,shop,key was leaked,suspended`)
+	require.NotContains(t, audit, "twice", "what changes nothing has no act")
 	require.Contains(t, audit, `subscription.regenerate,shop,key was leaked,primary`)
 }
 
