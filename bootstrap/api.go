@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -298,8 +299,8 @@ func (p zonedPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // server is empty, the base URL is http.public_url. If both are empty, the document applies to
 // the service that served it.
 func OpenAPIDocument(s Settings, version, server string) ([]byte, error) {
-	if server != "" && !settings.IsHTTPURL(server) {
-		return nil, fmt.Errorf("the server must be an http or https URL, like https://bank.example: %q", server)
+	if server != "" && !settings.IsPublicURL(server) {
+		return nil, errors.New("the server must be an http or https URL without a user, blanks and a query, like https://bank.example")
 	}
 	o, err := openAPIOptions(s)
 	if err != nil {

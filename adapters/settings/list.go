@@ -67,7 +67,7 @@ func (s *Settings) All() []Setting {
 		{"http.write_timeout", &s.HTTP.WriteTimeout, "10s", "duration", "maximum time to handle a request and write the response", millisecondOrMore},
 		{"http.docs", &s.HTTP.Docs, "true", "true|false", "serve /docs and the OpenAPI documents", free},
 		{"http.trusted_proxies", &s.HTTP.TrustedProxies, "", "addresses", "addresses or networks of proxies whose X-Forwarded-For is believed, separated by commas. If set, the log has the address of each caller", addresses},
-		{"http.public_url", &s.HTTP.PublicURL, "", "url", "address under which callers reach the service, for links in errors. Empty makes them relative", must("be an http or https URL without a user, blanks and a query, like https://bank.example, or empty", orEmpty(isPublicURL))},
+		{"http.public_url", &s.HTTP.PublicURL, "", "url", "address under which callers reach the service, for links in errors and OpenAPI documents. Empty makes them relative", must("be an http or https URL without a user, blanks and a query, like https://bank.example, or empty", orEmpty(IsPublicURL))},
 		{"http.document_info", &s.HTTP.DocumentInfo, "", "file", "YAML file with the contact and the termsOfService of the OpenAPI documents; empty names none", free},
 		{"tls.mode", &s.TLS.Mode, "self-signed", "mode", "files (cert_file and key_file), self-signed (for development), off (plain HTTP on loopback only) or proxy (a proxy in front ends TLS)", oneOf(TLSFiles, TLSSelfSigned, TLSOff, TLSProxy)},
 		{"tls.cert_file", &s.TLS.CertFile, "", "file", "PEM file with the certificate chain, for tls.mode files; read again when it changes", free},

@@ -151,6 +151,8 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 		{"a public URL without a scheme", func(s *Settings) { s.HTTP.PublicURL = "bank.example" }, []string{"http.public_url"}},
 		{"a public URL with a query", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example?x" }, []string{"http.public_url"}},
 		{"a public URL with a password", func(s *Settings) { s.HTTP.PublicURL = "https://user:secret@bank.example" }, []string{"http.public_url"}},
+		{"a public URL with a port that does not exist", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example:99999" }, []string{"http.public_url"}},
+		{"a public URL with a port and no host", func(s *Settings) { s.HTTP.PublicURL = "https://:8443" }, []string{"http.public_url"}},
 		{"a public URL with a blank", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example/an api" }, []string{"http.public_url"}},
 		{"a public URL with two slashes at its end", func(s *Settings) { s.HTTP.PublicURL = "https://bank.example/api//" }, []string{"http.public_url"}},
 

@@ -243,12 +243,19 @@ func isEmail(text string) bool {
 // IsHTTPURL reports whether the text is an absolute http or https URL.
 func IsHTTPURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return false
+	}
+	if u.Port() == "" {
+		return true
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && port > 0
 }
 
-// isPublicURL accepts what can stand before a path. Callers read it in errors, so it must have no
-// password.
-func isPublicURL(text string) bool {
+// IsPublicURL reports whether the text is an HTTP URL that can stand before a path. Callers read it
+// in errors and in documents, so it has no password.
+func IsPublicURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && IsHTTPURL(text) && u.User == nil && !strings.ContainsAny(text, "?#\" ") && !strings.HasSuffix(text, "//")
 }

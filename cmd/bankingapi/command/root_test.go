@@ -115,7 +115,8 @@ func TestWrongUse(t *testing.T) {
 		{"verify --against no-such-file", `--against: open no-such-file: ` + syscall.ENOENT.Error() + `; see 'bankingapi verify --help'`},
 		{"verify now", `unexpected argument "now"; see 'bankingapi verify --help'`},
 		{"openapi --version 2.0", `unknown OpenAPI version "2.0": use 3.0 or 3.1; see 'bankingapi openapi --help'`},
-		{"openapi --server bank.example", `the server must be an http or https URL, like https://bank.example: "bank.example"; see 'bankingapi openapi --help'`},
+		{"openapi --server bank.example", `the server must be an http or https URL without a user, blanks and a query, like https://bank.example; see 'bankingapi openapi --help'`},
+		{"openapi --server https://user:secret@bank.example", `the server must be an http or https URL without a user, blanks and a query, like https://bank.example; see 'bankingapi openapi --help'`},
 		{"openapi now", `unexpected argument "now"; see 'bankingapi openapi --help'`},
 	} {
 		t.Run(test.args, func(t *testing.T) {
