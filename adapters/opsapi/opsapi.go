@@ -53,7 +53,7 @@ func New(o Options) http.Handler {
 		}), "GET /metrics")
 	}
 	if o.LogLevel != nil {
-		add("/log/level", `GET shows the level, PUT {"level":"debug"} changes it until the next restart`, http.MaxBytesHandler(o.LogLevel, 1<<10), "GET /log/level", "PUT /log/level")
+		add("/log/level", `GET shows the level, PUT {"level":"debug"} changes it until the next restart or SIGHUP`, http.MaxBytesHandler(o.LogLevel, 1<<10), "GET /log/level", "PUT /log/level")
 	}
 	if o.Console != nil {
 		add("/console/", "the operator's console", o.Console, "/console/")

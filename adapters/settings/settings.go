@@ -93,7 +93,7 @@ type Storage struct {
 	Driver           string
 	DSN              Secret // the file for SQLite, the URL or the key=value form for Postgres
 	Migrate          bool
-	MaxConnections   int           // on SQLite only of the readers: there is always one writer
+	MaxConnections   int           // on SQLite with the writer, but never fewer than four readers
 	StatementTimeout time.Duration // a commit has twice this time
 	AllowUnsafe      bool          // for tests
 }
