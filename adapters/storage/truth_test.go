@@ -16,6 +16,7 @@ import (
 
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/sqlite"
+	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -335,4 +336,12 @@ func asGuest(t *testing.T, dsn, name, rights string) string {
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
 	return "host=" + config.Host + " port=" + strconv.Itoa(int(config.Port)) + " dbname=" + config.Database + " sslmode=disable user=" + role
+}
+
+// A terminal in another encoding sends filters that only SQLite takes, and finds nothing.
+func TestAFilterInAnotherEncodingIsNoErrorOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	s := storekit.OpenPostgres(t, testdb.Postgres(t))
+	_, err := backoffice.Collect(s.Backoffice.Reader.Sales(t.Context(), backoffice.Query{CallerID: "sat\xfd\xfe"}))
+	require.ErrorContains(t, err, "A text is not UTF-8, so no row can have it:")
 }

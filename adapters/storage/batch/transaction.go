@@ -250,7 +250,7 @@ func (db *DB) withKind(failure Failure, err error) error {
 	case Interrupted:
 		return fault.Wrap(fault.Indeterminate, err, "The storage did not confirm the commit.")
 	default:
-		return fault.Wrap(fault.Internal, err, "storage")
+		return fault.Wrap(fault.Internal, err, cmp.Or(db.Explain(err), "storage"))
 	}
 }
 

@@ -41,6 +41,7 @@ var meanings = map[string]meaning{
 	"57P01":  {batch.Broken, ""},   // the server stops
 	"57P02":  {batch.Broken, ""},   // the server closes this connection
 	"25P02":  {batch.Unknown, "An earlier statement of the transaction has failed, so the server refuses all others. Roll it back."},
+	"22021":  {batch.Unknown, "A text is not UTF-8, so no row can have it."},
 	"25P03":  {batch.Unreachable, ""}, // out of time
 	"25P04":  {batch.Unreachable, ""}, // out of time
 	"55P03":  {batch.Unreachable, ""}, // lock not available
