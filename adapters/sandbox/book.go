@@ -101,32 +101,66 @@ var numbers = json.UnmarshalFromFunc(func(in *jsontext.Decoder, d *decimal.Decim
 	return err
 })
 
+// counted counts the elements of type T that are read. It ends the reading with tooMany at the
+// first one beyond the limit: a short text can have a million of them.
+func counted[T any](count *int, limit int, tooMany error) *json.Unmarshalers {
+	return json.UnmarshalFromFunc(func(*jsontext.Decoder, *T) error {
+		*count++
+		if *count > limit {
+			return tooMany
+		}
+		return errors.ErrUnsupported // read it as usual
+	})
+}
+
 // once sets the default count of an armed fault.
 var once = json.UnmarshalFromFunc(func(_ *jsontext.Decoder, a *armed) error {
 	a.Count = 1
 	return errors.ErrUnsupported
 })
 
-// decode reads one JSON value. It rejects unknown members.
+// decode reads one JSON value. It rejects unknown members, and too many armed faults.
 func decode(r io.Reader, into any) error {
-	err := json.UnmarshalRead(r, into, json.WithUnmarshalers(once), json.RejectUnknownMembers(true),
+	count := 0
+	readers := json.JoinUnmarshalers(counted[armed](&count, maxArmed, errTooManyArmed), once)
+	err := json.UnmarshalRead(r, into, json.WithUnmarshalers(readers), json.RejectUnknownMembers(true),
 		json.MatchCaseInsensitiveNames(true), jsontext.AllowDuplicateNames(true))
+	if errors.Is(err, errTooManyArmed) {
+		return errTooManyArmed
+	}
 	if err != nil {
 		return refuse(fault.Fault{Code: fault.InvalidJSON, Detail: "The body must be the JSON that the documentation of the sandbox shows."})
 	}
 	return nil
 }
 
+// maxRows is how many rows a seed in JSON has at most. A body of 4 MiB has room for as many
+// accounts, but for a million rows without members.
+const maxRows = 50_000
+
+var errTooManyRows = refuse(fault.Fault{Code: fault.TooMany, Detail: fmt.Sprintf("At most %d rows in one seed.", maxRows)})
+
+// maxFaults is how many faults of a seed are collected. An answer has no more.
+const maxFaults = 100
+
 func importJSON(ctx context.Context, to *backoffice.Office, content []byte) (map[string]int64, error) {
 	var s seed
-	if err := json.Unmarshal(content, &s, json.WithUnmarshalers(numbers), json.RejectUnknownMembers(true)); err != nil {
+	rows := 0
+	readers := json.JoinUnmarshalers(numbers,
+		counted[fund.PriceFields](&rows, maxRows, errTooManyRows), counted[fund.HoldingFields](&rows, maxRows, errTooManyRows),
+		counted[accountFields](&rows, maxRows, errTooManyRows), counted[closedDay](&rows, maxRows, errTooManyRows))
+	err := json.Unmarshal(content, &s, json.WithUnmarshalers(readers), json.RejectUnknownMembers(true))
+	if errors.Is(err, errTooManyRows) {
+		return nil, errTooManyRows
+	}
+	if err != nil {
 		return nil, refuse(faultOf(err))
 	}
 	if len(s.Prices)+len(s.Holdings)+len(s.Accounts)+len(s.Calendar) == 0 {
 		return nil, refuse(fault.Fault{Code: fault.Required, Detail: "Send prices, holdings, accounts or calendar, each with at least one row."})
 	}
 	counts := map[string]int64{}
-	err := importRows(ctx, to, counts, "prices", s.Prices, fund.NewPrice, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) }, to.Imports.Prices)
+	err = importRows(ctx, to, counts, "prices", s.Prices, fund.NewPrice, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) }, to.Imports.Prices)
 	if err != nil {
 		return counts, err
 	}
@@ -164,6 +198,9 @@ func importRows[Fields, T any](
 	for i, fields := range rows {
 		value, found := check(fields)
 		wrong(int64(i), found...)
+		if len(faults) >= maxFaults {
+			return refuse(faults...)
+		}
 		values[i] = row{int64(i), value}
 	}
 	slices.SortStableFunc(values, func(a, b row) int { return compare(a.value, b.value) })

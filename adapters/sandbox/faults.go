@@ -170,6 +170,8 @@ const (
 	maxSpent = 100_000
 )
 
+var errTooManyArmed = refuse(fault.Fault{Code: fault.TooMany, Detail: fmt.Sprintf("At most %d faults.", maxArmed)})
+
 // armed is operator.ArmedFault in JSON.
 type armed struct {
 	Operation string `json:"operation,omitempty"`
@@ -199,10 +201,10 @@ func (f *faults) list() []armed {
 
 // arm replaces the armed faults.
 func (f *faults) arm(list []armed) error {
-	var wrong fault.List
 	if len(list) > maxArmed {
-		wrong.Add("", fault.TooMany, fmt.Sprintf("At most %d faults.", maxArmed))
+		return errTooManyArmed
 	}
+	var wrong fault.List
 	for i, a := range list {
 		at := fmt.Sprintf("/%d", i)
 		if _, err := parseFault(at+"/fault", a.Fault); err != nil {
