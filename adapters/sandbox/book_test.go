@@ -13,7 +13,9 @@ import (
 )
 
 // listOf returns a JSON array of objects without members.
-func listOf(count int) string { return "[" + strings.TrimSuffix(strings.Repeat("{},", count), ",") + "]" }
+func listOf(count int) string {
+	return "[" + strings.TrimSuffix(strings.Repeat("{},", count), ",") + "]"
+}
 
 // A body of 4 MiB has a million objects without members. All their faults would take gigabytes.
 func TestShortListsCostLittle(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"bankingapi/application/commit"
 	"bankingapi/domain/fault"
@@ -278,14 +280,26 @@ func (f *faults) find(r *http.Request, body []byte) (Fault, error) {
 	return met, nil
 }
 
+// maxRecords is in how many records of a request reserved values are looked for. An operation
+// refuses a request with more.
+const maxRecords = 10_000
+
+var errTooManyRecords = errors.New("too many records")
+
+// reservedRecord is the part of a record that may have a reserved value.
+type reservedRecord struct{ CustomerNo, UserId jsontext.Value }
+
 // reserved looks for reserved values in the body of an operation. identity is
 // the CallerId, or the whole body if the request has no CallerId.
 func reserved(body []byte) (met Fault, identity string, err error) {
 	var request struct {
-		Header     struct{ CallerId json.RawMessage }
-		Parameters []struct{ CustomerNo, UserId json.RawMessage }
+		Header     struct{ CallerId jsontext.Value }
+		Parameters []reservedRecord
 	}
-	if json.Unmarshal(body, &request) != nil {
+	count := 0
+	err = json.Unmarshal(body, &request, json.WithUnmarshalers(counted[reservedRecord](&count, maxRecords, errTooManyRecords)),
+		json.MatchCaseInsensitiveNames(true), jsontext.AllowDuplicateNames(true))
+	if err != nil {
 		return met, "", nil //nolint:nilerr // the operation reports it
 	}
 	callerID := textOf(request.Header.CallerId)
@@ -306,7 +320,7 @@ func reserved(body []byte) (met Fault, identity string, err error) {
 }
 
 // textOf returns a JSON string, or "" for any other value.
-func textOf(raw json.RawMessage) (text string) {
+func textOf(raw jsontext.Value) (text string) {
 	_ = json.Unmarshal(raw, &text)
 	return text
 }

@@ -30,3 +30,15 @@ func TestSlowRequestsAreBounded(t *testing.T) {
 	require.False(t, check())
 	require.EqualValues(t, maxSlow-1, b.slow.Load())
 }
+
+// A body of 4 MiB has a million records without members. To look at them all would take seconds.
+func TestReservedValuesAreSoughtInSomeRecords(t *testing.T) {
+	t.Parallel()
+	metAfter := func(records int) string {
+		met, _, err := reserved([]byte(`{"Parameters":[` + strings.Repeat("{},", records) + `{"UserId":"sandbox-internal"}]}`))
+		require.NoError(t, err)
+		return met.Name()
+	}
+	require.Equal(t, "internal", metAfter(maxRecords-1))
+	require.Empty(t, metAfter(maxRecords))
+}
