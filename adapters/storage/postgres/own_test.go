@@ -79,6 +79,7 @@ func TestSettingsOfOurOwnConnection(t *testing.T) {
 	require.NotEmpty(t, first.marker)
 	require.Equal(t, inForce{"off", "off", "on", "45s", first.marker}, first)
 	require.NotEqual(t, "45s", asked(t, pool(engine), "SHOW statement_timeout"), "migrations have no timeout")
+	require.Equal(t, "10s", asked(t, pool(engine), "SHOW idle_in_transaction_session_timeout"), "a replica that hangs loses its locks")
 
 	other := inABatch(t, open(t, dsn).Dialect())
 	require.NotEmpty(t, other.marker)

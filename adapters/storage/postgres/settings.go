@@ -48,11 +48,13 @@ var needed = []setting{
 
 // startup are the settings of our own connections from their first statement on. They replace
 // the defaults of the database or the role. A batch sets its own statement timeout, and exports
-// take as long as they need. A replica that hangs inside a transaction loses its locks.
+// take as long as they need. A replica that hangs inside a transaction loses its locks. Until then
+// the other replicas answer 503 to sales that need them, and to those that share their batches. A
+// batch is over sooner, and has no pause between its statements.
 var startup = map[string]string{
 	"statement_timeout":                   "0",
 	"lock_timeout":                        "0",
-	"idle_in_transaction_session_timeout": "60s",
+	"idle_in_transaction_session_timeout": "10s",
 }
 
 // bulkReadValues are the settings of a transaction that reads much. It has no timeouts, neither
