@@ -236,7 +236,15 @@ func TestACommitThatCannotBeSynced(t *testing.T) { //nolint:paralleltest // the 
 	})
 	err = settle(t.Context(), b.Store, today, order(nextID(), "a", sale(1, 1, 1)))
 	require.Equal(t, fault.Indeterminate, fault.KindOf(err), "%v", err)
+	for range 2 { // and the probe changes nothing about that
+		err = b.Ping(t.Context())
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "The database file book.db cannot be written: the disk reports an error")
+	}
 	under.Decide(nil)
+	require.NoError(t, b.Ping(t.Context()), "it works again, without a sale")
+	b.sell(operation.Completed, order(nextID(), "a", sale(1, 1, 1)))
+	require.NoError(t, b.Ping(t.Context()))
 }
 
 // A program that keeps the write lock of a SQLite file stops every sale. Readiness says so once

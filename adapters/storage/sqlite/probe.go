@@ -63,6 +63,10 @@ func (c *connections) probe(ctx context.Context, requests []batch.Request) error
 	if err != nil {
 		return err
 	}
+	err = c.canCommit(ctx)
+	if err != nil {
+		return err
+	}
 	conn, err := c.reads.DB().Conn(ctx)
 	if err != nil {
 		return err
@@ -103,4 +107,41 @@ func (c *connections) canBegin(ctx context.Context) error {
 	}
 	s.Rollback()
 	return nil
+}
+
+// canCommit commits a transaction only if the disk reported an error to the last commit that it
+// knows of. Otherwise the service would be ready while each request fails: a file of the same folder
+// can be written, and nothing but a commit writes the files of the database.
+func (c *connections) canCommit(ctx context.Context) error {
+	if !c.cannotWrite.Load() {
+		return nil
+	}
+	s, err := c.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Rollback()
+	err = s.rewrite(ctx)
+	if codeOf(err) == sqlite3.SQLITE_IOERR {
+		return fault.Wrap(fault.Unavailable, err, c.file.name("The database file cannot be written: the disk reports an error."))
+	}
+	if err != nil {
+		return err
+	}
+	c.cannotWrite.Store(false)
+	return nil
+}
+
+// rewrite commits a page as it is.
+func (s *session) rewrite(ctx context.Context) error {
+	var version int64 // of the user, whom SQLite gives this number
+	err := s.conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	if err != nil {
+		return err
+	}
+	_, err = s.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version))
+	if err != nil {
+		return err
+	}
+	return s.Commit(ctx)
 }

@@ -28,6 +28,8 @@ type connections struct {
 
 	blockedSince atomic.Int64 // since when no transaction could begin, in ns; 0 if the last one could begin
 
+	cannotWrite atomic.Bool // the disk reported an error to a commit, and none of a probe has succeeded since
+
 	newest [len(sources)]atomic.Int64 // newest rows at the last call of index
 }
 
@@ -267,6 +269,14 @@ func assign(targets []any, values []driver.Value) error {
 func (s *session) Connection() (*sql.Conn, *storage.Passed) { return s.conn, nil }
 
 func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
+	err := s.commit(ctx, requests)
+	if codeOf(err) == sqlite3.SQLITE_IOERR {
+		s.connections.cannotWrite.Store(true)
+	}
+	return err
+}
+
+func (s *session) commit(ctx context.Context, requests []batch.Request) error {
 	if err := s.Exchange(ctx, requests...); err != nil {
 		return err
 	}
