@@ -46,7 +46,8 @@ type Books interface {
 	Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book, error)
 
 	// Due lists operations that are recorded for a day, in the order of day and ID. It returns
-	// at most limit operations, and an empty list at the end. It starts after the given
+	// at most limit operations, fewer if they have thousands of sales, and an empty list at the
+	// end. It starts after the given
 	// operation, or with the first operation if after is nil. The given operation may have been
 	// settled since. Each operation has its ID, Subscription, Header and ReceivedAt, and all
 	// its sales in order. The other fields are not used: SettleDue marks the operations as due

@@ -15,36 +15,66 @@ import (
 	"bankingapi/domain/operation"
 )
 
+// maxDueSales is how many sales a page of due operations has at most, unless its first operation has
+// more. An operation may have a thousand sales.
+const maxDueSales = 4096
+
 // Due implements buyfund.Books.
 func (b *Books) Due(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) ([]*fund.Operation, error) {
+	limit, err := b.fitting(ctx, filter, after, limit)
+	if err != nil || limit == 0 {
+		return nil, b.db.Translate(err)
+	}
 	listed := &b.db.ListedSales
 	// The limit must not cut an operation: the inner query counts operations, and the outer one
 	// reads all their sales by key. With a condition on their state Postgres may look for each
 	// operation in the whole index of waiting sales, if it has no statistics.
 	query := b.db.Query(ctx).Table(listed.Source).Select(listed.Selected).
-		Where("o."+tables.IsRecorded+" AND t.operation_id IN (?)", b.dueIDs(ctx, filter, after, limit)).
+		Where("o."+tables.IsRecorded+" AND t.operation_id IN (?)", b.due(b.db.Reads.WithContext(ctx), filter, after, limit).Select("operation_id")).
 		Order("o.due_on, t.operation_id, t.position")
 	due := dueOperations{isUnreadable: make(map[operation.ID]bool)}
-	err := tables.Scan(query, listed.Table, due.add)
+	err = tables.Scan(query, listed.Table, due.add)
 	if err != nil {
 		return nil, b.db.Translate(err)
 	}
 	return due.readable(), b.db.Translate(due.unreadable)
 }
 
-// dueIDs selects the next due operations after one, which may be nil.
-func (b *Books) dueIDs(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) *gorm.DB {
+// fitting returns how many of the next due operations, at most limit, have no more than maxDueSales
+// sales together. It is 0 only if there are none.
+func (b *Books) fitting(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) (count int, err error) {
+	of := b.db.Operations.Name
+	if filter.Of != (fund.PriceDay{}) {
+		of = b.db.Sales.Name
+	}
+	var lastPositions []int // of the sales of each operation
+	err = b.due(b.db.Query(ctx), filter, after, limit).
+		Select("COALESCE((SELECT MAX(s.position) FROM " + b.db.Sales.Name + " s WHERE s.operation_id = " + of + ".operation_id), 0)").
+		Find(&lastPositions).Error
+	sales := 0
+	for _, last := range lastPositions {
+		sales += last + 1
+		if sales > maxDueSales && count > 0 {
+			break
+		}
+		count++
+	}
+	return count, err
+}
+
+// due finds the next due operations after one, which may be nil.
+func (b *Books) due(in *gorm.DB, filter buyfund.Due, after *fund.Operation, limit int) *gorm.DB {
 	afterDay, afterID := "0001-01-01", operation.ID{} // before all days and IDs
 	if after != nil {
 		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
 	}
-	ids := b.db.Reads.WithContext(ctx).Where(tables.IsRecorded).Select("operation_id").Limit(limit)
+	found := in.Where(tables.IsRecorded).Limit(limit)
 	if filter.Of == (fund.PriceDay{}) {
-		return ids.Table(b.db.Operations.Name).Order("due_on, operation_id").
+		return found.Table(b.db.Operations.Name).Order("due_on, operation_id").
 			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, batch.UUID(afterID))
 	}
 	of := filter.Of.Fund
-	return ids.Table(b.db.Sales.Name).Group("operation_id").Order("operation_id").
+	return found.Table(b.db.Sales.Name).Group("operation_id").Order("operation_id").
 		Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
 			filter.Of.Day.String(), of.IMKBCode, of.HolderCorporationName, batch.UUID(afterID))
 }
