@@ -3,12 +3,15 @@ package bootstrap_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/engines"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 )
@@ -57,4 +60,19 @@ func TestAdministrationNamesWhatFailed(t *testing.T) {
 	settings.HTTP.Address = "nowhere"
 	_, err = bootstrap.SchemaStatus(t.Context(), settings, driver)
 	require.ErrorContains(t, err, "http.address")
+}
+
+// Calls that only look make no book at a mistyped place.
+func TestALookMakesNoBook(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	settings := bootstrap.DefaultSettings()
+	settings.Storage.DSN = bootstrap.Secret(filepath.Join(folder, "book.db"))
+	_, err := bootstrap.SchemaStatus(t.Context(), settings, engines.All())
+	require.ErrorContains(t, err, "no book at")
+	err = bootstrap.CheckAlone(t.Context(), settings, engines.All())
+	require.ErrorContains(t, err, "no book at")
+	files, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, files)
 }

@@ -415,15 +415,20 @@ func changeSchema[T any](ctx context.Context, settings Settings, all []Option, a
 	})
 }
 
-// SchemaStatus reads the state of the schema.
+// SchemaStatus reads the state of the schema. It changes nothing. A SQLite file must exist.
 func SchemaStatus(ctx context.Context, settings Settings, all ...Option) (schema store.Status, err error) {
-	return withStore(settings, collect(all), func(_ basics, s *store.Store) (store.Status, error) { return s.Schema.Status(ctx) })
+	o := collect(all)
+	WithBookAsItIs()(o)
+	return withStore(settings, o, func(_ basics, s *store.Store) (store.Status, error) { return s.Schema.Status(ctx) })
 }
 
 // CheckAlone returns an error if another process uses the database, as far as the storage
-// can see that. Call it while no App of this process has the database open.
+// can see that. It changes nothing. A SQLite file must exist. Call it while no App of this process
+// has the database open.
 func CheckAlone(ctx context.Context, settings Settings, all ...Option) error {
-	_, err := withStore(settings, collect(all), func(_ basics, s *store.Store) (struct{}, error) { return struct{}{}, s.Alone(ctx) })
+	o := collect(all)
+	WithBookAsItIs()(o)
+	_, err := withStore(settings, o, func(_ basics, s *store.Store) (struct{}, error) { return struct{}{}, s.Alone(ctx) })
 	return err
 }
 
