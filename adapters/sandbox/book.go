@@ -239,6 +239,8 @@ func faultOf(err error) fault.Fault {
 	switch {
 	case !ok:
 		return fault.Fault{Code: fault.InvalidJSON, Detail: "The body must be the JSON object that the documentation of the sandbox shows."}
+	case errors.Is(err, json.ErrUnknownName) && strings.Count(string(wrong.JSONPointer), "/") == 1:
+		return fault.Fault{Pointer: string(wrong.JSONPointer), Code: fault.UnknownMember, Detail: "The object has prices, holdings, accounts and calendar."}
 	case errors.Is(err, json.ErrUnknownName):
 		return fault.Fault{Pointer: string(wrong.JSONPointer), Code: fault.UnknownMember, Detail: "A row has the columns of the file of its kind."}
 	}

@@ -42,3 +42,18 @@ func TestAShortListOfFaultsCostsLittle(t *testing.T) {
 	require.Equal(t, tooMany, fault.Of(err))
 	require.Equal(t, tooMany, fault.Of(b.faults.arm(make([]armed, maxArmed+1))))
 }
+
+// The fault of an unknown list names the lists, and that of an unknown column does not.
+func TestAnUnknownListIsToldTheLists(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"price":[]}`:          "The object has prices, holdings, accounts and calendar.",
+		`{"prices":[{"ID":1}]}`: "A row has the columns of the file of its kind.",
+	} {
+		_, err := importJSON(t.Context(), new(backoffice.Office), []byte(body))
+		found := fault.Of(err)
+		require.Len(t, found, 1, body)
+		require.Equal(t, fault.UnknownMember, found[0].Code, body)
+		require.Equal(t, want, found[0].Detail, body)
+	}
+}
