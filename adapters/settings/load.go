@@ -23,7 +23,8 @@ type Sources struct {
 	// it. If that is not set, it is DefaultFile, which need not exist.
 	File, DefaultFile string
 	// Environment is a list of NAME=value, as os.Environ returns it. Names without the prefix
-	// BANKINGAPI_ are ignored.
+	// BANKINGAPI_ are ignored, except CREDENTIALS_DIRECTORY of systemd: a file in this folder is
+	// read in place of a named file with the same name.
 	Environment []string
 	// Flags are values by the path of their setting.
 	Flags map[string]string
@@ -76,7 +77,9 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 			l.set(s, sources.Flags[path], "flag --"+path)
 		}
 	}
-	for _, file := range []*string{&l.Settings.TLS.CertFile, &l.Settings.TLS.KeyFile, &l.Settings.TLS.ClientCA, &l.Settings.Trail.KeyFile} {
+	for _, file := range []*string{
+		&l.Settings.TLS.CertFile, &l.Settings.TLS.KeyFile, &l.Settings.TLS.ClientCA, &l.Settings.Trail.KeyFile, &l.Settings.HTTP.DocumentInfo,
+	} {
 		*file = l.readable(*file)
 	}
 	if l.Settings.Storage.Driver == Postgres && l.Origin(delayPath) == ByDefault {

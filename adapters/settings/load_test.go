@@ -227,14 +227,17 @@ func TestCredentialsOfSystemdGoBeforeTheFiles(t *testing.T) {
 	credentials := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(credentials, "dsn"), []byte("postgres://copy/bank\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(credentials, "trail.key"), []byte("key"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(credentials, "info.yaml"), []byte("termsOfService: https://bank.example/terms\n"), 0o600))
 	original := write(t, "dsn", "postgres://original/bank\n")
+	info := write(t, "info.yaml", "{}\n")
 	settings := write(t, "settings.yaml", "storage: {driver: postgres, dsn_file: "+original+"}\ntrail: {key_file: /etc/bankingapi/trail.key}\n"+
-		"tls: {mode: files, cert_file: /etc/bankingapi/tls.crt, key_file: /etc/bankingapi/tls.key}\n")
+		"tls: {mode: files, cert_file: /etc/bankingapi/tls.crt, key_file: /etc/bankingapi/tls.key}\nhttp: {document_info: "+info+"}\n")
 	service, err := load(Sources{File: settings, Environment: []string{"CREDENTIALS_DIRECTORY=" + credentials}})
 	require.NoError(t, err)
 	require.Equal(t, "postgres://copy/bank", string(service.Settings.Storage.DSN))
 	require.Equal(t, filepath.Join(credentials, "trail.key"), service.Settings.Trail.KeyFile)
 	require.Equal(t, "/etc/bankingapi/tls.key", service.Settings.TLS.KeyFile, "there is no copy of it")
+	require.Equal(t, filepath.Join(credentials, "info.yaml"), service.Settings.HTTP.DocumentInfo)
 
 	root, err := load(Sources{File: settings})
 	require.NoError(t, err)
