@@ -22,17 +22,7 @@ type origin struct {
 	journal journal.Journal
 }
 
-func (o origin) Clear(ctx context.Context) error {
-	return o.db.Change(ctx, func(tx *gorm.DB) error {
-		for _, table := range []string{o.db.TrailBatches.Name, o.db.TrailHashes.Name} {
-			err := tx.Exec("DELETE FROM " + table).Error
-			if err != nil {
-				return err
-			}
-		}
-		return o.journal.Clear(tx)
-	})
-}
+func (o origin) Clear(ctx context.Context) error { return o.db.Change(ctx, o.journal.Clear) }
 
 // Adopt writes all leaves in one transaction: if two replicas begin the log, only one succeeds.
 func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
