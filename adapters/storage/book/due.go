@@ -30,7 +30,7 @@ func (b *Books) Due(ctx context.Context, filter buyfund.Due, after *fund.Operati
 	// reads all their sales by key. With a condition on their state Postgres may look for each
 	// operation in the whole index of waiting sales, if it has no statistics.
 	query := b.db.Query(ctx).Table(listed.Source).Select(listed.Selected).
-		Where("o."+tables.IsRecorded+" AND t.operation_id IN (?)", b.due(b.db.Reads.WithContext(ctx), filter, after, limit).Select("operation_id")).
+		Where("o."+tables.IsRecorded+" AND t.operation_id IN (?)", b.dueIDs(ctx, filter, after, limit)).
 		Order("o.due_on, t.operation_id, t.position")
 	due := dueOperations{isUnreadable: make(map[operation.ID]bool)}
 	err = tables.Scan(query, listed.Table, due.add)
@@ -43,13 +43,14 @@ func (b *Books) Due(ctx context.Context, filter buyfund.Due, after *fund.Operati
 // fitting returns how many of the next due operations, at most limit, have no more than maxDueSales
 // sales together. It is 0 only if there are none.
 func (b *Books) fitting(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) (count int, err error) {
-	of := b.db.Operations.Name
+	operations := b.due(b.db.Query(ctx), filter, after).Limit(limit).Table(b.db.Operations.Name + " AS d")
 	if filter.Of != (fund.PriceDay{}) {
-		of = b.db.Sales.Name
+		// To group all due sales would read a thousand of them for each operation.
+		sales := b.due(b.db.Reads.WithContext(ctx), filter, after).Limit(maxDueSales).Select("operation_id")
+		operations = b.db.Query(ctx).Table("(?) AS d", sales).Group("d.operation_id").Order("d.operation_id").Limit(limit)
 	}
 	var lastPositions []int // of the sales of each operation
-	err = b.due(b.db.Query(ctx), filter, after, limit).
-		Select("COALESCE((SELECT MAX(s.position) FROM " + b.db.Sales.Name + " s WHERE s.operation_id = " + of + ".operation_id), 0)").
+	err = operations.Select("COALESCE((SELECT MAX(s.position) FROM " + b.db.Sales.Name + " s WHERE s.operation_id = d.operation_id), 0)").
 		Find(&lastPositions).Error
 	sales := 0
 	for _, last := range lastPositions {
@@ -62,19 +63,29 @@ func (b *Books) fitting(ctx context.Context, filter buyfund.Due, after *fund.Ope
 	return count, err
 }
 
-// due finds the next due operations after one, which may be nil.
-func (b *Books) due(in *gorm.DB, filter buyfund.Due, after *fund.Operation, limit int) *gorm.DB {
+// dueIDs selects the next due operations after one, which may be nil.
+func (b *Books) dueIDs(ctx context.Context, filter buyfund.Due, after *fund.Operation, limit int) *gorm.DB {
+	ids := b.due(b.db.Reads.WithContext(ctx), filter, after).Select("operation_id").Limit(limit)
+	if filter.Of == (fund.PriceDay{}) {
+		return ids
+	}
+	return ids.Group("operation_id")
+}
+
+// due finds the due operations after one, which may be nil. If the filter has a fund, it finds their
+// sales of this fund.
+func (b *Books) due(in *gorm.DB, filter buyfund.Due, after *fund.Operation) *gorm.DB {
 	afterDay, afterID := "0001-01-01", operation.ID{} // before all days and IDs
 	if after != nil {
 		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
 	}
-	found := in.Where(tables.IsRecorded).Limit(limit)
+	recorded := in.Where(tables.IsRecorded)
 	if filter.Of == (fund.PriceDay{}) {
-		return found.Table(b.db.Operations.Name).Order("due_on, operation_id").
+		return recorded.Table(b.db.Operations.Name).Order("due_on, operation_id").
 			Where("due_on <= ? AND (due_on, operation_id) > (?, ?)", filter.Until.String(), afterDay, batch.UUID(afterID))
 	}
 	of := filter.Of.Fund
-	return found.Table(b.db.Sales.Name).Group("operation_id").Order("operation_id").
+	return recorded.Table(b.db.Sales.Name).Order("operation_id").
 		Where("selected_date = ? AND imkb_code = ? AND holder_corporation_name = ? AND operation_id > ?",
 			filter.Of.Day.String(), of.IMKBCode, of.HolderCorporationName, batch.UUID(afterID))
 }
