@@ -115,7 +115,8 @@ func WithDriver(name string, open store.Opener) Option {
 // WithDatabase uses a database that the host has opened: open is sqlite.Use(db, db),
 // postgres.Use(db, db), or the method Open of a *store.Store of the host. Then storage.driver and
 // storage.dsn do not apply: the database itself reports what it is. The host closes the database
-// after App.Close. The service migrates Postgres only with storage.migrate.
+// after App.Close. The service migrates Postgres only with storage.migrate. It makes no key beside
+// the database: it keeps a trail only if trail.key_file names the key.
 func WithDatabase(open store.Opener) Option {
 	return func(o *options) {
 		if open != nil {
@@ -160,7 +161,7 @@ func WithRegistry(registerer prometheus.Registerer) Option {
 }
 
 // WithDataFolder sets the folder for the certificate and the keys that the service makes, if
-// its database has no own folder (Postgres).
+// its database has no own folder: Postgres, and every database of the host. The default is ./data.
 func WithDataFolder(folder string) Option { return func(o *options) { o.storage.DataFolder = folder } }
 
 // WithName gives the types that Module provides a name in the host's fx application, so that it
