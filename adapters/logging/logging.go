@@ -3,7 +3,7 @@
 // contents, or full numbers of customers and accounts.
 //
 // Durations are in seconds in JSON and have a unit on the console. No line is omitted by
-// sampling, and nothing is global.
+// sampling, except in a flood of refused requests (see Requests), and nothing is global.
 package logging
 
 import (
@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -125,53 +127,63 @@ func Log(to *zap.Logger, x *summary.Exchange) {
 	}
 }
 
-// strangersLines is how many lines of requests without a subscription are written in a second.
-const strangersLines = 50
+// linesOfRefused is how many lines of refused requests are written in a second: of each subscription,
+// and of all requests without one.
+const linesOfRefused = 50
 
-// Requests writes the lines of requests. Of the requests without a known subscription it writes
-// the first 50 of a second, and then how many more there were: a flood of wrong keys must not
-// fill the disk. It is safe for concurrent use.
+// Requests writes the lines of requests. Of those that no rate limits it writes the first 50 of a
+// second, and then how many more there were: a flood must not fill the disk. These are the requests
+// without a known subscription, and of each subscription those that were answered 401 or 429. It is
+// safe for concurrent use.
 type Requests struct {
 	to  *zap.Logger
 	now func() time.Time
 
 	mu     sync.Mutex
 	second time.Time
-	count  int // the requests without a subscription in this second
+	counts map[string]int // by the subscription, or ""; of this second
 }
 
 // NewRequests returns a Requests that writes to a logger.
 func NewRequests(to *zap.Logger, now func() time.Time) *Requests {
-	return &Requests{to: to, now: now}
+	return &Requests{to: to, now: now, counts: make(map[string]int)}
 }
 
 // Log writes the line of a request, as the function Log does.
 func (r *Requests) Log(x *summary.Exchange) {
-	if x.Subscription != "" {
+	isRefused := x.Status == http.StatusUnauthorized || x.Status == http.StatusTooManyRequests
+	if x.Subscription != "" && !isRefused {
 		Log(r.to, x)
 		return
 	}
-	mayWrite, more := r.admit()
-	if more > 0 {
-		r.to.Warn("more requests without a known subscription", zap.Int("more", more))
+	mayWrite, before := r.admit(x.Subscription)
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		more := zap.Int("more", before[name]-linesOfRefused)
+		switch {
+		case before[name] <= linesOfRefused:
+		case name == "":
+			r.to.Warn("more requests without a known subscription", more)
+		default:
+			r.to.Warn("more requests of a subscription were answered 401 or 429", zap.String("subscription", name), more)
+		}
 	}
 	if mayWrite {
 		Log(r.to, x)
 	}
 }
 
-// admit counts a request without a subscription. It returns how many lines were left out in the
-// last second that had such requests, once that second has passed.
-func (r *Requests) admit() (mayWrite bool, more int) {
+// admit counts a refused request. Once a second has passed, it returns the counts of the last second
+// that had such requests.
+func (r *Requests) admit(subscription string) (mayWrite bool, before map[string]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	second := r.now().Truncate(time.Second)
 	if !second.Equal(r.second) {
-		more = max(0, r.count-strangersLines)
-		r.second, r.count = second, 0
+		before = r.counts
+		r.second, r.counts = second, make(map[string]int)
 	}
-	r.count++
-	return r.count <= strangersLines, more
+	r.counts[subscription]++
+	return r.counts[subscription] <= linesOfRefused, before
 }
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.

@@ -417,3 +417,28 @@ func TestAFloodOfStrangersIsCounted(t *testing.T) {
 	require.EqualValues(t, 950, more[0].ContextMap()["more"])
 	require.Equal(t, 1051, seen.FilterMessage("request").Len())
 }
+
+// So does a flood of a partner beyond its rate, or with a key that was suspended. It takes no lines
+// from others.
+func TestAFloodOfRefusedRequestsIsCounted(t *testing.T) {
+	t.Parallel()
+	core, seen := observer.New(zap.InfoLevel)
+	now := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	lines := logging.NewRequests(zap.New(core), func() time.Time { return now })
+	for range 1000 {
+		lines.Log(&summary.Exchange{Status: 429, Subscription: "fast"})
+		lines.Log(&summary.Exchange{Status: 401, Subscription: "suspended"})
+		lines.Log(&summary.Exchange{Status: 400, Subscription: "fast"})
+	}
+	lines.Log(&summary.Exchange{Status: 429, Subscription: "other"})
+	require.Equal(t, 1101, seen.FilterMessage("request").Len())
+	now = now.Add(time.Second)
+	lines.Log(&summary.Exchange{Status: 429, Subscription: "other"})
+	more := seen.FilterMessage("more requests of a subscription were answered 401 or 429").All()
+	require.Len(t, more, 2)
+	for i, name := range []string{"fast", "suspended"} {
+		require.Equal(t, name, more[i].ContextMap()["subscription"])
+		require.EqualValues(t, 950, more[i].ContextMap()["more"])
+	}
+	require.Equal(t, 1102, seen.FilterMessage("request").Len())
+}
