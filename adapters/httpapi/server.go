@@ -123,7 +123,7 @@ func (s *Server) Bind() error {
 }
 
 // Start binds the address, if Bind has not done it, and serves in the background
-// until Shutdown or Close.
+// until Shutdown or Close. After these it serves nothing, and returns nil.
 func (s *Server) Start() error {
 	if err := s.Bind(); err != nil {
 		return err

@@ -91,6 +91,8 @@ func TestAnErasedMessageIsStoredOnceAndKeepsItsLeaf(t *testing.T) {
 			_, found := trailFindings(t, s)
 			require.Empty(t, found)
 		}
+		_, err = office.Eraser().EraseUser(ctx, "", nil)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "a user that a program forgot")
 		check()
 		acts := all(t, s.Backoffice.Reader.Acts(t.Context(), backoffice.Query{Action: backoffice.EraseAct}))
 		require.Len(t, acts, 4)

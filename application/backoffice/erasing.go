@@ -7,6 +7,7 @@ import (
 
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
@@ -56,8 +57,12 @@ func (o *Office) Eraser() *Eraser {
 func (e *Eraser) today() day.Day { return day.Of(e.acts.Now(), e.zone()) }
 
 // EraseUser erases the notifications of a user and returns their number. If it is interrupted,
-// the next call continues. The act does not name the user.
+// the next call continues. The act does not name the user. Without a user the error is
+// fault.Invalid.
 func (e *Eraser) EraseUser(ctx context.Context, userID string, progress func(int64)) (int64, error) {
+	if userID == "" {
+		return 0, fault.New(fault.Invalid, "The user whose messages are to be erased is missing.")
+	}
 	return e.erase(ctx, Query{UserID: userID}, "one user", progress)
 }
 
