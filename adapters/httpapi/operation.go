@@ -211,7 +211,7 @@ func (a *api) addReceipt(x *exchange, r *http.Request, o operation.Outcome) {
 	if a.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || o.ID == (operation.ID{}) {
 		return
 	}
-	if header := a.receipt(r.Context(), answered{o.ID, o.State}); header != "" {
+	if header := a.receipt(r.Context(), x.Subscription, answered{o.ID, o.State}); header != "" {
 		x.Header()["Receipt"] = []string{header}
 	}
 }

@@ -95,13 +95,14 @@ const docsPath = "/docs"
 
 type api struct {
 	Options
-	callers   Callers
-	rates     rates
-	turns     turns
-	receipts  receipts
-	router    *mux.Router
-	methods   map[string][]string // by path
-	exchanges sync.Pool
+	callers      Callers
+	rates        rates
+	turns        turns
+	receipts     receipts
+	receiptTurns receiptTurns
+	router       *mux.Router
+	methods      map[string][]string // by path
+	exchanges    sync.Pool
 }
 
 // New returns the API as an http.Handler that is safe for concurrent use. A
