@@ -76,14 +76,15 @@ func (k *receipts) forget(now time.Time) {
 }
 
 // receiptWait is how long a request waits until its receipt can be made. It takes some milliseconds
-// to make one.
-const receiptWait = 250 * time.Millisecond
+// to make one, so a partner gets those of a thousand requests that it sends at the same time.
+const receiptWait = 2 * time.Second
 
 // receiptsAtOnce is how many receipts of a subscription are made at the same time.
 const receiptsAtOnce = 2
 
-// receiptTurns lets each subscription have receiptsAtOnce receipts made at the same time. The receipts of many
-// connections would take all connections to the storage from others. It is safe for concurrent use.
+// receiptTurns lets each subscription have receiptsAtOnce receipts made at the same time. The receipts
+// of many connections would take all connections to the storage from others. It is safe for
+// concurrent use.
 type receiptTurns struct {
 	mutex  sync.Mutex
 	byName map[string]*receiptTurn
@@ -135,6 +136,8 @@ func (a *api) receipt(ctx context.Context, subscription string, of answered) str
 	case turn.taken <- struct{}{}:
 		defer func() { <-turn.taken }()
 	case <-patience.C:
+		return ""
+	case <-ctx.Done():
 		return ""
 	}
 	now := a.Now()

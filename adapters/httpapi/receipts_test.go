@@ -99,7 +99,7 @@ func TestASubscriptionHasTwoReceiptsMadeAtATime(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 2, inProgress.Load())
 		require.Zero(t, without.Load())
-		time.Sleep(time.Second) // of the bubble
+		time.Sleep(3 * time.Second) // of the bubble
 		require.EqualValues(t, 98, without.Load(), "their answers do not wait long")
 		ask(key)
 		ask("other")
