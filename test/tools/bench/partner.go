@@ -16,10 +16,6 @@ import (
 // this would count as time of the service.
 const partnerCommand = "partner"
 
-// lowestPriority is that of a neighbour's process. In truth a neighbour has machines of its own, and
-// its client does not take processors from the service and from the victim.
-const lowestPriority = "19"
-
 // partnerOrder is what a partner does. It is JSON on its standard input.
 type partnerOrder struct {
 	Addresses   []string
@@ -77,8 +73,8 @@ func runPartner(ctx context.Context, in io.Reader, out io.Writer) error {
 	})
 }
 
-// inProcess sends a load from a process of its own, which a command such as nice starts.
-func inProcess(ctx context.Context, l load, starter ...string) (*tally, error) {
+// inProcess sends a load from a process of its own.
+func inProcess(ctx context.Context, l load) (*tally, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -90,8 +86,7 @@ func inProcess(ctx context.Context, l load, starter ...string) (*tally, error) {
 	if err != nil {
 		return nil, err
 	}
-	line := append(starter, self, partnerCommand)
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd := exec.CommandContext(ctx, self, partnerCommand)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(order), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -123,7 +118,7 @@ func (n *neighbourhood) measureVictim(ctx context.Context, w work, length time.D
 func (n *neighbourhood) send(ctx context.Context, w work, connections int, length time.Duration) (*tally, error) {
 	l := n.load(n.neighbour, w, connections, length)
 	l.waits = w.rate == 0
-	t, err := inProcess(ctx, l, "nice", "-n", lowestPriority)
+	t, err := inProcess(ctx, l)
 	if err != nil {
 		return &tally{}, err
 	}
