@@ -218,5 +218,5 @@ func ParameterOf(pointer string) (i int, ok bool) {
 	}
 	index, _, _ := strings.Cut(rest, "/")
 	unsigned, err := strconv.ParseUint(index, 10, 31)
-	return int(unsigned), err == nil //nolint:gosec // at most 31 bits
+	return int(unsigned), err == nil
 }
