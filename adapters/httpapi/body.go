@@ -261,45 +261,7 @@ func (x *exchange) noRoom(r *http.Request) *problem {
 // takes less than a millisecond.
 const largeBody = 32 << 10
 
-// turns lets each subscription decode one large body at a time. To decode a thousand records takes
-// some milliseconds of processor time. If a subscription did that on many connections at the same
-// time, each step of the requests of others would wait for all of them. It is safe for concurrent
-// use.
-type turns struct {
-	mutex sync.Mutex
-	// waiting has an entry for each subscription that decodes a large body: those of its requests
-	// that wait.
-	waiting map[string][]chan struct{}
-}
-
-// take waits until the subscription decodes no other large body. The caller must call give.
-func (t *turns) take(name string) {
-	t.mutex.Lock()
-	waiting, isTaken := t.waiting[name]
-	var turn chan struct{}
-	if isTaken {
-		turn = make(chan struct{})
-		waiting = append(waiting, turn)
-	}
-	if t.waiting == nil {
-		t.waiting = make(map[string][]chan struct{})
-	}
-	t.waiting[name] = waiting
-	t.mutex.Unlock()
-	if isTaken {
-		<-turn
-	}
-}
-
-// give passes the turn to the request that waited longest.
-func (t *turns) give(name string) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	waiting := t.waiting[name]
-	if len(waiting) == 0 {
-		delete(t.waiting, name)
-		return
-	}
-	close(waiting[0])
-	t.waiting[name] = waiting[1:]
-}
+// decodedAtOnce is how many large bodies of a subscription are decoded at the same time. To decode a
+// thousand records takes some milliseconds of processor time. If a subscription did that on many
+// connections at the same time, each step of the requests of others would wait for all of them.
+const decodedAtOnce = 1

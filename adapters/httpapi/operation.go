@@ -174,8 +174,8 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 // decodeInTurn decodes the body. A large body waits for its turn.
 func (e *endpoint[Record]) decodeInTurn(x *exchange, caller *subscription.Subscription, q *request[Record]) {
 	if x.BytesIn >= largeBody {
-		e.api.turns.take(caller.Name)
-		defer e.api.turns.give(caller.Name)
+		e.api.decodeTurns.take(context.Background(), caller.Name) // it comes soon: to decode takes milliseconds
+		defer e.api.decodeTurns.give(caller.Name)
 	}
 	q.decode(e.members)
 }

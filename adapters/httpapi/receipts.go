@@ -79,47 +79,9 @@ func (k *receipts) forget(now time.Time) {
 // to make one, so a partner gets those of a thousand requests that it sends at the same time.
 const receiptWait = 2 * time.Second
 
-// receiptsAtOnce is how many receipts of a subscription are made at the same time.
+// receiptsAtOnce is how many receipts of a subscription are made at the same time. Those of many
+// connections would take all connections to the storage from others.
 const receiptsAtOnce = 2
-
-// receiptTurns lets each subscription have receiptsAtOnce receipts made at the same time. The receipts
-// of many connections would take all connections to the storage from others. It is safe for
-// concurrent use.
-type receiptTurns struct {
-	mutex  sync.Mutex
-	byName map[string]*receiptTurn
-}
-
-// receiptTurn is that of one subscription. It exists while requests use it.
-type receiptTurn struct {
-	taken chan struct{} // a semaphore
-	users int           // guarded by the mutex of receiptTurns
-}
-
-func (t *receiptTurns) enter(name string) *receiptTurn {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	turn := t.byName[name]
-	if turn == nil {
-		if t.byName == nil {
-			t.byName = make(map[string]*receiptTurn)
-		}
-		turn = &receiptTurn{taken: make(chan struct{}, receiptsAtOnce)}
-		t.byName[name] = turn
-	}
-	turn.users++
-	return turn
-}
-
-func (t *receiptTurns) leave(name string) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	turn := t.byName[name]
-	turn.users--
-	if turn.users == 0 {
-		delete(t.byName, name)
-	}
-}
 
 // receipt returns the header of a receipt, or "" if there is none. The operation was decided, so the
 // answer does not wait long.
@@ -128,18 +90,12 @@ func (a *api) receipt(ctx context.Context, subscription string, of answered) str
 	if kept != "" {
 		return kept
 	}
-	turn := a.receiptTurns.enter(subscription)
-	defer a.receiptTurns.leave(subscription)
-	patience := time.NewTimer(receiptWait)
-	defer patience.Stop()
-	select {
-	case turn.taken <- struct{}{}:
-		defer func() { <-turn.taken }()
-	case <-patience.C:
-		return ""
-	case <-ctx.Done():
+	waiting, stop := context.WithTimeout(ctx, receiptWait)
+	defer stop()
+	if !a.receiptTurns.take(waiting, subscription) {
 		return ""
 	}
+	defer a.receiptTurns.give(subscription)
 	now := a.Now()
 	kept = a.receipts.find(of, now)
 	if kept != "" {

@@ -97,9 +97,9 @@ type api struct {
 	Options
 	callers      Callers
 	rates        rates
-	turns        turns
+	decodeTurns  *turns
+	receiptTurns *turns
 	receipts     receipts
-	receiptTurns receiptTurns
 	router       *mux.Router
 	methods      map[string][]string // by path
 	exchanges    sync.Pool
@@ -118,7 +118,7 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 	if o.Bodies == nil {
 		o.Bodies = NewBodies(o.BodiesLimit)
 	}
-	a := &api{Options: o, callers: callers, methods: make(map[string][]string)}
+	a := &api{Options: o, callers: callers, methods: make(map[string][]string), decodeTurns: newTurns(decodedAtOnce), receiptTurns: newTurns(receiptsAtOnce)}
 	a.exchanges.New = func() any { return &exchange{api: a} }
 	// Paths are compared byte for byte. Decoding would turn %2F into a slash,
 	// and cleaning would answer 301, which turns a POST into a GET.
