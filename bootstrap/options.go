@@ -154,8 +154,9 @@ func WithLogger(logger *zap.Logger) Option {
 // its own registry, or its own prometheus.WrapRegistererWith.
 func WithRegistry(registerer prometheus.Registerer) Option {
 	return func(o *options) {
-		if registerer = orNil(registerer); registerer != nil {
-			o.registerer = registerer
+		given := orNil(registerer)
+		if given != nil {
+			o.registerer = given
 		}
 	}
 }
@@ -247,8 +248,9 @@ func WithParts(parts ...fx.Option) Option {
 // net/http/pprof changes http.DefaultServeMux, which belongs to the program.
 func WithProfiles(profiles http.Handler) Option {
 	return func(o *options) {
-		if profiles = orNil(profiles); profiles != nil {
-			o.profiles = profiles
+		given := orNil(profiles)
+		if given != nil {
+			o.profiles = given
 		}
 	}
 }

@@ -280,8 +280,8 @@ func (f *faults) find(r *http.Request, body []byte) (Fault, error) {
 	return met, nil
 }
 
-// maxRecords is in how many records of a request reserved values are looked for. An operation
-// refuses a request with more.
+// maxRecords is in how many records of a request reserved values are looked for. A request with more
+// meets none: an operation refuses it, unless http.parameters_limit is ten times its default.
 const maxRecords = 10_000
 
 var errTooManyRecords = errors.New("too many records")

@@ -52,6 +52,9 @@ func (b *Books) fitting(ctx context.Context, filter buyfund.Due, after *fund.Ope
 	var lastPositions []int // of the sales of each operation
 	err = operations.Select("COALESCE((SELECT MAX(s.position) FROM " + b.db.Sales.Name + " s WHERE s.operation_id = d.operation_id), 0)").
 		Find(&lastPositions).Error
+	if err != nil {
+		return 0, err
+	}
 	sales := 0
 	for _, last := range lastPositions {
 		sales += last + 1
@@ -60,7 +63,7 @@ func (b *Books) fitting(ctx context.Context, filter buyfund.Due, after *fund.Ope
 		}
 		count++
 	}
-	return count, err
+	return count, nil
 }
 
 // dueIDs selects the next due operations after one, which may be nil.

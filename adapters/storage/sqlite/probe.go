@@ -134,7 +134,7 @@ func (c *connections) canCommit(ctx context.Context) error {
 
 // rewrite commits a page as it is.
 func (s *session) rewrite(ctx context.Context) error {
-	var version int64 // of the user, whom SQLite gives this number
+	var version int64 // SQLite stores it in the first page, and does not use it
 	err := s.conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
 	if err != nil {
 		return err
