@@ -156,7 +156,7 @@ func (o *changeCommand) run(c *call) error {
 		o.revise(&revised)
 		now.PrimaryKey.Expires, now.SecondaryKey.Expires = revised.PrimaryKey.Expires, revised.SecondaryKey.Expires
 		err := now.Revise(revised)
-		changes = subscriptions.Differences(&before, now, time.UTC)
+		changes = subscriptions.Differences(&before, now, c.manager.Zone())
 		return err
 	})
 	outcome := "is changed"
