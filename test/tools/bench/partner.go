@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 )
 
@@ -58,11 +59,11 @@ func runPartner(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	l := load{addresses: o.Addresses, key: o.Key, connections: o.Connections, length: o.Length, waits: o.Waits}
-	for _, w := range partnerWorks {
-		if w.name == o.Work {
-			l.work = w.at(o.Rate)
-		}
+	of := slices.IndexFunc(partnerWorks, func(w work) bool { return w.name == o.Work })
+	if of < 0 {
+		return fmt.Errorf("there is no work %q", o.Work)
 	}
+	l.work = partnerWorks[of].at(o.Rate)
 	t, err := l.run(ctx)
 	if err != nil {
 		return err
