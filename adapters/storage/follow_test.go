@@ -137,7 +137,7 @@ func TestAFollowerOfAQuietBook(t *testing.T) {
 			defer stop()
 			reader, polls := &countedSales{Reader: s.Backoffice.Reader}, 0
 			follower := backoffice.Follower{
-				Reader: reader, Outcomes: s.Backoffice.Outcomes, Now: func() time.Time { return now.Add(later) }, Every: time.Millisecond,
+				Reader: reader, Outcomes: s.Backoffice.Outcomes, Now: func() time.Time { return now.Add(later) }, Every: time.Nanosecond,
 				Idle: func() error {
 					if polls++; polls == 3 {
 						stop()

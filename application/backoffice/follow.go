@@ -91,7 +91,7 @@ func (f Follower) EachOutcome(ctx context.Context, subscription string, after in
 // poll yields what read yields, again and again, until ctx ends.
 func poll[T any](ctx context.Context, f Follower, read iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		for {
+		for ctx.Err() == nil {
 			began := f.Now()
 			for row, err := range read {
 				if ctx.Err() != nil || !yield(row, err) || err != nil {
@@ -121,7 +121,12 @@ func newRows[T any](ctx context.Context, f Follower, query Query, read func(cont
 		// too, as a standby or the clock of a replica may be behind, unless it is ten minutes old.
 		now := f.Now()
 		for newest, err := range read(ctx, Query{Order: Newest, Limit: 1}) {
-			if at := place(&newest).OperationID.Time(); err != nil || at.Before(now) && now.Sub(at) < 10*InFlight {
+			if err != nil {
+				yield(newest, err)
+				return
+			}
+			at := place(&newest).OperationID.Time()
+			if at.Before(now) && now.Sub(at) < 10*InFlight {
 				now = at
 			}
 		}
