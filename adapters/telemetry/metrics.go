@@ -118,7 +118,7 @@ func NewMetrics(registerer prometheus.Registerer, o Options) *Metrics {
 		queueLength:  gauge("bankingapi_queue_length", "Requests that were queued when the latest batch started.", "operation"),
 
 		due:               gauge("bankingapi_settlement_due_sales", "Due sales that are not settled yet.").WithLabelValues(),
-		dueSales:          gauge("bankingapi_due_sales", "Due sales by the reason why they wait: price (their fund has no price of their day yet) or settlement (the next round settles them).", "reason"),
+		dueSales:          gauge("bankingapi_due_sales", "Due sales by the reason why they wait: price (their fund, or the fund of another sale of their operation, has no price of their day yet) or settlement (the next round settles them).", "reason"),
 		lag:               gauge("bankingapi_settlement_lag_seconds", "Time since the oldest due sale could be settled. 0 if no sale is due, or all wait for a price.").WithLabelValues(),
 		settled:           counter("bankingapi_settlement_operations_total", "Recorded operations that this instance settled, by outcome.", "state"),
 		settlementRounds:  counter("bankingapi_settlement_rounds_total", "Rounds of settlement.").WithLabelValues(),

@@ -76,6 +76,9 @@ type DueFund struct {
 	// PricedAt is when the first such price was imported. It is the zero time if this is not known.
 	PricedAt time.Time
 	Sales    int64 // the number of sales if it was counted, otherwise 0
+	// Waiting is how many of Sales wait for a price: all if Priced is false, otherwise those whose
+	// operation has another sale that is due for a fund without a price. It is 0 if Sales was not counted.
+	Waiting int64
 }
 
 // Compare is the order of Books.DueFunds: by day, then by fund.

@@ -29,8 +29,10 @@ func (b *Buyer) DueUntil() day.Day { return b.options.Rules.Known().DueUntil(b.o
 
 // Waits counts the due sales by the reason why they are not settled yet.
 type Waits struct {
-	ForPrice   []DueFund // the funds and days whose sales wait for a price of that day
-	PriceSales int64     // the number of sales in ForPrice
+	ForPrice []DueFund // the funds and days whose sales wait for a price of that day
+	// PriceSales is the number of sales that wait for these prices: those in ForPrice, and the
+	// other sales of their operations, because all sales of an operation are settled together.
+	PriceSales int64
 	// ForSettling is the number of sales that wait for the next SettleDue. Since is when the first of
 	// them could be settled: at the hour of settling on its day, or when its price came.
 	ForSettling int64
@@ -53,9 +55,12 @@ func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 	}
 	funds, err := b.books.DueFunds(ctx, rules.DueUntil(b.options.Now()), true)
 	for _, dueFund := range funds {
+		w.PriceSales += dueFund.Waiting
 		if !dueFund.Priced {
 			w.ForPrice = append(w.ForPrice, dueFund)
-			w.PriceSales += dueFund.Sales
+		}
+		forSettling := dueFund.Sales - dueFund.Waiting
+		if forSettling == 0 {
 			continue
 		}
 		since := rules.Begins(dueFund.Day)
@@ -65,7 +70,7 @@ func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 		if w.ForSettling == 0 || since.Before(w.Since) {
 			w.Since = since
 		}
-		w.ForSettling += dueFund.Sales
+		w.ForSettling += forSettling
 	}
 	return w, err
 }

@@ -501,6 +501,27 @@ func TestSalesWaitForThePriceOfTheirDay(t *testing.T) {
 	require.EqualValues(t, 3*200+300, b.store.Accounts()[0].Balance.Minor())
 }
 
+// All sales of an operation are settled together, so a sale whose fund has a price may wait for the
+// price of another. It is not late.
+func TestASaleThatWaitsForThePriceOfAnotherIsNotLate(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{unpriced: true})
+	silver := b.putSilver(1000)
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1))), sale("1", on(today(1)), ofSilver)))
+	b.store.PutPrices(fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)})
+	b.clock.Set(midnight(1).Add(time.Hour))
+	b.settles(buyfund.Settlement{})
+	waits, err := b.CountDue(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 2, waits.PriceSales)
+	require.Len(t, waits.ForPrice, 1)
+	require.Zero(t, waits.ForSettling)
+	require.Zero(t, waits.Lag(b.clock.Now()))
+
+	b.store.PutPrices(fund.Price{ID: 8, Fund: silver, PerUnit: 300_000_000, Currency: lira, ValidFrom: today(1)})
+	b.settles(buyfund.Settlement{Completed: 1})
+}
+
 // unreadable are books in which a sale of that fund cannot be read.
 type unreadable struct {
 	buyfund.Books

@@ -59,6 +59,11 @@ func (s State) ofPrices() []Trouble {
 	funds := slices.Clone(s.Due.ForPrice)
 	slices.SortStableFunc(funds, func(a, b buyfund.DueFund) int { return cmp.Compare(b.Sales, a.Sales) })
 	first := funds[0]
+	rest, joined := -first.Sales, s.Due.PriceSales
+	for _, of := range funds {
+		rest += of.Sales
+		joined -= of.Sales
+	}
 	today := day.Of(s.Bank, s.Zone)
 	t := Trouble{
 		Kind:     Prices,
@@ -67,8 +72,10 @@ func (s State) ofPrices() []Trouble {
 		Partners: "The sales stay recorded (State 1) and settle at the price of their day as soon as it is there.",
 	}
 	if others := len(funds) - 1; others > 0 {
-		rest := s.Due.PriceSales - first.Sales
 		t.Text += " " + plural(rest, "sale") + " wait" + singular(rest) + " for " + plural(others, "other price") + "."
+	}
+	if joined > 0 {
+		t.Text += " " + plural(joined, "sale") + " wait" + singular(joined) + " with them: the sales of one operation settle together."
 	}
 	for _, of := range funds {
 		t.Bad = t.Bad || of.Day.Before(today)

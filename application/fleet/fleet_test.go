@@ -563,6 +563,9 @@ func TestSalesThatWait(t *testing.T) {
 	require.False(t, r.Status().Troubles[0].Bad, "a price of today may still come")
 	r.state.Due = buyfund.Waits{ForPrice: []buyfund.DueFund{waits("AFA", today, 1), waits("YAS", today, 122)}, PriceSales: 123}
 	require.Equal(t, []string{"prices: 122 sales wait for the price of YAS of Thu 26 Nov 2026. 1 sale waits for 1 other price."}, r.lines())
+	r.state.Due.PriceSales = 125
+	require.Equal(t, []string{"prices: 122 sales wait for the price of YAS of Thu 26 Nov 2026. 1 sale waits for 1 other price." +
+		" 2 sales wait with them: the sales of one operation settle together."}, r.lines())
 	r.state.Due = buyfund.Waits{ForPrice: []buyfund.DueFund{waits("AFA", today.Plus(-1), 1)}, PriceSales: 1}
 	require.Equal(t, []string{"prices: 1 sale waits for the price of AFA of Wed 25 Nov 2026."}, r.lines())
 	require.True(t, r.Status().Troubles[0].Bad)

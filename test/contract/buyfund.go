@@ -577,8 +577,8 @@ func testDueFunds(t *testing.T, b books) {
 		order(5, "", later(3, another)),
 	)
 
-	of := func(days int, f fund.Fund, priced bool, sales int64) buyfund.DueFund {
-		return buyfund.DueFund{PriceDay: fund.PriceDay{Fund: f, Day: on(days)}, Priced: priced, Sales: sales}
+	of := func(days int, f fund.Fund, priced bool, sales, waiting int64) buyfund.DueFund {
+		return buyfund.DueFund{PriceDay: fund.PriceDay{Fund: f, Day: on(days)}, Priced: priced, Sales: sales, Waiting: waiting}
 	}
 	has := func(until int, want ...buyfund.DueFund) {
 		t.Helper()
@@ -589,7 +589,7 @@ func testDueFunds(t *testing.T, b books) {
 		listed, err := b.DueFunds(t.Context(), on(until), false)
 		require.NoError(t, err)
 		for i := range counted {
-			counted[i].Sales = 0
+			counted[i].Sales, counted[i].Waiting = 0, 0
 		}
 		require.Equal(t, counted, listed)
 	}
@@ -604,8 +604,8 @@ func testDueFunds(t *testing.T, b books) {
 		return due, numbers
 	}
 	has(0)
-	has(1, of(1, someFund, false, 2), of(1, other, false, 1))
-	has(3, of(1, someFund, false, 2), of(1, other, false, 1), of(2, someFund, false, 1), of(2, other, true, 2), of(3, other, false, 1))
+	has(1, of(1, someFund, false, 2, 2), of(1, other, false, 1, 1))
+	has(3, of(1, someFund, false, 2, 2), of(1, other, false, 1, 1), of(2, someFund, false, 1, 1), of(2, other, true, 2, 1), of(3, other, false, 1, 1))
 
 	due, numbers := list(nil)
 	require.Equal(t, []int{3}, numbers)
@@ -621,11 +621,11 @@ func testDueFunds(t *testing.T, b books) {
 	}
 	settleAtPrices()
 	b.outcome(due[0], operation.Outcome{})
-	has(2, of(1, someFund, false, 2), of(1, other, false, 1), of(2, someFund, false, 1), of(2, other, true, 2))
+	has(2, of(1, someFund, false, 2, 2), of(1, other, false, 1, 1), of(2, someFund, false, 1, 1), of(2, other, true, 2, 1))
 	b.Seed(t, Seed{Prices: []fund.Price{{ID: 901, Fund: someFund, PerUnit: 300_000_000, Currency: lira, ValidFrom: on(2)}}})
 	settleAtPrices()
 	b.outcome(due[0], operation.Outcome{State: operation.Completed})
-	has(2, of(1, someFund, false, 2), of(1, other, false, 1), of(2, other, true, 1))
+	has(2, of(1, someFund, false, 2, 2), of(1, other, false, 1, 1), of(2, other, true, 1, 0))
 	require.EqualValues(t, 901, b.sales()[4].PriceID)
 }
 

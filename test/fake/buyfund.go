@@ -69,19 +69,25 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) (all []buyfund.DueFund, err error) {
 	s := b.store
 	err = s.read(ctx, b.strike, func() {
-		sales := make(map[fund.PriceDay]int64)
+		sales, waiting := make(map[fund.PriceDay]int64), make(map[fund.PriceDay]int64)
+		isPriced := func(of fund.PriceDay) bool {
+			price, ok := s.currentPrice(of)
+			return ok && price.ValidFrom == of.Day
+		}
 		for id := range s.recorded {
-			for _, sale := range s.sales[id] {
-				if of := sale.PriceDay(); !of.Day.After(until) {
-					sales[of]++
+			due := slices.DeleteFunc(slices.Clone(s.sales[id]), func(sale fund.SaleEntry) bool { return sale.PriceDay().Day.After(until) })
+			waits := slices.ContainsFunc(due, func(sale fund.SaleEntry) bool { return !isPriced(sale.PriceDay()) })
+			for _, sale := range due {
+				sales[sale.PriceDay()]++
+				if waits {
+					waiting[sale.PriceDay()]++
 				}
 			}
 		}
 		for of, n := range sales {
-			price, ok := s.currentPrice(of)
-			due := buyfund.DueFund{PriceDay: of, Priced: ok && price.ValidFrom == of.Day, PricedAt: s.pricedAt(of)}
+			due := buyfund.DueFund{PriceDay: of, Priced: isPriced(of), PricedAt: s.pricedAt(of)}
 			if count {
-				due.Sales = n
+				due.Sales, due.Waiting = n, waiting[of]
 			}
 			all = append(all, due)
 		}

@@ -125,36 +125,82 @@ func (d *dueOperations) readable() []*fund.Operation {
 	return slices.DeleteFunc(d.all, func(o *fund.Operation) bool { return d.isUnreadable[o.ID] })
 }
 
+// keyOfFund names a fund and day in the index of waiting sales.
+const keyOfFund = "selected_date, imkb_code, holder_corporation_name"
+
 // DueFunds implements buyfund.Books. The index of waiting funds has all columns that it reads.
 func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) ([]buyfund.DueFund, error) {
-	const key = "selected_date, imkb_code, holder_corporation_name"
-	prices := " FROM " + b.db.Prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
-		" AND p.holder_corporation_name = s.holder_corporation_name AND p.valid_from = s.selected_date"
-	columns := key + ", EXISTS (SELECT 1" + prices + ") AS priced, (SELECT p.act_id" + prices + " ORDER BY p.act_id LIMIT 1) AS first_act"
-	due := func() *gorm.DB {
-		return b.db.Query(ctx).Table(b.db.Sales.Name+" AS s").Where(tables.IsRecorded+" AND selected_date <= ?", until.String()).Order(key)
-	}
 	var rows []dueFundRow
+	var err error
 	if count {
-		err := due().Select(columns + ", COUNT(*) AS sales").Group(key).Find(&rows).Error
-		if err != nil {
-			return nil, b.db.Translate(err)
-		}
-		return tables.AppendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
+		rows, err = b.countedFunds(ctx, until)
+	} else {
+		rows, err = b.listedFunds(ctx, until)
 	}
+	if err != nil {
+		return nil, b.db.Translate(err)
+	}
+	return tables.AppendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
+}
+
+// listedFunds takes one step in the index for each fund.
+func (b *Books) listedFunds(ctx context.Context, until day.Day) (rows []dueFundRow, err error) {
 	last := dueFundRow{SelectedDate: "0001-01-01"}
-	for { // one step in the index for each fund
+	for {
 		var next []dueFundRow
-		err := due().Select(columns).Where("("+key+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).Limit(1).Find(&next).Error
-		if err != nil {
-			return nil, b.db.Translate(err)
-		}
-		if len(next) == 0 {
-			return tables.AppendEntries([]buyfund.DueFund{}, rows, (*dueFundRow).fund)
+		err := b.waitingSales(ctx, until).Select(b.fundColumns()).Order(keyOfFund).
+			Where("("+keyOfFund+") > (?, ?, ?)", string(last.SelectedDate), last.IMKBCode, last.HolderCorporationName).
+			Limit(1).Find(&next).Error
+		if err != nil || len(next) == 0 {
+			return rows, err
 		}
 		last = next[0]
 		rows = append(rows, last)
 	}
+}
+
+func (b *Books) countedFunds(ctx context.Context, until day.Day) (rows []dueFundRow, err error) {
+	grouped := func(sales *gorm.DB, counts string) *gorm.DB {
+		return sales.Select(b.fundColumns() + counts).Group(keyOfFund).Order(keyOfFund)
+	}
+	err = grouped(b.waitingSales(ctx, until), ", COUNT(*) AS sales").Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	priced := 0
+	for i := range rows {
+		if rows[i].Priced {
+			priced++
+		} else {
+			rows[i].Waiting = rows[i].Sales
+		}
+	}
+	if priced == 0 || priced == len(rows) {
+		return rows, nil
+	}
+	// A sale of a fund with a price may wait for the price of another sale of its operation. The window
+	// reads each sale once. A join might compare each with each, if Postgres has no statistics.
+	const waits = ", MAX(CASE WHEN EXISTS (SELECT 1 %s) THEN 0 ELSE 1 END) OVER (PARTITION BY operation_id) AS waits"
+	sales := b.waitingSales(ctx, until).Select(keyOfFund + fmt.Sprintf(waits, b.pricesOfDay()))
+	rows = nil
+	err = grouped(b.db.Query(ctx).Table("(?) AS s", sales), ", COUNT(*) AS sales, SUM(waits) AS waiting").Find(&rows).Error
+	return rows, err
+}
+
+// waitingSales are the sales s that are recorded for the day or an earlier one.
+func (b *Books) waitingSales(ctx context.Context, until day.Day) *gorm.DB {
+	return b.db.Query(ctx).Table(b.db.Sales.Name+" AS s").Where(tables.IsRecorded+" AND selected_date <= ?", until.String())
+}
+
+func (b *Books) fundColumns() string {
+	prices := b.pricesOfDay()
+	return keyOfFund + ", EXISTS (SELECT 1 " + prices + ") AS priced, (SELECT p.act_id " + prices + " ORDER BY p.act_id LIMIT 1) AS first_act"
+}
+
+// pricesOfDay are the prices p of the fund and day of a sale s.
+func (b *Books) pricesOfDay() string {
+	return "FROM " + b.db.Prices.Name + " p WHERE p.imkb_code = s.imkb_code" +
+		" AND p.holder_corporation_name = s.holder_corporation_name AND p.valid_from = s.selected_date"
 }
 
 // dueFundRow is a fund with recorded sales for a day.
@@ -164,14 +210,14 @@ type dueFundRow struct {
 	HolderCorporationName string
 	Priced                bool
 	FirstAct              batch.UUID // the first import of such a price
-	Sales                 int64
+	Sales, Waiting        int64
 }
 
 func (r *dueFundRow) fund() (buyfund.DueFund, error) {
 	date, err := day.Parse(string(r.SelectedDate))
 	due := buyfund.DueFund{
 		PriceDay: fund.PriceDay{Fund: fund.Fund{IMKBCode: r.IMKBCode, HolderCorporationName: r.HolderCorporationName}, Day: date},
-		Priced:   r.Priced, Sales: r.Sales,
+		Priced:   r.Priced, Sales: r.Sales, Waiting: r.Waiting,
 	}
 	if r.FirstAct != (batch.UUID{}) {
 		due.PricedAt = operation.ID(r.FirstAct).Time()
