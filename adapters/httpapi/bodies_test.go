@@ -252,7 +252,7 @@ func TestASubscriptionDecodesOneLargeBodyAtATime(t *testing.T) {
 func TestAConnectionCostsLittle(t *testing.T) {
 	t.Parallel()
 	o := selfSigned(t)
-	framer := speakHTTP2(t, dial(t, serve(t, newService(), o)), o)
+	framer := speakHTTP2(t, dial(t, serve(t, newService(), o)), o, 1<<30)
 	frame, err := framer.ReadFrame()
 	require.NoError(t, err)
 	settings, ok := frame.(*http2.SettingsFrame)
@@ -271,15 +271,97 @@ func TestAConnectionCostsLittle(t *testing.T) {
 	require.Less(t, headers, uint32(17<<10))
 }
 
-// speakHTTP2 begins HTTP/2 on a connection to a server with TLS. It reads nothing.
-func speakHTTP2(t *testing.T, raw net.Conn, o options) *http2.Framer {
+// speakHTTP2 begins HTTP/2 on a connection to a server with TLS. It reads nothing. The window is how
+// many bytes of each answer the caller takes.
+func speakHTTP2(t *testing.T, raw net.Conn, o options, window uint32) *http2.Framer {
 	t.Helper()
 	conn := tls.Client(raw, &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost", NextProtos: []string{"h2"}})
 	_, err := io.WriteString(conn, http2.ClientPreface)
 	require.NoError(t, err)
 	framer := http2.NewFramer(conn, conn)
-	require.NoError(t, framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30}))
+	require.NoError(t, framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: window}))
 	return framer
+}
+
+// ask sends a GET of the path /large with these headers.
+func ask(t *testing.T, framer *http2.Framer, stream uint32, headers ...hpack.HeaderField) {
+	t.Helper()
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	fields := []hpack.HeaderField{
+		{Name: ":method", Value: http.MethodGet}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "bank"}, {Name: ":path", Value: "/large"},
+	}
+	for _, field := range append(fields, headers...) {
+		require.NoError(t, encoder.WriteField(field))
+	}
+	require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
+}
+
+// A caller of HTTP/2 that takes no byte of its answers would use up the memory with small requests on
+// many connections. Those of others are answered.
+func TestTheRequestsOfHTTP2AreBounded(t *testing.T) {
+	t.Parallel()
+	o := selfSigned(t)
+	bodies := httpapi.NewBodies(0)
+	bodies.LimitRequests(8) // two of each subscription, and two of unknown callers
+	s := newService(func(s *service) {
+		s.options.Bodies = bodies
+		s.options.Routes = map[string]func(*http.Request) (any, error){
+			"GET /large": func(*http.Request) (any, error) { return "short", nil },
+		}
+		s.callers["b"] = caller(func(c *subscription.Subscription) { c.Name = "b" })
+	})
+	server := serve(t, s, o)
+	framer := speakHTTP2(t, dial(t, server), o, 0)
+	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	answer := func(stream uint32) string {
+		t.Helper()
+		for {
+			frame, err := framer.ReadFrame()
+			require.NoError(t, err)
+			if frame.Header().StreamID != stream {
+				continue
+			}
+			switch f := frame.(type) {
+			case *http2.MetaHeadersFrame:
+				return f.PseudoValue("status")
+			case *http2.RSTStreamFrame:
+				return f.ErrCode.String()
+			}
+		}
+	}
+	own := hpack.HeaderField{Name: "ocp-apim-subscription-key", Value: key}
+	for i, want := range []string{"200", "200", "503", "503", "INTERNAL_ERROR"} { // the 503 count as those of unknown callers
+		stream := uint32(2*i + 1)
+		ask(t, framer, stream, own)
+		require.Equal(t, want, answer(stream), stream)
+	}
+	ask(t, framer, 11)
+	require.Equal(t, "INTERNAL_ERROR", answer(11), "an unknown caller")
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots(t, o.TLS.CertFile)}, ForceAttemptHTTP2: true}}
+	defer client.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+hostPort(server)+"/large", nil)
+	require.NoError(t, err)
+	r.Header.Set("Ocp-Apim-Subscription-Key", "b")
+	for range 3 {
+		w, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, w.Body.Close())
+		require.Equal(t, http.StatusOK, w.StatusCode, "another subscription")
+		require.Equal(t, 2, w.ProtoMajor)
+		require.Equal(t, int64(len(`"short"`)), w.ContentLength)
+	}
+
+	require.NoError(t, framer.WriteWindowUpdate(1, 1<<20))
+	for ended := false; !ended; {
+		frame, err := framer.ReadFrame()
+		require.NoError(t, err)
+		data, isData := frame.(*http2.DataFrame)
+		ended = isData && data.StreamID == 1 && data.StreamEnded()
+	}
+	ask(t, framer, 13, own)
+	require.Equal(t, "200", answer(13), "after an answer was taken")
 }
 
 // A caller of HTTP/2 that does not read anything would keep its requests in progress forever,
@@ -300,14 +382,9 @@ func TestACallerThatNeverReadsIsCut(t *testing.T) {
 		defer func() { _ = mine.Close() }()
 		listener.dialed <- its
 
-		framer := speakHTTP2(t, mine, o)
+		framer := speakHTTP2(t, mine, o, 1<<30)
 		require.NoError(t, framer.WriteWindowUpdate(0, 1<<30))
-		var block bytes.Buffer
-		encoder := hpack.NewEncoder(&block)
-		for _, field := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "bank"}, {":path", "/"}} {
-			require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
-		}
-		require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
+		ask(t, framer, 1)
 		<-ended
 		require.NoError(t, server.Shutdown(t.Context()))
 	})

@@ -136,8 +136,13 @@ func isGone(r *http.Request, err error) bool {
 	return r.Context().Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
 }
 
-// shareOfBodies is the part of Options.BodiesLimit that one subscription may have: one in four.
-const shareOfBodies = 4
+// shareOfAll is the part of a bound that one subscription may have: one in four.
+const shareOfAll = 4
+
+// mostRequests is how many requests of HTTP/2 may be in progress on all connections together. Each
+// takes about 10 kB, also while it waits for a caller that does not read its answer. In HTTP/1.1 a
+// connection has one request, so the limit of connections bounds these.
+const mostRequests = 16 << 10
 
 // bodyStep is how many bytes a body of unknown length takes at a time, or the limit of one body
 // if that is smaller.
@@ -146,47 +151,56 @@ const bodyStep = 64 << 10
 // errBodies is why a body is not read, or not read further.
 var errBodies = errors.New("too many bytes of bodies in progress")
 
-// Bodies counts the bytes of the bodies in progress, so that callers who send slowly or never
-// finish cannot use up the memory of the service. It is safe for concurrent use.
-type Bodies struct {
+// errRequests is why a request is cut without an answer.
+var errRequests = errors.New("too many requests of HTTP/2 in progress")
+
+// Bodies counts the requests of HTTP/2 in progress and the bytes of their bodies, so that callers
+// who send or read slowly, or never finish, cannot use up the memory of the service. It is safe for
+// concurrent use.
+type Bodies struct{ bytes, requests bound }
+
+// NewBodies returns a bound for the bodies of all subscriptions together. One subscription may have
+// a quarter of it. 0 means no limit.
+func NewBodies(limit int64) *Bodies {
+	return &Bodies{bytes: bound{limit: limit}, requests: bound{limit: mostRequests}}
+}
+
+// bound counts what all subscriptions have taken, and each of them.
+type bound struct {
 	limit int64 // of all subscriptions together; 0 means no limit
 
 	mutex  sync.Mutex
 	taken  int64
-	byName map[string]int64 // of each subscription with a body in progress
+	byName map[string]int64 // of each subscription that has taken something
 }
 
-// NewBodies returns a bound for the bodies of all subscriptions together. One subscription may have
-// a quarter of it. 0 means no limit.
-func NewBodies(limit int64) *Bodies { return &Bodies{limit: limit} }
-
-// take counts more bytes for a subscription. It takes none and returns false if they are too many.
-func (b *Bodies) take(name string, bytes int64) bool {
+// take counts more for a subscription. It takes nothing and returns false if that is too much.
+func (b *bound) take(name string, more int64) bool {
 	if b.limit == 0 {
 		return true
 	}
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if b.taken+bytes > b.limit || b.byName[name]+bytes > b.limit/shareOfBodies {
+	if b.taken+more > b.limit || b.byName[name]+more > b.limit/shareOfAll {
 		return false
 	}
 	if b.byName == nil {
 		b.byName = make(map[string]int64)
 	}
-	b.taken += bytes
-	b.byName[name] += bytes
+	b.taken += more
+	b.byName[name] += more
 	return true
 }
 
-// give returns what a body has taken.
-func (b *Bodies) give(name string, bytes int64) {
-	if b.limit == 0 || bytes == 0 {
+// give returns what a request has taken.
+func (b *bound) give(name string, taken int64) {
+	if b.limit == 0 || taken == 0 {
 		return
 	}
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	b.taken -= bytes
-	b.byName[name] -= bytes
+	b.taken -= taken
+	b.byName[name] -= taken
 	if b.byName[name] == 0 {
 		delete(b.byName, name)
 	}
@@ -221,7 +235,7 @@ func (b *body) open(all *Bodies, name string, r *http.Request, limit int64) erro
 func (b *body) Close() error { return b.whole.Close() }
 
 func (b *body) take(bytes int64) error {
-	if !b.bodies.take(b.name, bytes) {
+	if !b.bodies.bytes.take(b.name, bytes) {
 		return errBodies
 	}
 	b.taken += bytes
@@ -243,7 +257,7 @@ func (b *body) Read(into []byte) (int, error) {
 // end gives back what the body has taken.
 func (b *body) end() {
 	if b.bodies != nil {
-		b.bodies.give(b.name, b.taken)
+		b.bodies.bytes.give(b.name, b.taken)
 	}
 	*b = body{}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bankingapi/application/commit"
@@ -23,7 +24,10 @@ type exchange struct {
 	api *api
 	http.ResponseWriter
 	summary.Exchange
-	body body // reads the body of the request; here to be pooled
+	body    body // reads the body of the request; here to be pooled
+	isHTTP2 bool
+	counts  bool   // in Bodies.requests
+	countAs string // the name with which it counts there
 }
 
 // Header values that never change, so that answers do not allocate them.
@@ -40,6 +44,7 @@ var (
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter = w
 	x.Exchange = summary.Exchange{Method: method(r.Method), Start: x.api.Now()}
+	x.isHTTP2 = r.ProtoMajor == 2
 	if len(x.api.TrustedProxies) > 0 {
 		x.Address = callerAddress(r, x.api.TrustedProxies)
 	}
@@ -88,8 +93,34 @@ func isSaneID(id string) bool {
 	return len(id) >= 1 && len(id) <= 128 && strings.TrimLeft(id, alphanumeric+"._:-") == ""
 }
 
-// WriteHeader implements http.ResponseWriter and notes the status.
+// count counts a request of HTTP/2 as one of a subscription, or of all callers that are not known if
+// the name is empty. It returns false if there are too many.
+func (x *exchange) count(name string) bool {
+	if !x.isHTTP2 || x.counts {
+		return true
+	}
+	x.counts, x.countAs = x.api.Bodies.requests.take(name, 1), name
+	return x.counts
+}
+
+// discount ends the count. An answer counts until its caller has taken it, or the server has cut the
+// caller: net/http would wait for that too, but later.
+func (x *exchange) discount(isAnswered bool) {
+	if !x.counts {
+		return
+	}
+	if isAnswered {
+		_ = http.NewResponseController(x.ResponseWriter).Flush() // ignore a caller that left
+	}
+	x.api.Bodies.requests.give(x.countAs, 1)
+}
+
+// WriteHeader implements http.ResponseWriter and notes the status. Without a place it cuts the
+// request: an answer would wait for its caller too.
 func (x *exchange) WriteHeader(status int) {
+	if !x.count("") {
+		x.abandon(errRequests)
+	}
 	x.ensureID()
 	x.Status = cmp.Or(x.Status, status)
 	x.ResponseWriter.WriteHeader(status)
@@ -110,6 +141,9 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 func (x *exchange) send(status int, contentType []string, body []byte) {
 	x.Header()["Content-Type"] = contentType
+	if x.isHTTP2 { // net/http does it only for an answer that it sends after the request
+		x.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
 	x.WriteHeader(status)
 	_, _ = x.Write(body) // ignore a caller that left
 }
@@ -211,6 +245,7 @@ func (x *exchange) end(r *http.Request) {
 	if x.api.Observe != nil {
 		x.api.Observe(r.Context(), &x.Exchange)
 	}
+	x.discount(!aborted)
 	if aborted {
 		panic(http.ErrAbortHandler)
 	}

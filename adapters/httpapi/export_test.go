@@ -14,3 +14,6 @@ func (s *Server) StartOn(listener net.Listener) error {
 
 // LimitConnections sets the limit before the server starts.
 func (s *Server) LimitConnections(most int) { s.connections.limit = most }
+
+// LimitRequests sets how many requests of HTTP/2 may be in progress.
+func (b *Bodies) LimitRequests(most int64) { b.requests.limit = most }
