@@ -8,8 +8,8 @@ import (
 )
 
 // backlog has the items that wait for a batch, in a line for each owner. Owners take turns by
-// weight: deficit round robin. So an owner with many or heavy items delays the others by about one batch.
-// Within a line the order is that of arrival. The queue's mu guards it.
+// weight: deficit round robin. An owner with much to do has batches of its own, so that the others
+// need not wait for them. Within a line the order is that of arrival. The queue's mu guards it.
 type backlog[T any] struct {
 	quantum int // the weight that a line gets with each turn
 	lines   map[string]*line[T]
@@ -24,10 +24,10 @@ type line[T any] struct {
 	owner  string
 	items  list.List // of *waiter[T], oldest first
 	weight int
-	credit int // the weight that the line may still give to batches before its next turn
+	credit int // the weight that the line may still give to batches before its next turn; negative after a large batch
 }
 
-// turnsPerBatch is how many lines with many items a full batch has room for.
+// turnsPerBatch is how many lines a full batch has room for, if each gives as much as it may.
 const turnsPerBatch = 4
 
 func newBacklog[T any](batch int) backlog[T] {
@@ -89,27 +89,31 @@ func (b *backlog[T]) remove(l *line[T], w *waiter[T]) {
 // neverLarge is a weight that delays nobody, however small the batches are.
 const neverLarge = 8
 
-// isLarge reports whether w is heavier than a turn and than neverLarge. It then runs with no item of
-// another owner, so that nobody else waits for it.
-func (b *backlog[T]) isLarge(w *waiter[T]) bool { return w.weight > max(b.quantum, neverLarge) }
+// isLarge reports whether a weight is more than a turn and than neverLarge. If that much of one
+// owner waits, it runs with no item of another owner, so that nobody else waits for it.
+func (b *backlog[T]) isLarge(weight int) bool { return weight > max(b.quantum, neverLarge) }
 
 func (l *line[T]) head() *waiter[T] { return l.items.Front().Value.(*waiter[T]) }
 
 // take moves the items of the next batch to batch and returns it with its weight, which is at most
 // limit unless the first item is heavier. If without is set, it leaves out the line of that owner
-// and all large items.
+// and all large lines.
 func (b *backlog[T]) take(batch []*waiter[T], limit int, without *string) ([]*waiter[T], int) {
 	if len(b.turns) == 1 && without == nil {
-		return b.takeOldest(batch, limit)
+		l := b.turns[0]
+		b.turns = b.turns[:0]
+		batch, weight := b.takeOldest(l, batch, limit)
+		b.keep(l)
+		return batch, weight
 	}
 	weight := 0
-	// A line that has earned its turn, but whose oldest item does not fit, comes first in the
-	// next batch. Otherwise many small items of others could keep it waiting forever.
+	// A line that has earned its turn, but does not fit, comes first in the next batch. Otherwise
+	// many small items of others could keep it waiting forever.
 	var earned *line[T]
 	for blocked := 0; blocked < len(b.turns); {
 		l := b.turns[0]
 		b.turns = b.turns[1:]
-		if without != nil && (l.owner == *without || b.isLarge(l.head())) {
+		if without != nil && (l.owner == *without || b.isLarge(l.weight)) {
 			b.turns = append(b.turns, l)
 			blocked++
 			continue
@@ -122,15 +126,15 @@ func (b *backlog[T]) take(batch []*waiter[T], limit int, without *string) ([]*wa
 			blocked = 0 // it gives its item after some more turns
 			continue
 		}
-		if b.isLarge(l.head()) && len(batch) == 0 {
-			w := l.head()
-			l.credit -= w.weight
-			b.remove(l, w)
+		isLarge := b.isLarge(l.weight)
+		if isLarge && len(batch) == 0 {
+			batch, weight = b.takeOldest(l, batch, limit)
+			l.credit -= weight
 			b.keep(l)
-			return append(batch, w), w.weight
+			return batch, weight
 		}
 		before := len(batch)
-		for l.items.Len() > 0 && l.credit >= l.head().weight && !b.isLarge(l.head()) {
+		for !isLarge && l.items.Len() > 0 && l.credit >= l.head().weight {
 			w := l.head()
 			if len(batch) > 0 && weight+w.weight > limit {
 				break
@@ -165,9 +169,8 @@ func (b *backlog[T]) keep(l *line[T]) {
 	b.turns = append(b.turns, l)
 }
 
-// takeOldest moves the oldest items of the only line to batch, as many as fit.
-func (b *backlog[T]) takeOldest(batch []*waiter[T], limit int) ([]*waiter[T], int) {
-	l := b.turns[0]
+// takeOldest moves the oldest items of a line to an empty batch, as many as fit.
+func (b *backlog[T]) takeOldest(l *line[T], batch []*waiter[T], limit int) ([]*waiter[T], int) {
 	weight := 0
 	for l.items.Len() > 0 {
 		w := l.head()
@@ -177,10 +180,6 @@ func (b *backlog[T]) takeOldest(batch []*waiter[T], limit int) ([]*waiter[T], in
 		weight += w.weight
 		b.remove(l, w)
 		batch = append(batch, w)
-	}
-	if l.items.Len() == 0 {
-		b.turns = b.turns[:0]
-		b.drop(l)
 	}
 	return batch, weight
 }
@@ -199,6 +198,11 @@ func (b *backlog[T]) ahead(owner string, weight int) int {
 		}
 	}
 	return all
+}
+
+// hasOthers reports whether items of another owner wait. At least one item waits.
+func (b *backlog[T]) hasOthers(owner string) bool {
+	return len(b.turns) > 1 || b.turns[0].owner != owner
 }
 
 // itemsOf returns how many items of owner wait.

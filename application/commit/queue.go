@@ -27,9 +27,8 @@ import (
 // Limits are the limits of one queue.
 type Limits struct {
 	// Batch is the maximum total weight of a batch, at least 1. An item with a larger weight
-	// runs alone. If Batch is 1, every item runs alone. An owner with few items waits for one
-	// or two batches of the others, and beyond some hundred items a larger batch costs the
-	// storage no less for each item.
+	// runs alone. If Batch is 1, every item runs alone. Beyond some hundred items a larger batch
+	// costs the storage no less for each item.
 	Batch int
 	// Queue is the maximum number of items that wait for a later batch.
 	Queue int
@@ -90,8 +89,9 @@ type Batch struct {
 // The items of one owner start in the order of arrival. If several owners wait, they take turns
 // by weight: a turn is a quarter of Limits.Batch. So an item waits for the items of its own owner,
 // and for about the same weight of each other owner. Within a batch the order is that of
-// arrival. An item that is heavier than a turn, and than 8, is large: it shares its batch with no
-// other owner, and while it runs, a batch of the others may run beside it. No item starves.
+// arrival. If more than a turn of one owner waits, and more than 8, these items share their batch
+// with no other owner. Such a batch is large: while it runs, a batch of owners with less to do may
+// run beside it. No item starves.
 type Queue[T any] struct {
 	limits   Limits
 	weight   func(T) int
@@ -117,7 +117,7 @@ type turn[T any] struct {
 	// The queue's mu guards these fields.
 	running  bool   // a goroutine runs the batch and takes the next one after it
 	released bool   // the batch has called Next
-	large    bool   // the batch has a large item: see Queue
+	large    bool   // see Queue
 	owner    string // of the items of a large batch
 
 	// Only the goroutine that runs the batch uses these fields. report.Items does not change
@@ -150,8 +150,8 @@ type waiter[T any] struct {
 // same owner.
 //
 // run stores either the whole batch or nothing, and writes each outcome into its item. Only one
-// call runs at a time, until it calls Next, or if its batch has a large item (see Queue): then a
-// second call may run too. run may reorder the slice but must not keep it. It returns:
+// call runs at a time, until it calls Next, or if its batch is large (see Queue): then a second
+// call may run too. run may reorder the slice but must not keep it. It returns:
 //
 //  1. nil: the whole batch is durable.
 //  2. an error of kind fault.Unavailable or fault.Busy: the storage failed, and
@@ -465,7 +465,7 @@ func (q *Queue[T]) start() *turn[T] {
 	// Each batch has a fixed cost, and smaller batches cost more than they gain. So the next
 	// batch begins only if as many items wait as the other batch has.
 	case other.released && q.waiting.items >= other.report.Items:
-	case other.large:
+	case other.large && q.waiting.hasOthers(other.owner):
 		without = &other.owner
 	default:
 		return nil
@@ -477,8 +477,8 @@ func (q *Queue[T]) start() *turn[T] {
 	t.batch = batch
 	slices.SortFunc(t.batch, func(a, b *waiter[T]) int { return cmp.Compare(a.arrival, b.arrival) })
 	t.running, t.released = true, false
-	t.large = slices.ContainsFunc(t.batch, q.waiting.isLarge)
 	t.owner = t.batch[0].owner
+	t.large = q.waiting.isLarge(weight) && !slices.ContainsFunc(t.batch, func(w *waiter[T]) bool { return w.owner != t.owner })
 	t.report = Batch{Items: len(t.batch), Weight: weight, Waiting: q.waiting.items}
 	t.single = weight == 1 && q.last <= 1
 	q.last = weight

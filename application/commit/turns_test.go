@@ -250,24 +250,59 @@ func TestEachOwnersOrderIsThatOfArrival(t *testing.T) {
 	})
 }
 
-// With the limits of the service, the batch that has an owner's only item is small, however many
-// items of others wait.
-func TestAnOwnerSharesASmallBatch(t *testing.T) {
+// TestNobodyWaitsForAnOwnerWithManyItems, as little as for one with a large item.
+func TestNobodyWaitsForAnOwnerWithManyItems(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBank(commit.Limits{}.OrDefault())
 		for range 2000 {
 			b.send("a", 1)
 		}
-		answer := b.send("b", 1)
-		first := b.end()
-		shared := b.end()
-		require.LessOrEqual(t, len(first), 256)
-		require.LessOrEqual(t, len(shared), 256)
-		require.Contains(t, shared, "b2001")
-		require.NoError(t, <-answer)
-		for len(b.running) > 0 {
-			b.end()
+		b.end()
+		require.Len(t, b.running, 1)
+		require.Len(t, b.running[0].orders, 256)
+		b.send("b", 1)
+		require.Equal(t, []string{"b2001"}, b.running[1].orders)
+		b.send("c", 1)
+		b.send("d", 100)
+		b.end()
+		require.Len(t, b.running, 1, "many items begin when the small batch has ended")
+		b.end()
+		require.Len(t, b.running, 2)
+		require.Equal(t, "a258", b.running[0].orders[0])
+		require.Equal(t, []string{"c2002"}, b.running[1].orders, "an owner with few items does not wait for one with many")
+		b.end()
+		b.end()
+		require.Equal(t, []string{"d2003"}, b.running[0].orders)
+		b.endAll()
+	})
+}
+
+// TestOwnersWithManyItemsTakeTurns by weight, also if one of them has heavier items.
+func TestOwnersWithManyItemsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBank(commit.Limits{}.OrDefault())
+		b.send("first", 1)
+		for range 2000 {
+			b.send("a", 1)
 		}
+		for range 4 {
+			b.send("b", 1000)
+		}
+		done := make(map[string]int)
+		for range 12 {
+			for _, name := range b.end() {
+				weight := 1
+				if name[0] == 'b' {
+					weight = 1000
+				}
+				done[name[:1]] += weight
+			}
+			if done["a"] < 2000 && done["b"] < 4000 {
+				require.InDelta(t, done["a"], done["b"], 1000+256)
+			}
+		}
+		b.endAll()
 	})
 }
