@@ -40,6 +40,7 @@ type request struct {
 	// status and template of the answer. By default they are 200 and the template of the page.
 	status   int
 	template string
+	body     []byte // of the answer, once it is made; nil if a response has sent it
 }
 
 // request returns a request of a session. serve adds the page and what the client sent.
@@ -113,6 +114,7 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		if err := q.process(handle); err != nil {
 			q.fail(err)
 		}
+		q.send()
 	})
 }
 
@@ -143,7 +145,7 @@ func (q *request) admit() (err error) {
 	return err
 }
 
-// handle answers the request, and records what it shows of a person before it is sent.
+// handle makes the answer to the request, and records what it shows of a person before it is sent.
 func (q *request) handle(handle handler) error {
 	answer, err := handle(q)
 	if err != nil {
@@ -159,7 +161,7 @@ func (q *request) handle(handle handler) error {
 	return q.answer(answer)
 }
 
-// fail shows an error, unless the client has disconnected.
+// fail makes the page of an error, unless the client has disconnected.
 func (q *request) fail(err error) {
 	if errors.Is(err, context.Canceled) && q.ctx.Err() != context.DeadlineExceeded {
 		return
@@ -177,6 +179,7 @@ func (q *request) fail(err error) {
 	}
 }
 
+// answer makes the page of an answer, or lets a response send itself: a download reads while it is sent.
 func (q *request) answer(answer any) error {
 	if send, is := answer.(response); is {
 		q.console.sessions.save(q.w, q.r, q.session)
@@ -187,10 +190,19 @@ func (q *request) answer(answer any) error {
 		return err
 	}
 	q.console.sessions.save(q.w, q.r, q.session)
+	q.body = visible(body.Bytes())
+	return nil
+}
+
+// send sends the page, if there is one. The place to read is free again: a browser may take the page
+// slowly.
+func (q *request) send() {
+	if q.body == nil {
+		return
+	}
 	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	q.w.WriteHeader(cmp.Or(q.status, http.StatusOK))
-	_, _ = q.w.Write(visible(body.Bytes())) // it fails only if the client disconnected
-	return nil
+	_, _ = q.w.Write(q.body) // it fails only if the client disconnected
 }
 
 // caught calls work. It returns a panic as an error without its value, which may be anything.

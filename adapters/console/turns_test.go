@@ -135,3 +135,36 @@ func TestPagesLeaveTimeToTheAPI(t *testing.T) {
 		require.Equal(t, 10*takes, load(10, takes), "the API is idle again")
 	})
 }
+
+// unread is a browser that does not read a page until reads is closed.
+type unread struct {
+	http.ResponseWriter
+	sent, reads chan struct{}
+}
+
+func (u unread) Write(p []byte) (int, error) {
+	u.sent <- struct{}{}
+	<-u.reads
+	return u.ResponseWriter.Write(p)
+}
+
+// A browser on a bad line takes no place from others.
+func TestAPageThatIsReadSlowlyHasNoPlace(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	c := o.console
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/console/sales", nil)
+	cookie := httptest.NewRecorder()
+	c.sessions.save(cookie, r, c.sessions.begin(r, "ayse"))
+	r.AddCookie(cookie.Result().Cookies()[0])
+	sent, reads := make(chan struct{}), make(chan struct{})
+	var slow sync.WaitGroup
+	for range cap(c.reading) {
+		slow.Go(func() { c.ServeHTTP(unread{httptest.NewRecorder(), sent, reads}, r.Clone(t.Context())) })
+		<-sent
+	}
+	status, body := o.get("sales")
+	assert.Equal(t, http.StatusOK, status, body)
+	close(reads)
+	slow.Wait()
+}
