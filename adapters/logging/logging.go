@@ -7,6 +7,7 @@
 package logging
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -70,9 +71,14 @@ func New(o Options) (*zap.Logger, zap.AtomicLevel, error) {
 	default:
 		return nil, level, errors.New("log.format must be auto, console or json")
 	}
-	sink := &buffer{to: o.Writer, dropped: cmp.Or(o.Dropped, new(atomic.Int64)), lost: func(count int64) []byte {
+	sink := &buffer{to: o.Writer, dropped: cmp.Or(o.Dropped, new(atomic.Int64)), lost: func(count int64, cause error) []byte {
 		e := zapcore.Entry{Level: zapcore.WarnLevel, Time: o.Now(), Message: "lines of the log were dropped: its reader was too slow"}
-		line, err := encoder.EncodeEntry(e, []zapcore.Field{zap.Int64("lines", count)})
+		fields := []zapcore.Field{zap.Int64("lines", count)}
+		if cause != nil {
+			e.Message = "lines of the log were dropped: they could not be written"
+			fields = append(fields, zap.String("error", cause.Error()))
+		}
+		line, err := encoder.EncodeEntry(e, fields)
 		if err != nil {
 			return nil
 		}
@@ -241,8 +247,9 @@ const (
 // hangs, lines beyond a limit are dropped and counted. A buffer is safe for concurrent use.
 type buffer struct {
 	to io.Writer
-	// lost encodes the line that says how many lines were dropped.
-	lost    func(count int64) []byte
+	// lost encodes the line that says how many lines were dropped. The cause is the last error of a
+	// write, or nil if the reader was only too slow.
+	lost    func(count int64, cause error) []byte
 	dropped *atomic.Int64 // all dropped lines, for a metric
 
 	mu           sync.Mutex
@@ -250,6 +257,10 @@ type buffer struct {
 	count        int           // of the lines
 	untold       int64         // dropped lines that were not reported yet
 	done         chan struct{} // closed when the goroutine that writes ends; nil if none runs
+
+	// Only the goroutine that writes uses these.
+	cause error // of the last write, if it failed
+	isCut bool  // the last write ended within a line
 }
 
 // Write adds a line. It never waits.
@@ -302,15 +313,31 @@ func (b *buffer) write() {
 		b.lines, b.count, b.untold = b.spare[:0], 0, 0
 		b.mu.Unlock()
 		if untold > 0 {
-			lines = append(lines, b.lost(untold)...)
+			lines = append(lines, b.lost(untold, b.cause)...)
 		}
-		_, err := b.to.Write(lines)
+		whole, err := b.writeLines(lines)
 		b.mu.Lock()
-		if b.spare = lines; err != nil {
+		b.spare, b.cause = lines, err
+		if err != nil {
 			b.untold += untold
-			b.drop(count)
+			b.drop(count - min(count, whole))
 		}
 	}
 	close(b.done)
 	b.done = nil
+}
+
+// writeLines returns how many lines it has written whole. A full disk takes a part of a line: the next
+// line must not continue it.
+func (b *buffer) writeLines(lines []byte) (whole int, err error) {
+	if b.isCut {
+		_, err = io.WriteString(b.to, "\n")
+		if err != nil {
+			return 0, err
+		}
+		b.isCut = false
+	}
+	n, err := b.to.Write(lines)
+	b.isCut = n > 0 && lines[n-1] != '\n'
+	return bytes.Count(lines[:n], []byte("\n")), err
 }

@@ -316,6 +316,60 @@ func TestAReaderThatHangsBlocksNobody(t *testing.T) {
 	})
 }
 
+// disk has room for some bytes.
+type disk struct {
+	bytes.Buffer
+	room int
+}
+
+func (d *disk) Write(b []byte) (int, error) {
+	n := min(len(b), d.room)
+	d.room -= n
+	d.Buffer.Write(b[:n])
+	if n < len(b) {
+		return n, errors.New("no space left on device")
+	}
+	return n, nil
+}
+
+// A full disk takes a part of a line. A program that reads the log must find each later line.
+func TestAFullDiskCutsOneLine(t *testing.T) {
+	t.Parallel()
+	to := &disk{room: 190}
+	var dropped atomic.Int64
+	l, _, err := logging.New(logging.Options{Level: "info", Format: "json", Writer: to, Now: noon, Dropped: &dropped})
+	require.NoError(t, err)
+	write := func(messages ...string) {
+		for _, message := range messages {
+			l.Info(message)
+		}
+		require.NoError(t, l.Sync())
+	}
+	write("first", "second", "third", "fourth", "fifth")
+	require.False(t, strings.HasSuffix(to.String(), "\n"), "the third is cut")
+	require.EqualValues(t, 3, dropped.Load(), to.String())
+	write("sixth")
+	to.room = 1000
+	write("seventh", "eighth")
+
+	var messages []string
+	for line := range strings.Lines(to.String()) {
+		var event struct {
+			Message, Error string
+			Lines          int
+		}
+		if json.Unmarshal([]byte(line), &event) != nil {
+			event.Message = "cut"
+		}
+		messages = append(messages, event.Message)
+		if event.Lines > 0 {
+			require.Equal(t, 4, event.Lines)
+			require.Equal(t, "no space left on device", event.Error)
+		}
+	}
+	require.Equal(t, []string{"first", "second", "cut", "seventh", "eighth", "lines of the log were dropped: they could not be written"}, messages)
+}
+
 func TestFailedHandshakesAreForDebug(t *testing.T) {
 	t.Parallel()
 	out, l, level := newOutput(t)

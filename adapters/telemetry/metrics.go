@@ -128,7 +128,7 @@ func NewMetrics(registerer prometheus.Registerer, o Options) *Metrics {
 	gauge("bankingapi_queue_limit", "Maximum number of queued requests of one operation. Further requests get 503.").WithLabelValues().Set(float64(o.QueueLimit))
 	gauge("bankingapi_build_info", "Always 1. The labels identify the running program.", "version", "revision", "goversion", "storage", "schema").
 		WithLabelValues(o.Version, o.Revision, runtime.Version(), o.Storage, strconv.FormatInt(o.Schema, 10)).Set(1)
-	factory.NewCounterFunc(prometheus.CounterOpts{Name: "bankingapi_log_lines_dropped_total", Help: "Lines of the log that were dropped because their reader was too slow or ended."},
+	factory.NewCounterFunc(prometheus.CounterOpts{Name: "bankingapi_log_lines_dropped_total", Help: "Lines of the log that were dropped because their reader was too slow or ended, or its disk was full."},
 		func() float64 { return float64(o.Dropped.Load()) })
 	if o.FreeSpace != nil && o.FreeSpace() >= 0 {
 		factory.NewGaugeFunc(prometheus.GaugeOpts{Name: "bankingapi_storage_free_bytes", Help: "Free space on the disk of the SQLite file. With less than 1 MiB the service is not ready."},
