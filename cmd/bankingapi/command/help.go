@@ -131,7 +131,12 @@ func usages(cmd *cobra.Command, ofSettings bool) string {
 // other commands only mentions them.
 func help(cmd *cobra.Command, _ []string) {
 	cmd.InitDefaultHelpFlag() // cobra does this only in some cases
-	err := screens.ExecuteTemplate(cmd.OutOrStdout(), "help", cmd)
+	var err error
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // --help of a mistyped command
+		err = chooseCommand(cmd, cmd.Flags().Args())
+	} else {
+		err = screens.ExecuteTemplate(cmd.OutOrStdout(), "help", cmd)
+	}
 	printed, isOurs := cmd.OutOrStdout().(*output)
 	if isOurs {
 		printed.helpFailed = err

@@ -169,7 +169,8 @@ func chooseCommand(cmd *cobra.Command, args []string) error {
 		return wrongUsef("a command is missing: %s", strings.Join(names, ", "))
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	near := cmd.SuggestionsFor(args[0])
+	if len(near) > 0 && args[0] != "" && near[0] != args[0] { // it is the same after --
 		return wrongUsef("unknown command %q (did you mean %s?)", args[0], near[0])
 	}
 	return wrongUsef("unknown command %q", args[0])
@@ -299,13 +300,27 @@ func nearFlag(cmd *cobra.Command, name string) (string, bool) {
 			own = append(own, flag.Name)
 		}
 	})
-	return fault.Closest(name, slices.Values(own), 2)
+	return fault.Closest(name, slices.Values(own), min(2, len(name)-1))
 }
 
 // wrongUse is an error of the command line itself.
 type wrongUse struct{ error }
 
 func wrongUsef(format string, args ...any) error { return wrongUse{fmt.Errorf(format, args...)} }
+
+// explainLetters is about a flag with one dash, of which pflag has read -h if it is the first letter.
+func explainLetters(cmd *cobra.Command, letters string) error {
+	if '0' <= letters[0] && letters[0] <= '9' {
+		return wrongUsef("-%s is read as a flag: no argument is a negative number", letters)
+	}
+	name, _, _ := strings.Cut(letters, "=")
+	for _, meant := range []string{name, "h" + name} {
+		if cmd.Flags().Lookup(meant) != nil && len(meant) > 1 {
+			return wrongUsef("unknown flag -%s (did you mean --%s?)", meant, meant)
+		}
+	}
+	return wrongUsef("unknown flag -%s", name)
+}
 
 // explainFlag rewrites an error of pflag.
 func explainFlag(cmd *cobra.Command, err error) error {
@@ -317,8 +332,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedName()
-		if len(name) == 1 && '0' <= name[0] && name[0] <= '9' {
-			return wrongUsef("-%s is read as a flag: no argument is a negative number", unknown.GetSpecifiedShortnames())
+		if letters := unknown.GetSpecifiedShortnames(); letters != "" {
+			return explainLetters(cmd, letters)
 		}
 		if near, ok := nearFlag(cmd, name); ok {
 			return wrongUsef("unknown flag --%s (did you mean --%s?)", name, near)
