@@ -122,6 +122,13 @@ func copyBackup(backup, book string) (copied string, err error) {
 	if hasContent(backup + "-wal") {
 		return "", fmt.Errorf("%s is a book in use, with changes in %s-wal: make a copy with backup first", backup, backup)
 	}
+	info, err := os.Stat(backup)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() { // to open a named pipe could take forever
+		return "", fmt.Errorf("%s is not a file: nothing was changed", backup)
+	}
 	file, err := os.Open(backup)
 	if err != nil {
 		return "", err

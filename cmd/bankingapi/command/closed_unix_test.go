@@ -3,12 +3,15 @@
 package command
 
 import (
+	"context"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/bootstrap/parts"
@@ -56,4 +59,31 @@ func TestNoCommandPrintsToAClosedOutput(t *testing.T) {
 	}
 	require.Equal(t, before, bankingapi(t, environment, "subscriptions", "list").out)
 	require.NoFileExists(t, key)
+}
+
+// A signal also ends a command that waits for what another program writes to a named pipe.
+func TestWaitingForAPipeIsInterrupted(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(folder, "bank.db")}
+	require.Zero(t, bankingapi(t, environment, "migrate", "up").status)
+	pipe := filepath.Join(folder, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, args := range [][]string{{"import", "prices", pipe}, {"reconcile", "holdings", pipe}, {"verify", "--against", pipe}} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		writer := make(chan *os.File)
+		go func() {
+			end, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the command
+			assert.NoError(t, err)
+			interrupt()
+			writer <- end
+		}()
+		var errOut strings.Builder
+		status := program{environment, parts.All(), ""}.run(ctx, args, strings.NewReader(""), io.Discard, &errOut)
+		require.Equal(t, 130, status, errOut.String())
+		require.NoError(t, (<-writer).Close())
+	}
+	got := bankingapi(t, environment, "restore", pipe, "--replace")
+	require.Equal(t, 1, got.status)
+	require.Contains(t, got.err, "is not a file: nothing was changed")
 }

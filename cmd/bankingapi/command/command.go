@@ -149,19 +149,34 @@ func (c *call) who() audit.Who {
 	return who
 }
 
-// openInput opens a file. For - it opens standard input until a signal arrives, because
-// possibly no program writes to it.
+// openInput opens a file. It reads standard input (-) and a named pipe until a signal arrives,
+// because possibly no program writes to them. Without a writer, the pipe cannot even be opened.
 func (c *call) openInput(name string) (io.ReadCloser, error) {
 	if name != "-" {
-		return os.Open(name)
+		info, err := os.Stat(name)
+		if err != nil || info.IsDir() || info.Mode().IsRegular() {
+			return os.Open(name)
+		}
 	}
 	r, w := io.Pipe()
 	context.AfterFunc(c.cmd.Context(), func() { _ = w.CloseWithError(c.cmd.Context().Err()) })
-	go func() {
-		_, err := io.Copy(w, c.cmd.InOrStdin())
-		_ = w.CloseWithError(err)
-	}()
+	go func() { _ = w.CloseWithError(c.copyStream(w, name)) }()
 	return r, nil
+}
+
+// copyStream copies standard input, or a file that has no end before its writer closes it.
+func (c *call) copyStream(to io.Writer, name string) error {
+	from := c.cmd.InOrStdin()
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		from = file
+	}
+	_, err := io.Copy(to, from)
+	return err
 }
 
 // readInput reads the whole input of openInput.
