@@ -364,6 +364,43 @@ func TestTheRequestsOfHTTP2AreBounded(t *testing.T) {
 	require.Equal(t, "200", answer(13), "after an answer was taken")
 }
 
+// opened is a body that is not read, until it is closed.
+type opened struct {
+	io.Reader
+	isClosed bool
+}
+
+func (o *opened) Close() error { o.isClosed = true; return nil }
+
+// closedFirst is a caller that notes whether the body was closed before the answer.
+type closedFirst struct {
+	http.ResponseWriter
+	body *opened
+	is   bool
+}
+
+func (c *closedFirst) Write(p []byte) (int, error) {
+	c.is = c.body.isClosed
+	return c.ResponseWriter.Write(p)
+}
+
+// While an answer waits for its caller, what has arrived of the body must not take memory: that is up
+// to 256 KiB on each connection of HTTP/2.
+func TestAnAnswerDoesNotKeepTheBody(t *testing.T) {
+	t.Parallel()
+	for path, own := range map[string]string{"/nowhere": "", pushPath: "", salePath: "nobody's"} {
+		body := &opened{Reader: strings.NewReader("{}")}
+		r := post(path, "", func(r *http.Request) {
+			r.ProtoMajor = 2
+			r.Body = body
+			r.Header.Set("Ocp-Apim-Subscription-Key", own)
+		})
+		w := &closedFirst{httptest.NewRecorder(), body, false}
+		newService().ServeHTTP(w, r)
+		require.True(t, w.is, path)
+	}
+}
+
 // A caller of HTTP/2 that does not read anything would keep its requests in progress forever,
 // because the frame that ends them cannot be written either.
 func TestACallerThatNeverReadsIsCut(t *testing.T) {

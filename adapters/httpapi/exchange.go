@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"errors"
+	"io"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -24,10 +25,10 @@ type exchange struct {
 	api *api
 	http.ResponseWriter
 	summary.Exchange
-	body    body // reads the body of the request; here to be pooled
-	isHTTP2 bool
-	counts  bool   // in Bodies.requests
-	countAs string // the name with which it counts there
+	body    body      // reads the body of the request; here to be pooled
+	unread  io.Closer // the whole body of a request of HTTP/2; nil otherwise
+	counts  bool      // in Bodies.requests
+	countAs string    // the name with which it counts there
 }
 
 // Header values that never change, so that answers do not allocate them.
@@ -44,7 +45,9 @@ var (
 func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter = w
 	x.Exchange = summary.Exchange{Method: method(r.Method), Start: x.api.Now()}
-	x.isHTTP2 = r.ProtoMajor == 2
+	if r.ProtoMajor == 2 {
+		x.unread = r.Body
+	}
 	if len(x.api.TrustedProxies) > 0 {
 		x.Address = callerAddress(r, x.api.TrustedProxies)
 	}
@@ -96,7 +99,7 @@ func isSaneID(id string) bool {
 // count counts a request of HTTP/2 as one of a subscription, or of all callers that are not known if
 // the name is empty. It returns false if there are too many.
 func (x *exchange) count(name string) bool {
-	if !x.isHTTP2 || x.counts {
+	if x.unread == nil || x.counts {
 		return true
 	}
 	x.counts, x.countAs = x.api.Bodies.requests.take(name, 1), name
@@ -121,6 +124,9 @@ func (x *exchange) WriteHeader(status int) {
 	if !x.count("") {
 		x.abandon(errRequests)
 	}
+	if x.unread != nil { // what has arrived would take memory while the answer waits for its caller
+		_ = x.unread.Close()
+	}
 	x.ensureID()
 	x.Status = cmp.Or(x.Status, status)
 	x.ResponseWriter.WriteHeader(status)
@@ -141,7 +147,7 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 func (x *exchange) send(status int, contentType []string, body []byte) {
 	x.Header()["Content-Type"] = contentType
-	if x.isHTTP2 { // net/http does it only for an answer that it sends after the request
+	if x.unread != nil { // net/http does it only for an answer that it sends after the request
 		x.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	x.WriteHeader(status)

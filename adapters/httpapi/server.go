@@ -32,7 +32,7 @@ const (
 	// the announced size before the frame arrives.
 	maxFrame = 16 << 10
 	// receiveBuffer is how much of the bodies of a connection of HTTP/2 may arrive before they are
-	// read. It is not part of Options.BodiesLimit.
+	// read. It is not part of Options.BodiesLimit. The API drops what it has not read when it answers.
 	receiveBuffer = 256 << 10
 )
 
