@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // the bank's time zone must be known on machines that have no time zone data
+	"unicode"
 
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
@@ -180,10 +181,18 @@ func (d Drivers) broken(s Storage) (path, rule string) {
 		return "storage.dsn", "is a Postgres URL, but storage.driver is sqlite: set storage.driver to postgres"
 	case s.Driver == SQLite && s.brokenFile() != "":
 		return "storage.dsn", s.brokenFile()
+	case s.Driver == Postgres && hasStray(string(s.DSN)):
+		return "storage.dsn", "must have no blanks at its ends, and no line breaks: a file that storage.dsn_file or the variable with _FILE names may end with one"
 	case s.Driver == Postgres && isAmbiguous(string(s.DSN)):
 		return "storage.dsn", "must have one @ only: write each @ of the password as %40, : as %3A and / as %2F"
 	}
 	return "", ""
+}
+
+// hasStray reports whether a URL has blanks at its ends or control characters. A secret of Kubernetes
+// often ends with a line break, which would belong to the name of the database.
+func hasStray(url string) bool {
+	return strings.Contains(url, "://") && (strings.TrimSpace(url) != url || strings.ContainsFunc(url, unicode.IsControl))
 }
 
 // isAmbiguous reports whether the user, password and hosts of a URL cannot be told apart. Then a
