@@ -142,7 +142,7 @@ func otherMark(mark, wanted string) error {
 	cause := fmt.Errorf("it is %w: start with --%s, or choose another database", store.MarkError(mark), mark)
 	switch mark {
 	case store.CopiedMark:
-		cause = fmt.Errorf("it is %w: start the copy, or take this book back with 'bankingapi copy --take-back'", store.MarkError(mark))
+		cause = fmt.Errorf("it is %w: start the copy, or take this book back with 'bankingapi copy --take-back --reason TEXT'", store.MarkError(mark))
 	case store.CopyMark:
 		cause = fmt.Errorf("it is %w: run 'bankingapi copy' again, or choose another database", store.MarkError(mark))
 	case "":

@@ -109,6 +109,7 @@ func TestOneBookGoesOnAfterACopy(t *testing.T) {
 		got := do(1, book, append(args, "--http.address", "127.0.0.1:0", "--ops.address", "")...)
 		require.Contains(t, got.err+got.out, "book whose copy is used instead", args)
 	}
+	require.Contains(t, do(1, book, "settle").err, "start the copy, or take this book back with 'bankingapi copy --take-back --reason TEXT'")
 	require.Contains(t, do(2, book, "copy", "--to", copied).err, "Nothing was copied now; the book was copied before: if the target is that copy, it is finished")
 	require.Contains(t, do(0, copied, append([]string{"export", "audit"}, key...)...).out, "ayse,"+systemUser(t)+",", "who made the copy")
 	require.Regexp(t, "ayse,.*,copy.from,.*bank.db", do(0, copied, append([]string{"export", "audit"}, key...)...).out)
