@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -435,9 +436,9 @@ func CheckAlone(ctx context.Context, settings Settings, all ...Option) error {
 // ErrTarget is the error of Copy if the target has a book, or a part of a copy of another book.
 var ErrTarget = errors.New("the target of a copy must be empty, or have an interrupted copy of the same book")
 
-// ErrCopied is the error of Copy, beside ErrTarget, if the book was copied before. If the target is
-// its copy, the copy is finished.
-var ErrCopied = errors.New("the book was copied before: if the target is that copy, it is finished")
+// ErrCopied is the error of Copy if the book was copied before. It comes beside ErrTarget if the
+// target has a book: if that is the copy, it is finished.
+var ErrCopied = errors.New("the book was copied before")
 
 // Copy copies the book of the settings to an empty database, which it creates or migrates. Then
 // it compares both and returns the number of rows. If Copy was interrupted, the next call
@@ -455,6 +456,10 @@ func Copy(ctx context.Context, settings, target Settings, watch store.CopyWatch,
 	rows, err := copyFrom(ctx, "", settings, target, watch, all)
 	if errors.Is(err, errMarked) { // perhaps the copy was interrupted after the book was marked
 		rows, err = copyFrom(ctx, store.CopiedMark, settings, target, watch, all)
+		found, isMarked := errors.AsType[store.MarkError](err)
+		if isMarked && found == store.CopiedMark {
+			return rows, fmt.Errorf("%w; %w", err, ErrCopied)
+		}
 		if errors.Is(err, ErrTarget) {
 			err = errors.Join(ErrCopied, err)
 		}

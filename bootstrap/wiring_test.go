@@ -606,6 +606,12 @@ func TestACopyThatNoFunctionWatches(t *testing.T) {
 	require.NoError(t, err)
 	_, err = bootstrap.Copy(t.Context(), settings, target, store.CopyWatch{}, options)
 	require.NoError(t, err)
+	_, err = bootstrap.Copy(t.Context(), settings, target, store.CopyWatch{}, options)
+	require.ErrorIs(t, err, bootstrap.ErrCopied)
+	require.ErrorIs(t, err, bootstrap.ErrTarget)
+	target.Storage.DSN = bootstrap.Secret(filepath.Join(t.TempDir(), "second.db"))
+	_, err = bootstrap.Copy(t.Context(), settings, target, store.CopyWatch{}, options)
+	require.ErrorIs(t, err, bootstrap.ErrCopied, "also if the target is empty")
 }
 
 // A storage that knows no transactions of a host says so.

@@ -350,8 +350,8 @@ func (o *copyCommand) run(c *call) error {
 		Phase: work.enter,
 		Row:   func(n int64) { work.rows.Add(n) },
 	}, c.program.options)
-	if errors.Is(err, bootstrap.ErrCopied) {
-		return wrongUsef("--to: %v. Nothing was copied now; %v", bootstrap.ErrTarget, bootstrap.ErrCopied)
+	if errors.Is(err, bootstrap.ErrCopied) && errors.Is(err, bootstrap.ErrTarget) {
+		return wrongUsef("--to: %v. Nothing was copied now; %v: if the target is that copy, it is finished", bootstrap.ErrTarget, bootstrap.ErrCopied)
 	}
 	if errors.Is(err, bootstrap.ErrTarget) {
 		return wrongUsef("--to: %v. Nothing was copied", bootstrap.ErrTarget)
