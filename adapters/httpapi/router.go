@@ -129,7 +129,7 @@ func New(operations []Descriptor, callers Callers, o Options) (http.Handler, err
 		name, _, _ := each.Describe()
 		switch {
 		case !operation.IsName(name):
-			return nil, fmt.Errorf("the name of the operation %q must have letters A-Z, a-z and digits only", name)
+			return nil, fmt.Errorf("the name of the operation %q must have 1 to 100 letters A-Z, a-z and digits", name)
 		case a.methods[Path(name)] != nil:
 			return nil, fmt.Errorf("two operations have the name %s", name)
 		}

@@ -79,10 +79,13 @@ func AllNames() (names []string) {
 	return names
 }
 
+// maxName is the maximum length of a name.
+const maxName = 100
+
 // IsName reports whether text can name an operation: it is one element of a path
-// of letters A-Z, a-z and digits.
+// of 1 to 100 letters A-Z, a-z and digits.
 func IsName(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(c rune) bool {
+	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 	})
 }

@@ -66,6 +66,14 @@ func TestNamesOfOperations(t *testing.T) {
 	require.Len(t, operation.AllNames(), len(operation.Names))
 }
 
+func TestANameIsOneElementOfAPath(t *testing.T) {
+	t.Parallel()
+	require.True(t, operation.IsName(strings.Repeat("a", 100)))
+	for _, text := range []string{"", "a b", "a/b", "a.b", "ä", strings.Repeat("a", 101)} {
+		require.False(t, operation.IsName(text), text)
+	}
+}
+
 func TestStorageKeepsOperationsByTheseNumbers(t *testing.T) {
 	t.Parallel()
 	require.EqualValues(t, 1, operation.AddPushNotificationResponse)

@@ -131,7 +131,7 @@ func New(s Subscription) (*Subscription, error) {
 	}
 	for _, name := range s.Operations {
 		if !operation.IsName(name) {
-			faults.Add("/HostOperations", fault.InvalidCharacter, "Names of letters A-Z, a-z and digits.")
+			faults.Add("/HostOperations", fault.InvalidCharacter, "Names of 1 to 100 letters A-Z, a-z and digits.")
 		}
 	}
 	if s.RequestsPerSecond < 0 {
