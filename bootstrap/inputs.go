@@ -270,6 +270,7 @@ type sandboxOptions struct {
 	// openWorld and deleteWorld open and delete the world of a key. They are nil in a world.
 	openWorld   func(ctx context.Context, name string) (operator.World, error)
 	deleteWorld func(ctx context.Context, name string) error
+	worldsInUse int             // how many worlds requests may use at the same time
 	callers     httpapi.Callers // of a world; nil outside a world
 	bodies      *httpapi.Bodies // of all worlds together; nil outside a world
 }

@@ -33,6 +33,11 @@ const (
 	sandboxFolder = "sandbox"
 	// worldConnections is how many connections the world of a key has to the database.
 	worldConnections = 2
+	// worldsInUse is how many worlds requests may use at the same time.
+	worldsInUse = 64
+	// worldsOnServer is the same for a database server. Their connections and those of the sandbox
+	// itself stay below the 100 that Postgres usually allows.
+	worldsOnServer = 32
 	// worldBodies is http.bodies_limit of all worlds together, unless http.body_limit needs more.
 	worldBodies = 64 << 20
 
@@ -105,6 +110,10 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 				}
 			})
 		}
+		o.sandbox.worldsInUse = worldsInUse
+		if !inFiles {
+			o.sandbox.worldsInUse = worldsOnServer
+		}
 		o.sandbox.openWorld = func(ctx context.Context, name string) (operator.World, error) { return open(ctx, name) }
 		o.sandbox.deleteWorld = func(ctx context.Context, name string) error {
 			if inFiles {
@@ -171,7 +180,7 @@ func newSandbox(lc fx.Lifecycle, p sandboxParts) (operator.SandboxPart, error) {
 		Marker: p.Store.Marker, Office: p.Office, DueFunds: p.Store.Books.DueFunds,
 		BeginRules: func(ctx context.Context) error { return p.RuleBook.read(ctx, p.Trail) },
 		Settle:     p.Buyer.SettleDue, CalendarChanged: p.Rules.Forget, ReceiptKey: p.Trail.VerifyingKey,
-		Keys: p.Manager, Find: p.Directory.Find, OpenWorld: p.Options.openWorld, DeleteWorld: p.Options.deleteWorld,
+		Keys: p.Manager, Find: p.Directory.Find, OpenWorld: p.Options.openWorld, DeleteWorld: p.Options.deleteWorld, WorldsInUse: p.Options.worldsInUse,
 	}
 	if p.Store.DataFolder != "" {
 		o.RequestsFile = filepath.Join(p.Store.DataFolder, p.Book.options.TablePrefix+"requests.ndjson")

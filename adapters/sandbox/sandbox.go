@@ -34,7 +34,7 @@ type Sandbox struct {
 
 // Open returns the sandbox of a service.
 func Open(o operator.SandboxOptions) operator.SandboxPart {
-	all := &worlds{callers: callers{o.Find, rand.Text()}, open: o.OpenWorld, delete: o.DeleteWorld, byName: make(map[string]*world)}
+	all := &worlds{callers: callers{o.Find, rand.Text()}, open: o.OpenWorld, delete: o.DeleteWorld, inUse: o.WorldsInUse, byName: make(map[string]*world)}
 	return &Sandbox{
 		log:    requests{name: o.RequestsFile},
 		worlds: all,

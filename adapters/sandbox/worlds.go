@@ -17,8 +17,6 @@ const (
 	// keptWorlds is how many worlds stay open while no request uses them. A world that is opened
 	// beyond it closes the one that was used longest ago.
 	keptWorlds = 8
-	// maxWorlds is how many worlds requests may use at the same time.
-	maxWorlds = 64
 	// idleTime is how long a world stays open after its last request.
 	idleTime = 5 * time.Minute
 )
@@ -30,6 +28,7 @@ type worlds struct {
 	callers
 	open   func(ctx context.Context, name string) (operator.World, error)
 	delete func(ctx context.Context, name string) error
+	inUse  int // how many worlds requests may use at the same time
 
 	mutex   sync.Mutex
 	byName  map[string]*world // by the name of the subscription: those that are open, open now or close now
@@ -188,7 +187,7 @@ func (w *worlds) makeRoom() (victim *world, isFull bool) {
 	if victim != nil {
 		victim.closed = make(chan struct{})
 	}
-	return victim, victim == nil && open >= maxWorlds
+	return victim, victim == nil && open >= w.inUse
 }
 
 // leave ends a use of the world. An unused world closes after a while, and one that could not be

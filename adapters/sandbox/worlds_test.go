@@ -29,6 +29,8 @@ type room struct{ *building }
 func (r room) Handler() http.Handler       { return nil }
 func (r room) Close(context.Context) error { r.closed.Add(1); return nil }
 
+const maxWorlds = 12
+
 func (b *building) worlds() *worlds {
 	return &worlds{
 		open: func(_ context.Context, name string) (operator.World, error) {
@@ -42,6 +44,7 @@ func (b *building) worlds() *worlds {
 			return room{b}, nil
 		},
 		delete: func(context.Context, string) error { b.deleted.Add(1); return nil },
+		inUse:  maxWorlds,
 		byName: make(map[string]*world),
 	}
 }

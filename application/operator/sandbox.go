@@ -129,6 +129,8 @@ type SandboxOptions struct {
 	// DeleteWorld deletes the data of the world of a subscription, which is not open. It is nil
 	// in a world.
 	DeleteWorld func(ctx context.Context, subscription string) error
+	// WorldsInUse is how many worlds requests may use at the same time.
+	WorldsInUse int
 	// ReceiptKey returns the public key of receipts; empty if there are none.
 	ReceiptKey func() string
 	// RequestsFile is where the last requests are kept. If it is empty, they are
