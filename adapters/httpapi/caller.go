@@ -103,6 +103,7 @@ func (a *api) admit(x *exchange, r *http.Request, caller *subscription.Subscript
 		// Rates are whole requests per second, so the next one is at most a second away.
 		return tooManyRequests("Rate limit is exceeded.", time.Second)
 	}
+	x.Admitted = true
 	if a.Check == nil {
 		return nil
 	}

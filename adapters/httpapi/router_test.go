@@ -591,6 +591,8 @@ func TestRateLimit(t *testing.T) {
 		if w.Code == http.StatusTooManyRequests {
 			require.Equal(t, "1", w.Header().Get("Retry-After"))
 		}
+		observed := s.observed()
+		require.Equal(t, w.Code == http.StatusOK, observed[len(observed)-1].Admitted)
 		return w.Code
 	}
 	require.Equal(t, []int{200, 200, 429, 429}, []int{send("slow"), send("slow"), send("slow"), send("slow")})

@@ -139,8 +139,8 @@ const linesOfRefused = 50
 
 // Requests writes the lines of requests. Of those that no rate limits it writes the first 50 of a
 // second, and then how many more there were: a flood must not fill the disk. These are the requests
-// without a known subscription, and of each subscription those that were answered 401 or 429. It is
-// safe for concurrent use.
+// without a known subscription, and of each subscription those that were not admitted or answered 429.
+// It is safe for concurrent use.
 type Requests struct {
 	to  *zap.Logger
 	now func() time.Time
@@ -157,8 +157,7 @@ func NewRequests(to *zap.Logger, now func() time.Time) *Requests {
 
 // Log writes the line of a request, as the function Log does.
 func (r *Requests) Log(x *summary.Exchange) {
-	isRefused := x.Status == http.StatusUnauthorized || x.Status == http.StatusTooManyRequests
-	if x.Subscription != "" && !isRefused {
+	if x.Admitted && x.Status != http.StatusTooManyRequests {
 		Log(r.to, x)
 		return
 	}
@@ -170,7 +169,7 @@ func (r *Requests) Log(x *summary.Exchange) {
 		case name == "":
 			r.to.Warn("more requests without a known subscription", more)
 		default:
-			r.to.Warn("more requests of a subscription were answered 401 or 429", zap.String("subscription", name), more)
+			r.to.Warn("more refused requests of a subscription", zap.String("subscription", name), more)
 		}
 	}
 	if mayWrite {

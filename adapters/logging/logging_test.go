@@ -461,7 +461,7 @@ func TestAFloodOfStrangersIsCounted(t *testing.T) {
 	lines := logging.NewRequests(zap.New(core), func() time.Time { return now })
 	for range 1000 {
 		lines.Log(&summary.Exchange{Status: 401})
-		lines.Log(&summary.Exchange{Status: 200, Subscription: "partner"})
+		lines.Log(&summary.Exchange{Status: 200, Subscription: "partner", Admitted: true})
 	}
 	require.Equal(t, 1050, seen.FilterMessage("request").Len())
 	now = now.Add(time.Second)
@@ -472,8 +472,8 @@ func TestAFloodOfStrangersIsCounted(t *testing.T) {
 	require.Equal(t, 1051, seen.FilterMessage("request").Len())
 }
 
-// So does a flood of a partner beyond its rate, or with a key that was suspended. It takes no lines
-// from others.
+// So does a flood of a partner beyond its rate, with a key that was suspended, or to an operation that
+// it may not call. It takes no lines from others.
 func TestAFloodOfRefusedRequestsIsCounted(t *testing.T) {
 	t.Parallel()
 	core, seen := observer.New(zap.InfoLevel)
@@ -482,17 +482,19 @@ func TestAFloodOfRefusedRequestsIsCounted(t *testing.T) {
 	for range 1000 {
 		lines.Log(&summary.Exchange{Status: 429, Subscription: "fast"})
 		lines.Log(&summary.Exchange{Status: 401, Subscription: "suspended"})
-		lines.Log(&summary.Exchange{Status: 400, Subscription: "fast"})
+		lines.Log(&summary.Exchange{Status: 403, Subscription: "not granted"})
+		lines.Log(&summary.Exchange{Status: 429, Subscription: "waits", Admitted: true})
+		lines.Log(&summary.Exchange{Status: 400, Subscription: "fast", Admitted: true})
 	}
 	lines.Log(&summary.Exchange{Status: 429, Subscription: "other"})
-	require.Equal(t, 1101, seen.FilterMessage("request").Len())
+	require.Equal(t, 1201, seen.FilterMessage("request").Len())
 	now = now.Add(time.Second)
 	lines.Log(&summary.Exchange{Status: 429, Subscription: "other"})
-	more := seen.FilterMessage("more requests of a subscription were answered 401 or 429").All()
-	require.Len(t, more, 2)
-	for i, name := range []string{"fast", "suspended"} {
+	more := seen.FilterMessage("more refused requests of a subscription").All()
+	require.Len(t, more, 4)
+	for i, name := range []string{"fast", "not granted", "suspended", "waits"} {
 		require.Equal(t, name, more[i].ContextMap()["subscription"])
 		require.EqualValues(t, 950, more[i].ContextMap()["more"])
 	}
-	require.Equal(t, 1102, seen.FilterMessage("request").Len())
+	require.Equal(t, 1202, seen.FilterMessage("request").Len())
 }

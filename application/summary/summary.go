@@ -64,6 +64,9 @@ type Exchange struct {
 	// to none. If Status is 401, it is suspended or cancelled, its key expired, or its
 	// client certificate was not presented.
 	Subscription string
+	// Admitted says that the subscription is known and has not exceeded its rate, if it has one. A
+	// subscription may send any number of requests that are not admitted.
+	Admitted bool
 	// KeyStart identifies the first four characters of a key that belongs to no
 	// subscription, by the first 8 hex digits of their SHA-256.
 	KeyStart string
