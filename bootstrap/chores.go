@@ -70,6 +70,7 @@ const (
 // or update metrics: it leaves these to the service.
 func (b background) chores() []chore {
 	isService, keepFor := !b.Book.isCommand(), b.Settings.Retention.Notifications
+	settles := b.Settings.Settlement.Enabled
 	return []chore{
 		{len(b.Guard.checks) > 0, guardEvery, false, zap.DebugLevel, "", b.Guard.watch},
 		{true, 2 * time.Second, false, zap.WarnLevel, "the schema could not be migrated yet", b.migrate},
@@ -84,7 +85,8 @@ func (b background) chores() []chore {
 		{isService, risksEvery, false, zap.DebugLevel, "the database could not be asked what may lose data", b.tellRisks()},
 		{isService, 10 * time.Minute, false, zap.DebugLevel, "the last verify could not be read", b.watch()},
 		{isService && keepFor > 0, time.Hour, false, zap.WarnLevel, "old messages could not be erased: the service tries again in an hour", b.eraseOldMessages},
-		{b.Settings.Settlement.Enabled, settleEvery, false, 0, "", b.settleDueSales()},
+		{settles, settleEvery, false, 0, "", b.settleDueSales()},
+		{isService && !settles, settleEvery, false, zap.DebugLevel, "the due sales could not be counted", b.countDueSales()},
 	}
 }
 
@@ -224,7 +226,8 @@ func (b background) settleDueSales() func(context.Context) error {
 	if b.Sandbox != nil {
 		settle = b.Sandbox.SettleDue
 	}
-	var count, remind time.Time // when to count the due sales again, and to log a failure that lasts
+	count := b.countDueSales()
+	var remind time.Time // when to log a failure that lasts again
 	return func(ctx context.Context) error {
 		settled, err := b.settleGuarded(ctx, settle)
 		if ctx.Err() != nil {
@@ -244,15 +247,28 @@ func (b background) settleDueSales() func(context.Context) error {
 		case settled != buyfund.Settlement{}:
 			b.Log.zap.Info("due sales are settled", counts...)
 		}
-		if began.Before(count) {
+		_ = count(ctx) // if the storage fails, settle has already reported it
+		return nil
+	}
+}
+
+// countDueSales returns a chore that counts the due sales for the metrics. A service that does not
+// settle counts them too: possibly no other program settles them either.
+func (b background) countDueSales() func(context.Context) error {
+	var next time.Time
+	return func(ctx context.Context) error {
+		began := time.Now() //nolint:forbidigo // measures a duration: the clock of the service may be set
+		if began.Before(next) {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, b.Settings.Storage.StatementTimeout)
 		defer cancel()
-		if due, err := b.Buyer.CountDue(ctx); err == nil { // if the storage fails, settle has already reported it
-			b.Metrics.Due(due.ForSettling, due.PriceSales, due.Lag(b.Clocks.bank()))
+		due, err := b.Buyer.CountDue(ctx)
+		next = began.Add((1 + countShare) * time.Since(began))
+		if err != nil {
+			return err
 		}
-		count = began.Add((1 + countShare) * time.Since(began))
+		b.Metrics.Due(due.ForSettling, due.PriceSales, due.Lag(b.Clocks.bank()))
 		return nil
 	}
 }

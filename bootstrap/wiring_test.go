@@ -371,24 +371,27 @@ func (c *counted) DueFunds(ctx context.Context, until day.Day, count bool) ([]bu
 	return c.Books.DueFunds(ctx, until, count)
 }
 
-// The metrics of due sales go on although the clock was set back.
-func TestDueSalesAreCountedByAnyClock(t *testing.T) {
+// The metrics of due sales go on although the clock was set back, and on a service that does not
+// settle: possibly no other program settles either.
+func TestDueSalesAreAlwaysCounted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		clock := fake.NewClock(time.Now())
-		m := newMemory(nil)
-		books := &counted{Books: m.ports.Books}
-		m.ports.Books = books
-		m.open(t, func(s *bootstrap.Settings) {
-			s.Settlement.Enabled = true
-		}, bootstrap.WithClock(clock.Now))
-		synctest.Wait()
-		require.EqualValues(t, 1, books.times.Load())
-		clock.Advance(-time.Minute)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		require.EqualValues(t, 2, books.times.Load())
-	})
+	for _, settles := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			clock := fake.NewClock(time.Now())
+			m := newMemory(nil)
+			books := &counted{Books: m.ports.Books}
+			m.ports.Books = books
+			m.open(t, func(s *bootstrap.Settings) {
+				s.Settlement.Enabled = settles
+			}, bootstrap.WithClock(clock.Now))
+			synctest.Wait()
+			require.EqualValues(t, 1, books.times.Load(), settles)
+			clock.Advance(-time.Minute)
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			require.EqualValues(t, 2, books.times.Load(), settles)
+		})
+	}
 }
 
 // A port in use is told with its setting, and takes nothing away: another service can be
@@ -541,12 +544,22 @@ func TestARoundWithAWrongClockIsTold(t *testing.T) {
 	}
 }
 
+// gatedUpdates are books of which only Update waits for a gate.
+type gatedUpdates struct {
+	buyfund.Books
+	gated buyfund.Books
+}
+
+func (g gatedUpdates) Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error {
+	return g.gated.Update(ctx, touched, settle)
+}
+
 // Close waits for what runs, but not longer than shutdown.timeout.
 func TestCloseIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(nil)
-		m.ports.Books = m.data.Books(m.gate.strike)
+		m.ports.Books = gatedUpdates{m.ports.Books, m.data.Books(m.gate.strike)}
 		settings := bootstrap.DefaultSettings()
 		settings.Storage.Driver, settings.Settlement.Enabled, settings.Shutdown.Timeout = "memory", false, 3*time.Second
 		app, err := bootstrap.Open(t.Context(), settings, bootstrap.WithLogger(zap.NewNop()),

@@ -45,7 +45,7 @@ func (s State) ofDue() []Trouble {
 	return []Trouble{{
 		Kind: DueSales, Bad: lag > badAfter, Since: s.Due.Since,
 		Text:     plural(s.Due.ForSettling, "sale") + " should be settled and " + areOrIs(s.Due.ForSettling) + " not.",
-		Next:     "Read why in the log: due sales could not be settled. Then run bankingapi settle, which says what it does.",
+		Next:     "Read why in the log: due sales could not be settled. If it does not say so, settlement.enabled may be false everywhere. Then run bankingapi settle, which says what it does.",
 		Partners: "Recorded sales are late. They settle at the price of their day, whenever it happens.",
 	}}
 }
