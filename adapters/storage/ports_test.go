@@ -192,6 +192,21 @@ func TestWithinDoesNotWaitForADatabaseThatHangs(t *testing.T) {
 	require.NoError(t, next.Rollback())
 }
 
+// A host that closes its pool before the service gets the error of a storage that cannot be used.
+func TestAHostClosesItsPoolFirst(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), testdb.Postgres(t))
+	require.NoError(t, err)
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	engine, err := postgres.NewHostEngine(db, db, 0)
+	require.NoError(t, err)
+	s := migrated(t, engine)
+	pool.Close()
+	_, err = s.Books.DueFunds(t.Context(), today, false)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+}
+
 // A host that uses pgx begins its transaction on a database over its pool, and uses the
 // connection of pgx inside it.
 func TestAHostUsesPgxInTheTransaction(t *testing.T) {

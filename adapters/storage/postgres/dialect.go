@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/puddle/v2"
 
 	"bankingapi/adapters/storage/batch"
 )
@@ -143,6 +144,9 @@ func (dialect) Classify(err error) batch.Failure {
 	}
 	if pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return batch.Broken
+	}
+	if errors.Is(err, puddle.ErrClosedPool) { // a host has closed its pgxpool before the service
+		return batch.Unreachable
 	}
 	return batch.Unknown
 }
