@@ -265,7 +265,7 @@ func TestAFullDiskIsNotReady(t *testing.T) {
 		}
 	}
 	big := order(nextID(), strings.Repeat("x", 1<<20), sale(1, 1, 1))
-	require.ErrorContains(t, settle(t.Context(), s, today, big), "unavailable: The disk is full:")
+	require.ErrorContains(t, settle(t.Context(), s, today, big), "unavailable: The disk of the database, or of temporary files (TMPDIR), is full:")
 }
 
 // A probe adds no rows, so it would find room on a full disk.

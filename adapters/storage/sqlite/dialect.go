@@ -93,7 +93,7 @@ var meanings = map[int]meaning{
 	sqlite3.SQLITE_PERM:      {batch.Unreachable, readOnly},
 	sqlite3.SQLITE_CORRUPT:   {batch.Unreachable, damaged},
 	sqlite3.SQLITE_NOTADB:    {batch.Unreachable, damaged},
-	sqlite3.SQLITE_FULL:      {batch.Unreachable, "The disk is full."},
+	sqlite3.SQLITE_FULL:      {batch.Unreachable, "The disk of the database, or of temporary files (TMPDIR), is full."},
 	sqlite3.SQLITE_IOERR:     {batch.Unreachable, "The disk does not work."},
 	sqlite3.SQLITE_CANTOPEN:  {batch.Unreachable, ""},
 	sqlite3.SQLITE_NOMEM:     {batch.Unreachable, ""},

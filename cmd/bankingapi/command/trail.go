@@ -42,8 +42,8 @@ func (o *keygenCommand) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(file, signing)
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+	err = finish(file, signing+"\n")
+	if err != nil {
 		return err
 	}
 	err = c.print("%s\n", verifying)

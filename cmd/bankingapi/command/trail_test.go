@@ -14,6 +14,17 @@ import (
 	"bankingapi/domain/operation"
 )
 
+// A file that could not be written does not stay: keygen --keep would take it for a key.
+func TestAFileThatCannotBeWrittenDoesNotStay(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "trail.key")
+	file, err := newFile(name)
+	require.NoError(t, err)
+	require.NoError(t, file.Close()) // a full disk fails too
+	require.Error(t, finish(file, "key"))
+	require.NoFileExists(t, name)
+}
+
 // A signing key is never replaced: a second keygen fails, or keeps the file.
 func TestKeygenKeepsAnExistingKey(t *testing.T) {
 	t.Parallel()

@@ -59,8 +59,7 @@ func (o *verifyCommand) run(c *call) error {
 	if err = verifyBook(c, against, &report); report.Ended.IsZero() {
 		return errors.Join(err, file.Close(), os.Remove(name))
 	}
-	_, failed := file.WriteString(report.Text())
-	return errors.Join(err, failed, file.Sync(), file.Close())
+	return errors.Join(err, finish(file, report.Text()))
 }
 
 // verified is the result of verify for programs.
@@ -114,6 +113,17 @@ func verifyBook(c *call, against []string, report *backoffice.Report) error {
 func newFile(name string) (*os.File, error) {
 	file, err := owner.Create(name, os.O_EXCL|os.O_WRONLY, 0o600)
 	return file, exists(name, err)
+}
+
+// finish writes the text of a new file, and closes it. If that fails, as on a full disk, it removes the
+// file: another attempt, or trail keygen --keep, must not find a part of it.
+func finish(file *os.File, text string) error {
+	_, err := file.WriteString(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
 }
 
 // exists explains an error if the file of this name already exists.
