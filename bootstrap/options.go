@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -258,7 +259,8 @@ func WithProfiles(profiles http.Handler) Option {
 // WithVersion sets the version and the commit in the log, metrics and traces. By default they are
 // Version and none.
 func WithVersion(version, revision string) Option {
-	return func(o *options) { o.release = release{version, revision} }
+	valid := func(text string) string { return strings.ToValidUTF8(text, "\uFFFD") } // a label of a metric must be
+	return func(o *options) { o.release = release{valid(version), valid(revision)} }
 }
 
 // WithClock sets the clock of the service, also for the times in IDs. The service converts its

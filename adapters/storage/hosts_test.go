@@ -99,6 +99,7 @@ func TestWhatATablePrefixMayBe(t *testing.T) {
 	for prefix, usable := range map[string][2]bool{
 		"": {true, true}, "bank_": {true, true}, "_1": {true, true}, "bänk_": {true, true}, strings.Repeat("x", 40): {true, true},
 		"Bank_": {true, false}, strings.Repeat("x", 41): {true, false},
+		"sqlite_": {false, true}, "SQLite_x": {}, "sqlite": {true, true},
 		"1_": {}, "a b": {}, "a;b": {}, `a"b`: {}, "a.b": {}, "a-b": {},
 	} {
 		for i, dialect := range []goose.Dialect{goose.DialectSQLite3, goose.DialectPostgres} {

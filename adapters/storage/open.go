@@ -43,6 +43,9 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	if p := o.TablePrefix; !prefixes.MatchString(p) || e.Migrations().Dialect == goose.DialectPostgres && (len(p) > 40 || p != strings.ToLower(p)) {
 		return nil, fmt.Errorf("the table prefix %q must have letters, digits and underscores only, and begin with no digit; on Postgres small letters, at most 40", p)
 	}
+	if e.Migrations().Dialect == goose.DialectSQLite3 && strings.HasPrefix(strings.ToLower(o.TablePrefix), "sqlite_") {
+		return nil, fmt.Errorf("the table prefix %q begins with sqlite_, which SQLite keeps for its own tables", o.TablePrefix)
+	}
 	log := logger.Discard // it would print values; errors are returned instead
 	if o.Slow != nil {
 		log = slowStatements{log, o.Slow}

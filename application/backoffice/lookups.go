@@ -123,6 +123,9 @@ type Line struct {
 // postings. Statement keeps one number for each holding and account in memory.
 func (o *Office) Statement(ctx context.Context, customerNo int64, until time.Time) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
+		if customerNo == 0 { // a Query without a number selects all customers
+			return
+		}
 		after := make(map[fund.Posting]int64) // the key is a posting that has only its holding or account
 		for p, err := range o.Reader.Postings(ctx, Query{CustomerNo: customerNo, Until: until, Order: ByTime}) {
 			if err != nil {
@@ -143,6 +146,9 @@ func (o *Office) Statement(ctx context.Context, customerNo int64, until time.Tim
 // postings, After is the sum of all of them. Otherwise it is counted back from has, and lacks what
 // was posted since that was read.
 func (o *Office) NewestLines(ctx context.Context, customerNo int64, until time.Time, has *Customer, limit int) ([]Line, error) {
+	if customerNo == 0 { // a Query without a number selects all customers
+		return nil, nil
+	}
 	var lines []Line
 	sums := make(map[fund.Posting]int64) // with keys as in Statement
 	for p, err := range o.Reader.Postings(ctx, Query{CustomerNo: customerNo, Until: until, Order: Newest, Limit: limit}) {
@@ -179,6 +185,9 @@ type Customer struct {
 // Customer reads what a customer has now or, if until is not the zero time, what the customer
 // had before until. The past is the sum of the postings. An unknown customer has nothing.
 func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time) (c Customer, err error) {
+	if customerNo == 0 { // a Query without a number selects all customers
+		return c, nil
+	}
 	if until.IsZero() {
 		of := Query{CustomerNo: customerNo}
 		c.Holdings, err = Collect(o.Reader.Holdings(ctx, of))
@@ -255,6 +264,9 @@ func (o *Office) OperationsOf(ctx context.Context, subscription, callerID string
 // received. A caller may send an ID more than once. If the caller sent no ID, the X-Request-Id
 // is the ID of the operation.
 func (o *Office) OperationsOfRequest(ctx context.Context, requestID string) ([]Operation, error) {
+	if requestID == "" { // a Query without an ID selects all requests
+		return nil, ErrNotFound
+	}
 	var ids []operation.ID
 	for d, err := range o.Reader.Decisions(ctx, Query{RequestID: requestID}) {
 		if err != nil {

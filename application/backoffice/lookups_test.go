@@ -120,6 +120,26 @@ func TestACustomerNowAndThen(t *testing.T) {
 	require.Empty(t, unknown)
 }
 
+// A lookup without a number or a name finds nothing. It does not show what belongs to others.
+func TestALookupOfNobodyFindsNothing(t *testing.T) {
+	t.Parallel()
+	store, office := bank(t)
+	sell(t, store, 1, "", 0, 10)
+	for _, until := range []time.Time{{}, noon.Add(time.Hour)} {
+		nobody, err := office.Customer(t.Context(), 0, until)
+		require.NoError(t, err)
+		require.Empty(t, nobody)
+	}
+	lines, err := backoffice.Collect(office.Statement(t.Context(), 0, time.Time{}))
+	require.NoError(t, err)
+	require.Empty(t, lines)
+	lines, err = office.NewestLines(t.Context(), 0, time.Time{}, &backoffice.Customer{}, 9)
+	require.NoError(t, err)
+	require.Empty(t, lines)
+	_, err = office.OperationsOfRequest(t.Context(), "")
+	require.ErrorIs(t, err, backoffice.ErrNotFound)
+}
+
 // The price of a fund that holds on a day is the newest of its newest day. It is compared with
 // the one that held before that day.
 func TestPricesOfADay(t *testing.T) {
@@ -159,6 +179,9 @@ func TestTheSalesOfASubscriptionThatWaitAreCounted(t *testing.T) {
 	waits, err := office.WaitingSalesOf(t.Context(), "shop")
 	require.NoError(t, err)
 	require.Equal(t, backoffice.WaitingSales{Sales: 3, First: today.Plus(1), Last: today.Plus(3)}, waits)
+	waits, err = office.WaitingSalesOf(t.Context(), "")
+	require.NoError(t, err)
+	require.Zero(t, waits)
 	waits, err = office.WaitingSalesOf(t.Context(), "other")
 	require.NoError(t, err)
 	require.Zero(t, waits)

@@ -15,6 +15,9 @@ type WaitingSales struct {
 // WaitingSalesOf counts the sales of a subscription that wait for their day. They settle also if
 // the subscription is suspended or cancelled.
 func (o *Office) WaitingSalesOf(ctx context.Context, subscription string) (w WaitingSales, err error) {
+	if subscription == "" { // a DueQuery without a name selects those of all subscriptions
+		return w, nil
+	}
 	days, err := o.Lookups.DueDays(ctx, DueQuery{Subscription: subscription})
 	if err != nil || len(days) == 0 {
 		return w, err

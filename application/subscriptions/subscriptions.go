@@ -155,13 +155,16 @@ func isSame(a, b subscription.Subscription) bool {
 }
 
 // Change changes a subscription in place, and says in its act what it changed. If change leaves it as
-// it was, there is no act. The error is the error of change, subscription.ErrExpired if change makes
+// it was, or is nil, there is no act. The error is the error of change, subscription.ErrExpired if change makes
 // the keys expire in the past, ErrNotFound or an error of the storage. The change reaches every
 // replica within five seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	ctx = m.begin(ctx, "subscription.change", name, "")
 	return m.reviseIn(ctx, name, func(s *subscription.Subscription) error {
 		before := *s
+		if change == nil {
+			return nil
+		}
 		if err := change(s); err != nil {
 			return err
 		}

@@ -125,6 +125,8 @@ func TestRegenerateThatFailsChangesNothing(t *testing.T) {
 	broken := errors.New("no entropy")
 	_, err = subscriptions.NewManager(store, iotest.ErrReader(broken)).Regenerate(t.Context(), "name", subscription.Primary)
 	require.ErrorIs(t, err, broken)
+	require.NoError(t, m.Change(t.Context(), "name", nil))
+	require.ErrorIs(t, m.Change(t.Context(), "nobody", nil), subscriptions.ErrNotFound)
 	require.Equal(t, before, list(t, m))
 
 	require.NoError(t, m.SetState(t.Context(), "name", subscription.Cancelled))

@@ -98,7 +98,7 @@ func TestErrorsOfDrivers(t *testing.T) {
 	}
 }
 
-// Options and their arguments may be nil.
+// Options and their arguments may be nil. A version of other bytes than UTF-8 is no label of a metric.
 func TestNilOptions(t *testing.T) {
 	t.Parallel()
 	settings, options := inMemory()
@@ -106,7 +106,8 @@ func TestNilOptions(t *testing.T) {
 	app := opened(t, settings, options, nil, bootstrap.Options(nil), bootstrap.WithClock(nil), bootstrap.WithDatabase(nil),
 		bootstrap.WithRegistry(nil), bootstrap.WithRegistry(registry),
 		bootstrap.WithDriver("sqlite", nil), bootstrap.WithSettings(nil), bootstrap.WithParts(nil, fx.Options()),
-		bootstrap.WithDocs(nil), bootstrap.WithSandbox(nil), bootstrap.WithProfiles(nil), bootstrap.WithOperation(nil))
+		bootstrap.WithDocs(nil), bootstrap.WithSandbox(nil), bootstrap.WithProfiles(nil), bootstrap.WithOperation(nil),
+		bootstrap.WithVersion("1\xff", "\x80"))
 	require.NoError(t, app.Start(t.Context()))
 	loadBook(t, app) // with an empty Watch
 	_, err := office(t, app).Verify(t.Context(), nil, backoffice.Watch{})
