@@ -103,8 +103,8 @@ func tracesURL(endpoint string) (string, error) {
 }
 
 // Middleware creates a span for every request. The span joins the caller's trace if the request
-// names one (W3C Trace Context). It ignores baggage, which may contain anything. Its name and
-// attributes contain no text that a caller can choose freely, such as an unknown path or
+// names one (W3C Trace Context). It ignores baggage and tracestate, which may contain anything. Its
+// name and attributes contain no text that a caller can choose freely, such as an unknown path or
 // method, User-Agent or X-Forwarded-For.
 //
 // It does not use the handler of OpenTelemetry (otelhttp), which records what callers write,
@@ -115,7 +115,8 @@ func (t *Tracing) Middleware(next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		parent := propagation.MapCarrier{"traceparent": r.Header.Get("Traceparent")}
+		ctx := propagation.TraceContext{}.Extract(r.Context(), parent)
 		name, attributes := t.describe(r)
 		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes...))
 		defer func() {

@@ -192,7 +192,10 @@ func TestTracesTakeNothingFromTheCaller(t *testing.T) {
 			panic("no customer " + customer)
 		}
 	}))
-	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(key, "/customers/"+customer, nil))
+	request := httptest.NewRequest(key, "/customers/"+customer, nil)
+	request.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	request.Header.Set("Tracestate", "customer="+customer)
+	handler.ServeHTTP(httptest.NewRecorder(), request)
 	require.Panics(t, func() {
 		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/customers/"+customer, nil))
 	})

@@ -100,6 +100,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 			r.Header.Set("X-Forwarded-For", secretWord)
 			r.Header.Set("Baggage", "customer="+secretCustomer)
 			r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+			r.Header.Set("Tracestate", "customer="+secretCustomer)
 			if adjust != nil {
 				adjust(r)
 			}
