@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"strconv"
@@ -30,7 +31,22 @@ func TestMain(m *testing.M) {
 	if file := os.Getenv(sellerFile); file != "" {
 		sellForEver(file)
 	}
+	runFourAtOnce()
 	goleak.VerifyTestMain(m)
+}
+
+// runFourAtOnce raises -parallel to 4: most tests of this package wait for Postgres, so as many as
+// there are cores leave two cores idle for a third of the time.
+func runFourAtOnce() {
+	flag.Parse()
+	given, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String())
+	if err != nil {
+		panic(err)
+	}
+	err = flag.Set("test.parallel", strconv.Itoa(max(4, given)))
+	if err != nil {
+		panic(err)
+	}
 }
 
 // 21 sellers on three replicas, each with a connection of its own, sell from 8 holdings to one
