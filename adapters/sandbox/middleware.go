@@ -52,12 +52,6 @@ func (b *Sandbox) middleware(next http.Handler) http.Handler {
 			panic(http.ErrAbortHandler)
 		case cutAfter:
 			panic(http.ErrAbortHandler)
-		case badGateway:
-			clear(w.Header())
-			w.Header()["Content-Type"] = []string{"text/html"}
-			w.Header()[ClockHeader] = []string{b.clock.text()}
-			w.WriteHeader(http.StatusBadGateway)
-			_, _ = io.WriteString(w, gatewayPage)
 		}
 	})
 }
@@ -75,13 +69,13 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 		Method: r.Method, Path: mask(r.URL.Path, keys), Header: maskHeader(r.Header, keys),
 	}
 	var sent kept
-	received := body{io.TeeReader(r.Body, &sent), r.Body}
+	received := &recorded{Reader: io.TeeReader(r.Body, &sent), closer: r.Body}
+	if r.ContentLength <= maxBody && r.Header.Get("Expect") == "" {
+		received.length = r.ContentLength
+	}
 	r.Body = received
-	length, waits := r.ContentLength, r.Header.Get("Expect") != ""
 	return func() {
-		if length > 0 && length <= maxBody && !waits { // the handler may not have read the whole body
-			_, _ = io.CopyN(io.Discard, received, length)
-		}
+		received.readRest()
 		record.Milliseconds = float64(b.o.Machine().Sub(begun).Microseconds()) / 1000
 		record.Fault = w.met.String()
 		record.Body = mask(strings.ToValidUTF8(sent.String(), "\uFFFD"), keys)
@@ -89,4 +83,25 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 		record.Answer.Header, record.Answer.Body = maskHeader(w.header, keys), mask(strings.ToValidUTF8(w.body.String(), "\uFFFD"), keys)
 		b.log.add(record)
 	}
+}
+
+// recorded is the body of a request that is recorded.
+type recorded struct {
+	io.Reader
+	closer io.Closer
+	length int64 // of a body that is recorded whole, although the handler may not have read it whole
+}
+
+// readRest reads what the handler has not read.
+func (r *recorded) readRest() {
+	if r.length > 0 {
+		_, _ = io.CopyN(io.Discard, r, r.length)
+		r.length = 0
+	}
+}
+
+// Close implements io.Closer. The API closes a body before it answers over HTTP/2.
+func (r *recorded) Close() error {
+	r.readRest()
+	return r.closer.Close()
 }

@@ -215,8 +215,15 @@ func (w *recording) WriteHeader(status int) {
 		w.Header()[ClockHeader] = []string{w.now()}
 		w.status, w.header = status, w.Header().Clone()
 	}
-	if !w.loses() || w.met.Name() == cutMiddle {
+	switch {
+	case !w.loses() || w.met.Name() == cutMiddle:
 		w.ResponseWriter.WriteHeader(status)
+	case w.met.Name() == badGateway:
+		clear(w.Header())
+		w.Header()["Content-Type"] = []string{"text/html"}
+		w.Header()[ClockHeader] = []string{w.now()}
+		w.ResponseWriter.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(w.ResponseWriter, gatewayPage) // ignore a caller that left
 	}
 }
 
@@ -234,6 +241,15 @@ func (w *recording) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return w.ResponseWriter.Write(p)
+}
+
+// FlushError is for http.ResponseController. Nothing is sent of an answer before which the connection
+// is cut.
+func (w *recording) FlushError() error {
+	if w.loses() && w.met.Name() == cutAfter {
+		return nil
+	}
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // Unwrap is for http.ResponseController.

@@ -3,7 +3,9 @@ package sandbox_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +79,48 @@ func TestFaults(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestFaultsOverHTTP2 sends the faults that lose the answer over HTTP/2, whose answers are sent before
+// the handler returns. The log of requests has the body of a request that was refused unread.
+func TestFaultsOverHTTP2(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	server := httptest.NewUnstartedServer(p.bank.Handler())
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	sell := func(header ...string) (status int, body string, err error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+sellPath, strings.NewReader(`{"Header":{},"Parameters":[`+demoSale+`]}`))
+		require.NoError(t, err)
+		r.Header.Set("Ocp-Apim-Subscription-Key", p.bank.Key)
+		r.Header.Set(header[0], header[1])
+		w, err := server.Client().Do(r)
+		if err != nil {
+			return 0, "", err
+		}
+		defer w.Body.Close()
+		require.Equal(t, 2, w.ProtoMajor)
+		content, err := io.ReadAll(w.Body)
+		return w.StatusCode, string(content), err
+	}
+	status, body, err := sell("Sandbox-Fault", "bad-gateway")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusBadGateway, status)
+	require.Contains(t, body, "502 Bad Gateway")
+	status, _, err = sell("Sandbox-Fault", "cut-after")
+	require.Error(t, err)
+	require.Zero(t, status, "no header is sent")
+	status, body, err = sell("Sandbox-Fault", "cut-middle")
+	require.Error(t, err)
+	require.Equal(t, http.StatusOK, status)
+	require.NotEmpty(t, body)
+	require.Equal(t, 3, p.sales())
+
+	status, _, err = sell("Content-Type", "text/plain")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusUnsupportedMediaType, status)
+	require.Equal(t, 4, strings.Count(p.send(http.MethodGet, "/_sandbox/requests", "").body, "Demo Portfoy"))
 }
 
 func TestFaultsOfPushMessages(t *testing.T) {
