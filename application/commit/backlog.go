@@ -86,18 +86,28 @@ func (b *backlog[T]) remove(l *line[T], w *waiter[T]) {
 	b.weight -= w.weight
 }
 
-// neverLarge is a weight that delays nobody, however small the batches are.
-const neverLarge = 8
+// However small the batches are, an item of the weight neverLarge delays nobody, and neither do
+// items of the weight neverMany together.
+const (
+	neverLarge = 8
+	neverMany  = 64
+)
 
-// isLarge reports whether a weight is more than a turn and than neverLarge. If that much of one
-// owner waits, it runs with no item of another owner, so that nobody else waits for it.
-func (b *backlog[T]) isLarge(weight int) bool { return weight > max(b.quantum, neverLarge) }
+// isLarge reports whether w is heavier than a turn and than neverLarge.
+func (b *backlog[T]) isLarge(w *waiter[T]) bool { return w.weight > max(b.quantum, neverLarge) }
+
+// isMuch reports whether a weight is more than a turn and than neverMany.
+func (b *backlog[T]) isMuch(weight int) bool { return weight > max(b.quantum, neverMany) }
+
+// runsApart reports whether the next items of a line share their batch with no other owner, so that
+// nobody else waits for them.
+func (b *backlog[T]) runsApart(l *line[T]) bool { return b.isLarge(l.head()) || b.isMuch(l.weight) }
 
 func (l *line[T]) head() *waiter[T] { return l.items.Front().Value.(*waiter[T]) }
 
 // take moves the items of the next batch to batch and returns it with its weight, which is at most
 // limit unless the first item is heavier. If without is set, it leaves out the line of that owner
-// and all large lines.
+// and all that run apart.
 func (b *backlog[T]) take(batch []*waiter[T], limit int, without *string) ([]*waiter[T], int) {
 	if len(b.turns) == 1 && without == nil {
 		l := b.turns[0]
@@ -113,7 +123,7 @@ func (b *backlog[T]) take(batch []*waiter[T], limit int, without *string) ([]*wa
 	for blocked := 0; blocked < len(b.turns); {
 		l := b.turns[0]
 		b.turns = b.turns[1:]
-		if without != nil && (l.owner == *without || b.isLarge(l.weight)) {
+		if without != nil && (l.owner == *without || b.runsApart(l)) {
 			b.turns = append(b.turns, l)
 			blocked++
 			continue
@@ -126,15 +136,15 @@ func (b *backlog[T]) take(batch []*waiter[T], limit int, without *string) ([]*wa
 			blocked = 0 // it gives its item after some more turns
 			continue
 		}
-		isLarge := b.isLarge(l.weight)
-		if isLarge && len(batch) == 0 {
+		apart := b.runsApart(l)
+		if apart && len(batch) == 0 {
 			batch, weight = b.takeOldest(l, batch, limit)
 			l.credit -= weight
 			b.keep(l)
 			return batch, weight
 		}
 		before := len(batch)
-		for !isLarge && l.items.Len() > 0 && l.credit >= l.head().weight {
+		for !apart && l.items.Len() > 0 && l.credit >= l.head().weight && !b.isLarge(l.head()) {
 			w := l.head()
 			if len(batch) > 0 && weight+w.weight > limit {
 				break

@@ -89,9 +89,9 @@ type Batch struct {
 // The items of one owner start in the order of arrival. If several owners wait, they take turns
 // by weight: a turn is a quarter of Limits.Batch. So an item waits for the items of its own owner,
 // and for about the same weight of each other owner. Within a batch the order is that of
-// arrival. If more than a turn of one owner waits, and more than 8, these items share their batch
-// with no other owner. Such a batch is large: while it runs, a batch of owners with less to do may
-// run beside it. No item starves.
+// arrival. An item that is heavier than a turn, and than 8, shares its batch with no other owner, and
+// neither do the items of an owner if more than a turn of them wait, and more than 64. Such a batch
+// is large: while it runs, a batch of owners with less to do may run beside it. No item starves.
 type Queue[T any] struct {
 	limits   Limits
 	weight   func(T) int
@@ -478,7 +478,8 @@ func (q *Queue[T]) start() *turn[T] {
 	slices.SortFunc(t.batch, func(a, b *waiter[T]) int { return cmp.Compare(a.arrival, b.arrival) })
 	t.running, t.released = true, false
 	t.owner = t.batch[0].owner
-	t.large = q.waiting.isLarge(weight) && !slices.ContainsFunc(t.batch, func(w *waiter[T]) bool { return w.owner != t.owner })
+	t.large = (q.waiting.isMuch(weight) || slices.ContainsFunc(t.batch, q.waiting.isLarge)) &&
+		!slices.ContainsFunc(t.batch, func(w *waiter[T]) bool { return w.owner != t.owner })
 	t.report = Batch{Items: len(t.batch), Weight: weight, Waiting: q.waiting.items}
 	t.single = weight == 1 && q.last <= 1
 	q.last = weight

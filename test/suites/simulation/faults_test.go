@@ -87,7 +87,7 @@ func newFaultInjector(r *rand.Rand) faultInjector {
 			// at the same instant.
 			Timeout: time.Duration(pick(r, 1, 5, 10))*time.Second + 137*time.Nanosecond,
 		},
-		records:     pick(r, 3, 6, 8), // not so many that a batch of others runs beside them
+		records:     pick(r, 3, 5, 6), // of ten callers so few that no batch of others runs beside them
 		replicas:    pick(r, 1, 2, 2, 3),
 		callers:     3 + r.IntN(8),
 		eagerness:   pick(r, 2, 6, 20),
