@@ -90,7 +90,12 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	}
 	broken, _ := errors.AsType[Problems](l.Settings.ValidateFor(drivers))
 	for _, p := range broken {
-		l.problem(p.Path, p.Rule, l.Origin(p.Path))
+		origin := l.Origin(p.Path)
+		isTold := slices.ContainsFunc(l.problems, func(told Problem) bool { return told.Path == p.Path })
+		if origin == ByDefault && isTold { // the file with its value could not be read
+			continue
+		}
+		l.problem(p.Path, p.Rule, origin)
 	}
 	if len(l.problems) > 0 {
 		return Loaded{}, l.problems

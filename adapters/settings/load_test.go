@@ -180,6 +180,8 @@ func TestLoadSecretFromFile(t *testing.T) {
 			"storage.dsn: is given twice, also by environment BANKINGAPI_STORAGE__DSN: keep one (environment BANKINGAPI_STORAGE__DSN_FILE)"},
 		{"missing", []string{"BANKINGAPI_STORAGE__DSN_FILE=" + url},
 			"storage.dsn: cannot be read from its file: no such file or directory (environment BANKINGAPI_STORAGE__DSN_FILE)"},
+		{"missing of Postgres", []string{"BANKINGAPI_STORAGE__DSN_FILE=" + url, "BANKINGAPI_STORAGE__DRIVER=postgres"},
+			"storage.dsn: cannot be read from its file: no such file or directory (environment BANKINGAPI_STORAGE__DSN_FILE)"},
 		{"empty", []string{"BANKINGAPI_STORAGE__DSN_FILE=" + write(t, "empty", "\n")},
 			"storage.dsn: must name the SQLite file (environment BANKINGAPI_STORAGE__DSN_FILE)"},
 		{"of no secret", []string{"BANKINGAPI_LOG__LEVEL_FILE=" + file},
