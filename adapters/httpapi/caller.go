@@ -40,10 +40,6 @@ func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription
 			"Access denied due to missing subscription key. Make sure to include subscription key when making requests to an API.")
 	}
 	if len(keys) == 1 { // with several keys, it is not known which one is meant
-		if name := a.callers.Name(keys[0]); !x.count(name) {
-			x.Subscription = name
-			return nil, x.noRoom(r)
-		}
 		caller, err := a.callers.Find(r.Context(), keys[0])
 		if err != nil {
 			x.Subscription = a.callers.Name(keys[0])
@@ -51,6 +47,9 @@ func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription
 		}
 		if caller != nil && hasCertificate(r, caller) {
 			x.Subscription = caller.Name
+			if !x.count(caller.Name) {
+				return nil, x.noRoom(r)
+			}
 			return caller, nil
 		}
 		if x.Subscription = a.callers.Name(keys[0]); x.Subscription == "" {
