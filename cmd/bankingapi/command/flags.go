@@ -113,6 +113,20 @@ func (c *call) onlyOnce() {
 	})
 }
 
+// allowRepeats undoes onlyOnce for a command and those below it: cobra parses the flags of a line
+// twice to complete it.
+func allowRepeats(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		single, isOnce := flag.Value.(*once)
+		if isOnce {
+			flag.Value = single.Value
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		allowRepeats(sub)
+	}
+}
+
 var errNoReason = wrongUsef("--reason is missing: say why, for the audit")
 
 // checkNeeded returns an error if a required flag is missing.

@@ -160,6 +160,9 @@ func helpCommand() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		for _, sub := range subject.Commands() {
+			if !sub.IsAvailableCommand() { // cobra's own for completion
+				continue
+			}
 			names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp

@@ -243,6 +243,9 @@ func (c *call) parseDates(r row) error {
 func (p program) run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	root := p.root()
 	root.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) { // also without descriptions
+		allowRepeats(root)
+	}
 	root.SetIn(in)
 	if isClosed(out) {
 		out = closedOutput{}

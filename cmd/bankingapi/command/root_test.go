@@ -174,9 +174,12 @@ func TestCompletion(t *testing.T) {
 		"import h":                               "holdings",
 		"export s":                               "sales",
 		"export sales --state f":                 "failed",
+		"export sales --state failed --si":       "--since",
+		"settle --as me --dry-run --da":          "--day",
 		"help conf":                              "config\t",
 	} {
 		got := bankingapi(t, nil, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		require.Contains(t, "\n"+got.out, "\n"+want, args)
+		require.NotContains(t, got.out, "__complete", args)
 	}
 }

@@ -38,7 +38,8 @@ func TestSubscriptionsTable(t *testing.T) {
 // The audit says what changed, and why.
 func TestTheAuditSaysWhatChanged(t *testing.T) {
 	t.Parallel()
-	environment := []string{"BANKINGAPI_STORAGE__DSN=" + filepath.Join(t.TempDir(), "bank.db")}
+	book := filepath.Join(t.TempDir(), "bank.db")
+	environment := []string{"BANKINGAPI_STORAGE__DSN=" + book}
 	for _, command := range [][]string{
 		{"migrate", "up"},
 		{"subscriptions", "create", "shop", "--rate", "20", "--operation", "BuyFundFromCustomer", "--reason", "contract 7"},
@@ -52,6 +53,7 @@ func TestTheAuditSaysWhatChanged(t *testing.T) {
 	again := bankingapi(t, environment, "subscriptions", "change", "shop", "--rate", "0", "--expires", "2999-12-31", "--reason", "twice")
 	require.Equal(t, outcome{0, "", "shop is as it was: it has these values already.\n"}, again)
 	require.Contains(t, bankingapi(t, environment, "__complete", "subscriptions", "suspend", "").out, "shop\n")
+	require.Contains(t, bankingapi(t, nil, "__complete", "subscriptions", "suspend", "--storage.dsn", book, "").out, "shop\n")
 	require.Contains(t, bankingapi(t, environment, "__complete", "subscriptions", "regenerate", "shop", "p").out, "primary\n")
 	only := bankingapi(t, environment, "export", "audit", "--action", "subscription.state", "--object", "shop")
 	require.Equal(t, 2, strings.Count(only.out, "\n"), only)
