@@ -17,7 +17,7 @@ import (
 )
 
 // StatusClientGone is the Status of an Exchange whose caller left, or was cut by a
-// timeout, the sandbox or a page, before the answer. Nothing was sent and nothing happened.
+// timeout, the sandbox, a page or the bound of requests, before the answer. Nothing was sent and nothing happened.
 const StatusClientGone = 499
 
 // exchange is a request in progress and the http.ResponseWriter of its answer.
