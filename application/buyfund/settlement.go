@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"bankingapi/application/commit"
@@ -105,7 +106,7 @@ func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 		if !r.rulesChanged || attempt == rulesAttempts {
 			return r.Settlement, errors.Join(append(r.failures, err)...)
 		}
-		r.rulesChanged = false
+		r.rulesChanged, r.tried = false, nil
 	}
 }
 
@@ -123,6 +124,7 @@ func (b *Buyer) settleRound(ctx context.Context, r *round) error {
 		}
 		for due, wrong := range b.pages(ctx, all[i]) {
 			err = cmp.Or(wrong, err)
+			due = r.withoutTried(due)
 			for len(due) > 0 {
 				next := b.firstBatch(due)
 				for _, o := range next {
@@ -168,6 +170,24 @@ type round struct {
 	failures []error
 	// rulesChanged: sales stay due, because the rules of the bank were changed in the round.
 	rulesChanged bool
+	// tried has operations of several sales that stayed due, mostly because one of their funds has no
+	// price of the day. They are listed again under each other fund.
+	tried map[operation.ID]bool
+}
+
+// withoutTried leaves out the operations that stayed due in this round.
+func (r *round) withoutTried(due group) group {
+	return slices.DeleteFunc(due, func(o *fund.Operation) bool { return r.tried[o.ID] })
+}
+
+func (r *round) keepTried(o *fund.Operation) {
+	if len(o.Sales) == 1 { // it is listed once
+		return
+	}
+	if r.tried == nil {
+		r.tried = make(map[operation.ID]bool)
+	}
+	r.tried[o.ID] = true
 }
 
 // maxFailures limits the number of failures that a round keeps. Without it, a round would keep
@@ -197,8 +217,9 @@ func (b *Buyer) settleTogether(ctx context.Context, g group, r *round) {
 				r.Completed++
 			case operation.Failed:
 				r.Failed++
-			default: // another replica settles it, or has settled it
+			default: // a fund has no price of the day, or another replica settles it or has settled it
 				r.rulesChanged = b.options.Rules.haveChanged(o) || r.rulesChanged
+				r.keepTried(o)
 			}
 		}
 	case len(g) > 1 && fault.KindOf(err) == fault.Internal:

@@ -522,6 +522,32 @@ func TestASaleThatWaitsForThePriceOfAnotherIsNotLate(t *testing.T) {
 	b.settles(buyfund.Settlement{Completed: 1})
 }
 
+// An operation that waits for a price is listed under each of its funds that has one. A round tries
+// it once, and the next round again.
+func TestAWaitingOperationIsTriedOnceInARound(t *testing.T) {
+	t.Parallel()
+	seen := new(updates)
+	b := openBank(t, with{unpriced: true, books: func(books buyfund.Books) buyfund.Books { seen.Books = books; return seen }})
+	silver := b.putSilver(1000)
+	bronze := fund.Fund{IMKBCode: "BRZ", HolderCorporationName: "Holder"}
+	b.store.PutPrices(fund.Price{ID: 6, Fund: bronze, PerUnit: 100_000_000, Currency: lira, ValidFrom: today(-1)})
+	b.store.PutHoldings(fund.Holding{Key: holding(1001, bronze), Units: 1_000_000})
+	expect.Outcome(t, recorded, b.mustBuy("", sale("1", on(today(1))), sale("1", on(today(1)), ofSilver),
+		sale("1", on(today(1)), func(f *fund.SaleFields) { f.FundToProcess.IMKBCode, f.FundToProcess.PriceID = "BRZ", number("6") })))
+	b.store.PutPrices(
+		fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)},
+		fund.Price{ID: 8, Fund: silver, PerUnit: 300_000_000, Currency: lira, ValidFrom: today(1)})
+	b.clock.Set(midnight(1))
+	for range 2 {
+		seen.batches = nil
+		b.settles(buyfund.Settlement{})
+		require.Len(t, seen.batches, 1)
+	}
+	b.store.PutPrices(fund.Price{ID: 9, Fund: bronze, PerUnit: 400_000_000, Currency: lira, ValidFrom: today(1)})
+	b.settles(buyfund.Settlement{Completed: 1})
+	require.EqualValues(t, 200+300+400, b.store.Accounts()[0].Balance.Minor())
+}
+
 // unreadable are books in which a sale of that fund cannot be read.
 type unreadable struct {
 	buyfund.Books
