@@ -231,7 +231,7 @@ func (b background) settleDueSales() func(context.Context) error {
 	return func(ctx context.Context) error {
 		settled, err := b.settleGuarded(ctx, settle)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the service stops: no failure
 		}
 		b.Metrics.Settlement(settled, err)
 		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
