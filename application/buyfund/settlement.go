@@ -180,8 +180,11 @@ func (r *round) withoutTried(due group) group {
 	return slices.DeleteFunc(due, func(o *fund.Operation) bool { return r.tried[o.ID] })
 }
 
+// maxTried limits the memory of a round. Operations beyond it are tried under each of their funds.
+const maxTried = 100_000
+
 func (r *round) keepTried(o *fund.Operation) {
-	if len(o.Sales) == 1 { // it is listed once
+	if len(o.Sales) == 1 || len(r.tried) == maxTried { // with one sale it is listed once
 		return
 	}
 	if r.tried == nil {
