@@ -140,9 +140,9 @@ func isGone(r *http.Request, err error) bool {
 const shareOfAll = 4
 
 // mostRequests is how many requests of HTTP/2 may be in progress on all connections together. Each
-// takes about 10 kB, also while it waits for a caller that does not read its answer. In HTTP/1.1 a
-// connection has one request, so the limit of connections bounds these.
-const mostRequests = 16 << 10
+// takes about 10 kB, and up to 90 kB with many headers, also while it waits for a caller that does not
+// read its answer. In HTTP/1.1 a connection has one request, so the limit of connections bounds these.
+const mostRequests = 8 << 10
 
 // bodyStep is how many bytes a body of unknown length takes at a time, or the limit of one body
 // if that is smaller.
