@@ -65,6 +65,7 @@ type dueResult struct {
 	Result, Refusal string
 	Of              fund.PriceDay
 	Currency        money.Currency
+	IsPriced        bool // they wait for the price of another sale of their request
 }
 
 // The results of a forecast.
@@ -181,7 +182,8 @@ func forecastDue(q *request, filter dueFilter, until day.Day, page int) (all for
 
 // group adds a sale to the line of its result.
 func (all *forecast) group(f *fund.Forecast) {
-	of := dueResult{resultOf(f), f.Refusal, f.PriceDay(), f.Terms.Account.Currency}
+	of := dueResult{Result: resultOf(f), Refusal: f.Refusal, Of: f.PriceDay(), Currency: f.Terms.Account.Currency}
+	of.IsPriced = of.Result == waits && f.IsPriced
 	at := slices.IndexFunc(all.Groups, func(known dueGroup) bool { return known.dueResult == of })
 	if at < 0 {
 		at, all.Groups = len(all.Groups), append(all.Groups, dueGroup{dueResult: of, PriceID: f.PriceID})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,4 +48,25 @@ func TestTheForecastOfADayBehindManySales(t *testing.T) {
 
 	_, body = o.get("due?day=" + today.Plus(1).String())
 	require.Contains(t, body, "The first 10,000 sales.")
+}
+
+// A sale whose fund has its price waits for the price of another sale: to import its own would not help.
+func TestASaleWaitsForThePriceOfAnother(t *testing.T) {
+	t.Parallel()
+	o := operate(t)
+	o.console.o.Forecast = func(_ context.Context, until day.Day) iter.Seq2[fund.Forecast, error] {
+		return func(yield func(fund.Forecast, error) bool) {
+			for _, isPriced := range []bool{true, false} {
+				f := fund.Forecast{IsPriced: isPriced}
+				f.State, f.PriceID, f.Terms.SelectedDay, f.Terms.Holding.IMKBCode = operation.Recorded, 1, until, "AFA"
+				if !yield(f, nil) {
+					return
+				}
+			}
+		}
+	}
+	_, body := o.get("due?result=wait")
+	const another, estimate = "for the price of another sale of the request", "at the newest price"
+	require.Equal(t, 2, strings.Count(body, another), "in the groups, and in the list")
+	require.Equal(t, 1, strings.Count(body, estimate))
 }

@@ -517,6 +517,12 @@ func TestASaleThatWaitsForThePriceOfAnotherIsNotLate(t *testing.T) {
 	require.Len(t, waits.ForPrice, 1)
 	require.Zero(t, waits.ForSettling)
 	require.Zero(t, waits.Lag(b.clock.Now()))
+	for f, err := range b.Forecast(t.Context(), today(1)) {
+		require.NoError(t, err)
+		require.Equal(t, operation.Recorded, f.State)
+		require.Equal(t, f.PriceDay().Fund == gold, f.IsPriced, "only silver has no price of the day")
+		require.Equal(t, f.PriceDay().Fund == silver, f.IsEstimate())
+	}
 
 	b.store.PutPrices(fund.Price{ID: 8, Fund: silver, PerUnit: 300_000_000, Currency: lira, ValidFrom: today(1)})
 	b.settles(buyfund.Settlement{Completed: 1})

@@ -208,10 +208,13 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 // lacksPrice reports whether a due operation must wait because one of its funds has no price of
 // the day of the sale yet.
 func lacksPrice(b *Book, o *Operation) bool {
-	return slices.ContainsFunc(o.Sales, func(s Sale) bool {
-		price, ok := b.current[PriceDay{s.terms.Holding.Fund, s.terms.SelectedDay}]
-		return !ok || price.ValidFrom != s.terms.SelectedDay
-	})
+	return slices.ContainsFunc(o.Sales, func(s Sale) bool { return !b.isPriced(s) })
+}
+
+// isPriced reports whether the fund of a sale has a price of the day of the sale.
+func (b *Book) isPriced(s Sale) bool {
+	price, ok := b.current[PriceDay{s.terms.Holding.Fund, s.terms.SelectedDay}]
+	return ok && price.ValidFrom == s.terms.SelectedDay
 }
 
 // record keeps the operation for its day if price, account and currency are valid now.

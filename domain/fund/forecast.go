@@ -17,10 +17,15 @@ type Forecast struct {
 	SaleEntry
 	// Has is what the holding has before the sale.
 	Has Units
+	// IsPriced reports whether its fund has the price of its day. If the sale would wait all the same,
+	// another sale of its operation has none.
+	IsPriced bool
 }
 
 // IsEstimate reports whether the price of the sale's day is missing, and another one was used.
-func (f *Forecast) IsEstimate() bool { return f.State == operation.Recorded && f.PriceID != 0 }
+func (f *Forecast) IsEstimate() bool {
+	return f.State == operation.Recorded && f.PriceID != 0 && !f.IsPriced
+}
 
 // Forecast settles due operations in their order as Settle does, and returns what would happen
 // to each sale. A sale that lacks only the price of its day is tried with the newest one: it may
@@ -41,6 +46,7 @@ func (b *Book) forecast(o *Operation, now time.Time, today day.Day) []Forecast {
 		if held != nil {
 			all[i].Has = held.now
 		}
+		all[i].IsPriced = b.isPriced(o.Sales[i])
 	}
 	waits := lacksPrice(b, o)
 	first := len(b.changes.Settled)

@@ -114,6 +114,19 @@ func TestVerifyNamesItsActor(t *testing.T) {
 	require.Contains(t, bankingapi(t, environment, "export", "audit").out, ",ayse,")
 }
 
+// A due sale whose fund has its price waits for the price of another sale. It counts among those that
+// wait, and not among the sales of a fund.
+func TestADueSaleWaitsForThePriceOfAnother(t *testing.T) {
+	t.Parallel()
+	of := awaited{"AFA", "H", "2026-12-04"}
+	require.Equal(t, "id 1 2026-12-04 waits for the price of another sale of the operation\n",
+		screen("due sale", dueSale{awaited: of, OperationID: "id", Position: 1, State: "recorded", IsPriced: true}))
+	require.Equal(t, "id 1 2026-12-04 waits for a price of AFA (H)\n",
+		screen("due sale", dueSale{awaited: of, OperationID: "id", Position: 1, State: "recorded"}))
+	require.Equal(t, "0 would complete, 0 would fail, 3 wait for a price\n",
+		screen("due sales", settled{Waiting: []waiting{{of, 1}}, others: 2}))
+}
+
 // screened has a value of each screen.
 var screened = map[string]any{
 	"help": new(cobra.Command), "version": build{}, "listening": listening{}, "config": []setting{}, "migrate status": []migration{},

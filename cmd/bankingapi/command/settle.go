@@ -39,7 +39,7 @@ func (o *settleCommand) run(c *call) error {
 		return forecast(c, o.until)
 	}
 	done, forPrice, err := settleDue(c)
-	return endSettling(c, "settled", "operation", done, forPrice, err)
+	return endSettling(c, "settled", "operation", settled{Completed: done.Completed, Failed: done.Failed}, forPrice, err)
 }
 
 // settleDue settles what is due, and counts the sales that still wait for a price.
@@ -56,16 +56,19 @@ func settleDue(c *call) (done buyfund.Settlement, forPrice []buyfund.DueFund, er
 func forecast(c *call, until day.Day) error {
 	var found buyfund.Settlement
 	var funds []buyfund.DueFund
+	var others int64
 	for s, err := range c.app.Buyer().Forecast(c.cmd.Context(), cmp.Or(until, c.app.Buyer().DueUntil())) {
 		if err != nil {
 			return err
 		}
 		of := s.PriceDay()
-		switch s.State {
-		case operation.Completed:
+		switch {
+		case s.State == operation.Completed:
 			found.Completed++
-		case operation.Failed:
+		case s.State == operation.Failed:
 			found.Failed++
+		case s.IsPriced:
+			others++
 		default:
 			at := slices.IndexFunc(funds, func(w buyfund.DueFund) bool { return w.PriceDay == of })
 			if at < 0 {
@@ -76,17 +79,18 @@ func forecast(c *call, until day.Day) error {
 		sale := dueSale{
 			awaited: awaitedPrice(of), OperationID: s.ID.String(), Position: s.Index, State: s.State.String(), PriceID: s.PriceID,
 			Proceeds: s.Proceeds.String(), CurrencyCode: s.Terms.Account.Currency.Code(), Refusal: s.Refusal,
+			IsPriced: s.IsPriced,
 		}
 		if err := c.write("due sale", sale); err != nil {
 			return err
 		}
 	}
-	return endSettling(c, "due sales", "sale", found, funds, nil)
+	return endSettling(c, "due sales", "sale", settled{Completed: found.Completed, Failed: found.Failed, others: others}, funds, nil)
 }
 
 // endSettling prints the totals. counted names what is counted: an operation fails as a whole.
-func endSettling(c *call, screen, counted string, n buyfund.Settlement, forPrice []buyfund.DueFund, err error) error {
-	totals := settled{Completed: n.Completed, Failed: n.Failed, Waiting: make([]waiting, len(forPrice))}
+func endSettling(c *call, screen, counted string, totals settled, forPrice []buyfund.DueFund, err error) error {
+	totals.Waiting = make([]waiting, len(forPrice))
 	for i, of := range forPrice {
 		totals.Waiting[i] = waiting{awaitedPrice(of.PriceDay), of.Sales}
 	}
@@ -94,8 +98,8 @@ func endSettling(c *call, screen, counted string, n buyfund.Settlement, forPrice
 	if err != nil {
 		return err
 	}
-	if n.Failed > 0 {
-		return someFailed(backoffice.Plural(n.Failed, counted))
+	if totals.Failed > 0 {
+		return someFailed(backoffice.Plural(totals.Failed, counted))
 	}
 	return nil
 }
@@ -116,12 +120,15 @@ type dueSale struct {
 	PriceID                int64
 	Proceeds, CurrencyCode string
 	Refusal                string
+	// IsPriced: it waits for the price of another sale of the operation, if it waits.
+	IsPriced bool `json:"-"`
 }
 
 // settled is the result of settle, or of its dry run.
 type settled struct {
 	Completed, Failed int
 	Waiting           []waiting
+	others            int64 // sales that wait for the price of another sale of their operation
 }
 
 // Sum returns how many sales wait.
@@ -129,7 +136,7 @@ func (s settled) Sum() (sales int64) {
 	for _, w := range s.Waiting {
 		sales += w.Sales
 	}
-	return sales
+	return sales + s.others
 }
 
 type waiting struct {
