@@ -38,15 +38,16 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			// Which requests overlap is random, so one history may not show the
 			// bug.
 			for n := range 20 {
-				ok := true
+				ok, hasRun := true, false
 				t.Run(strconv.Itoa(n), func(t *testing.T) { // its deployment ends with it
 					h := oneHistory(t, chance(t), planted.engine, planted.replicas, 0, func(b *service.Bank) {
 						b.Program = program
 						b.Environment = append(b.Environment, "PLANTED="+planted.bug)
 					})
 					ok, _ = h.isLinearizable(t)
+					hasRun = true
 				})
-				if ok != planted.found || t.Failed() {
+				if !hasRun || ok != planted.found || t.Failed() { // without Postgres it is skipped
 					return
 				}
 				if !planted.found {
