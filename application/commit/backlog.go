@@ -194,8 +194,8 @@ func (b *backlog[T]) takeOldest(l *line[T], batch []*waiter[T], limit int) ([]*w
 	return batch, weight
 }
 
-// ahead returns the weight of what runs before a new item of owner has run, and the item itself:
-// owners take turns, so of each other line no more counts than of its own.
+// ahead returns the weight of what runs before a new item of owner. Owners take turns, so of each
+// other line no more counts than of its own with the item.
 func (b *backlog[T]) ahead(owner string, weight int) int {
 	own := weight
 	if l := b.lines[owner]; l != nil {
@@ -207,7 +207,7 @@ func (b *backlog[T]) ahead(owner string, weight int) int {
 			all += min(l.weight, own)
 		}
 	}
-	return all
+	return all - weight
 }
 
 // hasOthers reports whether items of another owner wait. At least one item waits.

@@ -422,7 +422,7 @@ func (q *Queue[T]) next(ended *turn[T]) *turn[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	ended.running = false
-	q.pace.end(ended.report.Weight)
+	q.pace.end(max(ended.report.Weight, q.waiting.quantum)) // with fewer items a batch takes as long
 	started := q.start()
 	if started != nil && started.large {
 		if beside := q.start(); beside != nil {

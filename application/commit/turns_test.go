@@ -191,6 +191,27 @@ func TestWhatWouldBeLateIsRefused(t *testing.T) {
 	})
 }
 
+// TestSingleItemsDoNotMakeAQueueSlow: batches of single items say how long a batch takes, and not how
+// long a large item takes.
+func TestSingleItemsDoNotMakeAQueueSlow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBank(commit.Limits{}.OrDefault())
+		for range 20 {
+			b.send("partner", 1)
+			time.Sleep(20 * time.Millisecond)
+			b.end()
+		}
+		b.send("partner", 1)
+		first, second := b.send("partner", 1000), b.send("partner", 1000)
+		require.Empty(t, first, "nothing waits ahead of it")
+		require.Empty(t, second, "a large item waits ahead of it")
+		b.endAll()
+		require.NoError(t, <-first)
+		require.NoError(t, <-second)
+	})
+}
+
 // TestNoItemStarves: whatever the others send, an item starts within a number of batches that
 // depends on what was ahead of it only.
 func TestNoItemStarves(t *testing.T) {
