@@ -212,6 +212,25 @@ func TestSingleItemsDoNotMakeAQueueSlow(t *testing.T) {
 	})
 }
 
+// TestALargeItemIsNotAheadOfItself: a slow queue takes it if nothing else waits, and not a second one.
+func TestALargeItemIsNotAheadOfItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBank(commit.Limits{}.OrDefault())
+		for range 20 {
+			b.send("partner", 1)
+			time.Sleep(500 * time.Millisecond)
+			b.end()
+		}
+		b.send("partner", 1)
+		first, second := b.send("partner", 1000), b.send("partner", 1000)
+		require.Empty(t, first)
+		require.Equal(t, fault.Busy, fault.KindOf(<-second))
+		b.endAll()
+		require.NoError(t, <-first)
+	})
+}
+
 // TestNoItemStarves: whatever the others send, an item starts within a number of batches that
 // depends on what was ahead of it only.
 func TestNoItemStarves(t *testing.T) {
