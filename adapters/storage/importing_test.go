@@ -2,12 +2,14 @@ package storage_test
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fund"
 	"bankingapi/test/kit/storekit"
 )
@@ -44,6 +46,38 @@ func TestImportTwiceAtOnce(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.EqualValues(t, 4*several, b.holds().Postings)
+	})
+}
+
+// Two operators bring the same prices at the same moment. One import adds them, and only its act is
+// in their leaves: otherwise verify says that the prices were changed.
+func TestImportPricesTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	storekit.Each(t, func(t *testing.T, _ string, s *store.Store) {
+		adopted(t, s)
+		prices := make([]fund.Price, 1500)
+		for i := range prices {
+			prices[i] = priceOn(today.Plus(1))
+			prices[i].ID = int64(1000 + i)
+		}
+		var done sync.WaitGroup
+		var added atomic.Int64
+		errs := make([]error, 4)
+		for i := range errs {
+			done.Go(func() {
+				ctx := audit.With(t.Context(), audit.Act{ID: v7(), At: now, Who: audit.Who{Actor: "ann"}, Action: "import.prices"})
+				imported, err := s.Backoffice.Imports.Prices(ctx, lines(prices...), backoffice.ImportOptions{})
+				added.Add(imported.New)
+				errs[i] = err
+			})
+		}
+		done.Wait()
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+		require.EqualValues(t, len(prices), added.Load())
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
 	})
 }
 

@@ -46,8 +46,10 @@ func (p *priceImport) run(ctx context.Context, lines backoffice.Lines[fund.Price
 	return p.imports.commit(ctx, p.session, p.options, p.imported, nil)
 }
 
-// write adds the prices that do not exist, and compares all of them with what the book has then.
-// So the prices of a file are also compared with each other.
+// write adds the prices that do not exist. It compares the others with what the book has, and the
+// new ones with the prices before them, also with those of the file. If two imports add one price at
+// the same moment, the second one loses the race and is retried: only the import that added a price
+// writes its leaf.
 func (p *priceImport) write(ctx context.Context, part []numbered[fund.Price]) error {
 	d := p.imports.db
 	rows := rowsOfPrices(ctx, part)
@@ -55,21 +57,15 @@ func (p *priceImport) write(ctx context.Context, part []numbered[fund.Price]) er
 	funds := p.newKeys(part)
 	isKnown := make([]bool, len(funds))
 	exists := make([]bool, len(part))
-	add := d.Prices.Add.Request(rows)
-	add.Decides = true
-	requests := []batch.Request{
-		d.FindCurrentPrice.Request(funds, func(i int, _ *tables.PriceRow) error {
-			isKnown[i] = true
-			return nil
-		}),
-		book.FindPrices(d, ids, func(i int, _ fund.Price) { exists[i] = true }),
-		add,
-		book.FindPrices(d, ids, func(i int, stored fund.Price) { p.refused.ComparePrice(part[i].line, stored, part[i].value) }),
-	}
-	if p.options.PriceChangeLimit > 0 {
-		requests = append(requests, p.compareBefore(part, rows, exists))
-	}
-	err := p.session.Exchange(ctx, requests...)
+	find := book.FindPrices(d, ids, func(i int, stored fund.Price) {
+		exists[i] = true
+		p.refused.ComparePrice(part[i].line, stored, part[i].value)
+	})
+	find.Decides = true
+	err := p.session.Exchange(ctx, find, d.FindCurrentPrice.Request(funds, func(i int, _ *tables.PriceRow) error {
+		isKnown[i] = true
+		return nil
+	}))
 	if err != nil {
 		return err
 	}
@@ -78,16 +74,28 @@ func (p *priceImport) write(ctx context.Context, part []numbered[fund.Price]) er
 			p.imported.NewFunds = append(p.imported.NewFunds, fund.Fund{IMKBCode: funds[i].IMKBCode, HolderCorporationName: funds[i].HolderCorporationName})
 		}
 	}
+	return p.add(ctx, part, rows, exists)
+}
+
+// add adds the prices of a part that do not exist.
+func (p *priceImport) add(ctx context.Context, part []numbered[fund.Price], rows []tables.PriceRow, exists []bool) error {
 	var fresh []tables.PriceRow
+	var added []numbered[fund.Price]
 	for i := range part {
 		p.inFile[part[i].value.ID] = true
 		if !exists[i] {
 			fresh = append(fresh, rows[i])
+			added = append(added, part[i])
 		}
 	}
+	p.imported.New += int64(len(fresh))
+	p.imported.Unchanged += int64(len(part) - len(fresh))
 	outranked := make([]bool, len(fresh))
-	entries := p.count(part, rows, exists)
-	err = p.session.Exchange(ctx, batch.NonEmpty(p.imports.journal.Write(entries...), p.findOutranked(fresh, outranked))...)
+	requests := []batch.Request{p.imports.db.Prices.Add.Request(fresh), p.findOutranked(fresh, outranked)}
+	if p.options.PriceChangeLimit > 0 {
+		requests = append(requests, p.compareBefore(added, fresh))
+	}
+	err := p.session.Exchange(ctx, batch.NonEmpty(append(requests, p.imports.journal.Write(p.entries(added, fresh)...))...)...)
 	if err != nil {
 		return err
 	}
@@ -109,31 +117,25 @@ func (p *priceImport) findOutranked(fresh []tables.PriceRow, outranked []bool) b
 }
 
 // compareBefore compares each new price with the price of the day before it.
-func (p *priceImport) compareBefore(part []numbered[fund.Price], rows []tables.PriceRow, exists []bool) batch.Request {
-	return p.imports.db.FindEarlierPrice.Request(rows, func(i int, row *tables.PriceRow) error {
+func (p *priceImport) compareBefore(added []numbered[fund.Price], fresh []tables.PriceRow) batch.Request {
+	return p.imports.db.FindEarlierPrice.Request(fresh, func(i int, row *tables.PriceRow) error {
 		before, err := row.ToPrice()
 		if err != nil {
 			return err
 		}
-		if !exists[i] {
-			p.refused.CompareBefore(part[i].line, before, part[i].value, p.options.PriceChangeLimit)
-		}
+		p.refused.CompareBefore(added[i].line, before, added[i].value, p.options.PriceChangeLimit)
 		return nil
 	})
 }
 
-// count counts the prices of a part, and returns the entries of the new ones in the trail.
-func (p *priceImport) count(part []numbered[fund.Price], rows []tables.PriceRow, exists []bool) (entries []proof.Entry) {
-	for i := range part {
-		if exists[i] {
-			p.imported.Unchanged++
-			continue
-		}
-		p.imported.New++
-		if p.imports.journal.Keys() != nil {
-			leaf := proof.OfPrice(&part[i].value, operation.ID(rows[i].ActID))
-			entries = append(entries, leaf.Entry())
-		}
+// entries returns the entries of the new prices in the trail.
+func (p *priceImport) entries(added []numbered[fund.Price], fresh []tables.PriceRow) (entries []proof.Entry) {
+	if p.imports.journal.Keys() == nil {
+		return nil
+	}
+	for i := range added {
+		leaf := proof.OfPrice(&added[i].value, operation.ID(fresh[i].ActID))
+		entries = append(entries, leaf.Entry())
 	}
 	return entries
 }

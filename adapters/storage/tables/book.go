@@ -100,7 +100,7 @@ func openPrices(d *Database) {
 	open(d, t, Relied{Rights: addAndChange, Checks: []string{"price > 0"}})
 	columns := []string{"imkb_code", "holder_corporation_name", "price", "currency_code", "valid_from"}
 	t.Find = t.Table.Find(batch.NoLock, "", columns...)
-	t.Add = t.Upsert()
+	t.Add = t.Insert().Racing()
 	t.Put = t.Update("valid_from")
 	d.FindPriceAct = t.Table.Find(batch.NoLock, "", "act_id")
 	found := t.Select(append(columns, "price_id")...)
