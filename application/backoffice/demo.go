@@ -47,11 +47,12 @@ func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 // load imports values. They must be in the order of their keys. If ctx carries an act, the
 // import keeps a copy of it with a new ID.
 func load[T any](ctx context.Context, o *Office, object string, write Import[T], values ...T) error {
+	id := o.Acts.NewID()
 	if act, ok := audit.From(ctx); ok {
-		act.ID, act.Object = o.Acts.NewID(), object
+		act.ID, act.Object = id, object
 		ctx = audit.With(ctx, act)
 	}
-	_, err := write(ctx, LinesOf(values...), ImportOptions{ID: o.Acts.NewID()})
+	_, err := write(ctx, LinesOf(values...), ImportOptions{ID: id})
 	if err != nil {
 		err = fmt.Errorf("%s: %w", object, err)
 	}

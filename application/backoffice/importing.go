@@ -63,7 +63,8 @@ type Import[T any] func(context.Context, Lines[T], ImportOptions) (Imported, err
 
 // ImportOptions control how to import.
 type ImportOptions struct {
-	// ID is the ID of the postings of holdings and accounts.
+	// ID is the ID of the postings of holdings and accounts. If ctx carries an act, use its ID: so
+	// the audit says who made the postings.
 	ID operation.ID
 	// DryRun does everything except the commit, so that nothing is written.
 	DryRun bool

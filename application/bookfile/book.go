@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 )
 
 // Options control the import of a file.
@@ -40,7 +41,8 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	if o.AsOf.After(office.Acts.Now()) { // the import would find no sale since then, and undo all of them
 		return imported, fmt.Errorf("nothing was imported: the moment of the file, %s, is not over", o.AsOf.Format(time.RFC3339))
 	}
-	ctx, o.ID = office.Acts.Begin(ctx, "import."+kind, o.Name, ""), office.Acts.NewID()
+	act := office.Acts.New(ctx, "import."+kind, o.Name, "")
+	ctx, o.ID = audit.With(ctx, act), act.ID // postings name the act, which says whose import it was
 	if o.Phase == nil {
 		o.Phase = func(string, int64) {}
 	}

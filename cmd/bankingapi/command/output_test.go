@@ -70,6 +70,7 @@ func TestFormatJSON(t *testing.T) {
 	require.Len(t, operation["Postings"], 1)
 	require.Empty(t, operation["Sales"])
 	require.Equal(t, false, operation["Refused"])
+	require.Contains(t, do("export", "audit", "--format", "ndjson"), `{"Id":"`+statement["Operation"].(string)+`"`, "the act of the import")
 	for _, list := range []string{"Reason", "Erased", "WaitsFor"} {
 		require.Equal(t, []any{}, operation[list], list)
 	}
