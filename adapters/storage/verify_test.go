@@ -69,6 +69,22 @@ func TestVerify(t *testing.T) {
 	})
 }
 
+// A few thousand operations may have sold many funds on many days. A statement has at most 65,535
+// parameters on Postgres, and 32,766 on SQLite.
+func TestVerifyReadsMorePricesThanAStatementHasParameters(t *testing.T) {
+	t.Parallel()
+	onEachBank(t, 1, func(t *testing.T, b bank, run func(string)) {
+		const prices = 66_000
+		b.sell(operation.Completed, order(nextID(), "", sale(1, 1, 1)))
+		const rest = "customer_no, price_id, units, account_customer_no, branch_code, account_suffix, settled_price, proceeds, state, operation_id, currency_code, imkb_code, holder_corporation_name"
+		run(fmt.Sprintf("INSERT INTO sales (position, settled_price_id, %[1]s)"+
+			" WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %[2]d) SELECT i, i + 1, %[1]s FROM sales, n", rest, prices-1))
+		proof, found := b.findings()
+		require.EqualValues(t, prices, proof.Sales)
+		require.GreaterOrEqual(t, len(found), prices-1, "only price 1 is known")
+	})
+}
+
 // What verify reads comes from every table. The rules have their table in package backoffice, and
 // TestEveryChangeOfARowIsFound changes every value of a row.
 func TestVerifyFinds(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -101,12 +102,14 @@ func (l lookups) repeated(tx *gorm.DB, o *backoffice.Operation) error {
 		}
 	}
 	stored := make(map[push.Identity]backoffice.Repeat)
-	err = tables.Each(tx.Where("t.identity IN ?", ids), l.db.Notifications.Table, func(row *tables.NotificationRow) error {
-		stored[push.Identity(row.Identity)] = backoffice.Repeat{StoredBy: operation.ID(row.OperationID), StoredIndex: int(row.Position)}
-		return nil
-	})
-	if err != nil {
-		return err
+	for part := range slices.Chunk(ids, tables.Chunk) {
+		err = tables.Each(tx.Where("t.identity IN ?", part), l.db.Notifications.Table, func(row *tables.NotificationRow) error {
+			stored[push.Identity(row.Identity)] = backoffice.Repeat{StoredBy: operation.ID(row.OperationID), StoredIndex: int(row.Position)}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	for i, identity := range identities {
 		repeat, isStored := stored[identity]

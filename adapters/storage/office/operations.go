@@ -232,21 +232,25 @@ func (c *collection) readOnly(id batch.UUID) error {
 	return readReasons(c.d, c.tx, c.operations[id])
 }
 
-// readPrices reads the prices at which the sales were settled.
+// readPrices reads the prices at which the sales were settled. A range may have more of them than a
+// statement may have parameters.
 func (c *collection) readPrices() error {
-	if len(c.prices) == 0 {
-		return nil
-	}
 	ids := slices.Collect(maps.Keys(c.prices))
 	clear(c.prices)
-	return tables.Each(c.tx.Where("t.price_id IN ?", ids), c.d.Prices.Table, func(row *tables.PriceRow) error {
-		price, err := row.ToPrice()
+	for part := range slices.Chunk(ids, tables.Chunk) {
+		err := tables.Each(c.tx.Where("t.price_id IN ?", part), c.d.Prices.Table, func(row *tables.PriceRow) error {
+			price, err := row.ToPrice()
+			if err != nil {
+				return nil //nolint:nilerr // no sale was settled at an invalid price
+			}
+			c.prices[row.PriceID] = price
+			return nil
+		})
 		if err != nil {
-			return nil //nolint:nilerr // no sale was settled at an invalid price
+			return err
 		}
-		c.prices[row.PriceID] = price
-		return nil
-	})
+	}
+	return nil
 }
 
 // readReasons reads the reasons of the erasures of an operation, which may be nil.
@@ -255,17 +259,24 @@ func readReasons(d *tables.Database, tx *gorm.DB, o *StoredOperation) error {
 		return nil
 	}
 	var ids []batch.UUID
+	o.reasons = make(map[batch.UUID]string)
 	for i := range o.Notifications {
-		if id := o.Notifications[i].ErasureID; id != (batch.UUID{}) {
-			ids = append(ids, id)
+		id := o.Notifications[i].ErasureID
+		_, isListed := o.reasons[id]
+		if id == (batch.UUID{}) || isListed {
+			continue
+		}
+		o.reasons[id] = ""
+		ids = append(ids, id)
+	}
+	for part := range slices.Chunk(ids, tables.Chunk) {
+		err := tables.Each(tx.Where("t.audit_id IN ?", part), d.Audits.Table, func(r *tables.AuditRow) error {
+			o.reasons[r.AuditID] = r.Reason
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
-	if len(ids) == 0 {
-		return nil
-	}
-	o.reasons = make(map[batch.UUID]string)
-	return tables.Each(tx.Where("t.audit_id IN ?", ids), d.Audits.Table, func(r *tables.AuditRow) error {
-		o.reasons[r.AuditID] = r.Reason
-		return nil
-	})
+	return nil
 }
