@@ -1,10 +1,12 @@
 package storage_test
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/backoffice"
@@ -76,6 +78,20 @@ func TestImportPricesTwiceAtOnce(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.EqualValues(t, len(prices), added.Load())
+
+		// A price is also withdrawn only once, and the audit says so once.
+		for i := range errs {
+			done.Go(func() {
+				ctx := audit.With(t.Context(), audit.Act{ID: v7(), At: now, Who: audit.Who{Actor: "ann"}, Action: "prices.withdraw"})
+				errs[i] = s.Backoffice.Withdrawing.WithdrawPrice(ctx, prices[0].ID, today)
+				if errs[i] != nil {
+					assert.ErrorIs(t, errs[i], fund.ErrWithdrawn)
+				}
+			})
+		}
+		done.Wait()
+		withdrawn := slices.DeleteFunc(errs, func(err error) bool { return err != nil })
+		require.Len(t, withdrawn, 1)
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
 	})

@@ -103,7 +103,8 @@ func (r *Rules) Current(ctx context.Context) (*CurrentRules, error) {
 	return r.readNow(ctx)
 }
 
-// Refresh reads the rules, so that Known returns rules of now.
+// Refresh reads the rules, so that Known returns rules of now. It returns nil, and reads nothing, if
+// another caller has not read them in time.
 func (r *Rules) Refresh(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rulesTimeout)
 	defer cancel()

@@ -42,7 +42,7 @@ type SaleEntry struct {
 	PerUnit   UnitPrice
 	Proceeds  money.Amount
 	Refusal   string    // code of a Failed sale; empty if only another sale of the array was refused
-	SettledAt time.Time // zero while Recorded
+	SettledAt time.Time // zero while Recorded, and of an operation that was refused at once
 	// ReversedAt is when the bank reversed the operation of the sale. Lists set it (package
 	// backoffice, Reader). It is zero if the operation was not reversed.
 	ReversedAt time.Time

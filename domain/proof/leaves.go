@@ -291,7 +291,8 @@ func (l *Leaf) envelope(e *operation.Envelope, f *idempotency.Fingerprint) {
 	}
 }
 
-// result adds how the operation was decided, and when. A Recorded operation has no reasons.
+// result adds how the operation was decided, and when it ended. A Recorded operation has neither
+// an end nor reasons.
 func (l *Leaf) result(state operation.State, o *Stored) {
 	l.number("State", int64(state))
 	if state == operation.Recorded {
@@ -380,7 +381,8 @@ type Stored struct {
 	// DueOn is the day for which the operation was recorded. It is no day if the operation was
 	// decided at once.
 	DueOn day.Day
-	// EndedAt is when the operation was decided. It is zero while it is Recorded, and for a push.
+	// EndedAt is when the sales were carried out, or failed on their day. It is zero while the
+	// operation is Recorded, if it was refused at once, and for a push.
 	EndedAt time.Time
 	// EndNumber and ReversalNumber are the places of the end and of the reversal in the order of
 	// all ends: fund.Ended, Number. They are 0 if the operation has no such end.

@@ -33,12 +33,13 @@ func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error 
 	return a.db.Transact(ctx, func(session batch.Session) error {
 		var price *fund.Price
 		var act batch.UUID
+		// The price is read after it is locked: another withdrawal may have been waited for.
 		err := session.Exchange(ctx,
-			book.FindPrices(a.db, []int64{id}, func(_ int, p fund.Price) { price = &p }),
 			a.db.FindPriceAct.Request([]tables.PriceRow{{PriceID: id}}, func(_ int, row *tables.PriceRow) error {
 				act = row.ActID
 				return nil
-			}))
+			}),
+			book.FindPrices(a.db, []int64{id}, func(_ int, p fund.Price) { price = &p }))
 		if err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func openPrices(d *Database) {
 	t.Find = t.Table.Find(batch.NoLock, "", columns...)
 	t.Add = t.Insert().Racing()
 	t.Put = t.Update("valid_from")
-	d.FindPriceAct = t.Table.Find(batch.NoLock, "", "act_id")
+	d.FindPriceAct = t.Table.Find(batch.ForUpdate, "", "act_id")
 	found := t.Select(append(columns, "price_id")...)
 	ofFund := []batch.Condition{
 		{Column: t.Select("imkb_code")[0], Operator: "="},

@@ -72,7 +72,7 @@ type Database struct {
 	// FindCurrentPrice takes the fund, and the day in ValidFrom. FindEarlierPrice also takes
 	// the currency. It finds the price of an earlier day.
 	FindCurrentPrice, FindEarlierPrice *batch.Query[PriceRow]
-	FindPriceAct                       *batch.Query[PriceRow] // the act that imported it
+	FindPriceAct                       *batch.Query[PriceRow] // the act that imported it; locks the price
 	// ReadHolding and ReadAccount are Holdings.Find and Accounts.Find without locks.
 	ReadHolding      *batch.Query[HoldingRow]
 	ReadAccount      *batch.Query[AccountRow]
