@@ -41,21 +41,25 @@ func TestInboxes(t *testing.T) {
 
 func TestBooks(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, open opener) {
+	suite := func(t *testing.T, open opener) {
 		contract.Books(t, func(t *testing.T) contract.BooksUnderTest {
 			return booksUnderTest(open(t))
 		})
-	})
+	}
+	onEachEngine(t, suite)
+	onSerializable(t, suite)
 }
 
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
-	onEachEngine(t, func(t *testing.T, open opener) {
+	suite := func(t *testing.T, open opener) {
 		contract.Subscriptions(t, func(t *testing.T) contract.SubscriptionsUnderTest {
 			store, trouble := open(t)
 			return contract.SubscriptionsUnderTest{Repository: store.Subscriptions, Trouble: trouble}
 		})
-	})
+	}
+	onEachEngine(t, suite)
+	onSerializable(t, suite)
 }
 
 // TestOffice guards against this defect: on Postgres 16 and later the schema could not be made:
@@ -167,15 +171,23 @@ func onEachEngine(t *testing.T, test func(t *testing.T, open opener)) {
 	for name, open := range map[string]opener{
 		"sqlite":   openSQLite,
 		"postgres": func(t *testing.T) (*store.Store, contract.Trouble) { return openPostgres(t, testdb.Postgres(t)) },
-		"postgres serializable": func(t *testing.T) (*store.Store, contract.Trouble) {
-			return openPostgres(t, serializable(testdb.Postgres(t)))
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, open)
 		})
 	}
+}
+
+// onSerializable is for ports whose callers wait for each other, on a database in which each
+// transaction is serializable unless it says otherwise.
+func onSerializable(t *testing.T, test func(t *testing.T, open opener)) {
+	t.Run("postgres serializable", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(t *testing.T) (*store.Store, contract.Trouble) {
+			return openPostgres(t, serializable(testdb.Postgres(t)))
+		})
+	})
 }
 
 func serializable(dsn string) string {

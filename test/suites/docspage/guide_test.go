@@ -55,15 +55,16 @@ func TestGuideInChromium(t *testing.T) {
 		})
 		require.NoError(t, err)
 		for i, page := range all {
-			if axe == "" && view.scheme == "dark" && i%4 != 0 {
-				continue // the colours are the same on every page
+			isTurn := i%len(views) == v || slices.Contains(sample, page) // the others of its kind have theirs in other views
+			if !isTurn && view.name != "phone" {                         // what fits on a phone fits everywhere
+				continue
 			}
 			where := view.name + " " + page
 			require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(view.width, 900), chromedp.Navigate(server.URL+"/docs"+page)))
 			width, err := chromedp.Run(ctx, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`))
 			require.NoError(t, err)
 			require.LessOrEqual(t, width, view.width, where)
-			if axe != "" && (i%len(views) == v || slices.Contains(sample, page)) { // the others of its kind are checked in other views
+			if axe != "" && isTurn {
 				require.Empty(t, browser.Violations(ctx, t, axe), where)
 			}
 			if *screenshots != "" {

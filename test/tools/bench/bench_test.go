@@ -45,7 +45,7 @@ func benchReport(t *testing.T, args ...string) (report, out string) {
 }
 
 func TestRatesAreInTheReport(t *testing.T) {
-	report, out := benchReport(t, "-engine=sqlite", "-work=sale,push100,rate", "-rates=50", "-connections=1", "-seconds=0.5", "-rounds=2", "-book=100000")
+	report, out := benchReport(t, "-engine=sqlite", "-work=sale,push100,rate", "-rates=50", "-connections=1", "-seconds=0.2", "-rounds=2", "-book=100000")
 	for _, row := range []string{
 		"| sale, random among 10,000 customers | 1 | bankingapi |", "| push, 100 records a request | 1 | bare Go loop |",
 		"| sale, random among 10,000 customers | 50 | other version |", "| sale, random among 10,000 customers | 1 | bankingapi, big book |",
@@ -65,7 +65,7 @@ func TestRatesAreInTheReport(t *testing.T) {
 }
 
 func TestExtrasAreInTheReport(t *testing.T) {
-	report, _ := benchReport(t, "-engine=sqlite", "-work=chores,bytes,refusals,neighbours", "-rows=10000", "-records=3000", "-rounds=1", "-seconds=1")
+	report, _ := benchReport(t, "-engine=sqlite", "-work=chores,bytes,refusals,neighbours", "-rows=10000", "-records=3000", "-rounds=1", "-seconds=0.3")
 	for _, row := range []string{
 		"import 10000 holdings | bankingapi |", "verify 10000 sales | other version |", "settle 1000 due sales | bankingapi |",
 		"bankingapi | 10000 | start | [0-9.]+ |", "bankingapi | 10000 | Due, with its forecast | [0-9.]+ |", "other version | 10000 | its customer | [0-9.]+ |",
