@@ -67,11 +67,12 @@ func (c *call) serviceOptions() bootstrap.Option {
 
 // openAny opens the book. The book must exist: only serve and migrate up create books. A
 // command that may change nothing, as with --dry-run, opens it as it is. openAny settles and
-// signs nothing in the background, and logs only warnings and errors. The book is closed when the
-// command ends.
+// signs nothing in the background, serves no pages, and logs only warnings and errors. The book is
+// closed when the command ends.
 func (c *call) openAny() (err error) {
 	quiet := c.settings
 	quiet.Settlement.Enabled = false
+	quiet.HTTP.Docs = false // nobody asks a command for pages, and most commands take less time than to make them
 	if quiet.Log.Level != "error" {
 		quiet.Log.Level = "warn"
 	}
