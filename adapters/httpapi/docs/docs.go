@@ -48,7 +48,7 @@ func Pages(o openapi.Guide) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages["/docs/style.css"] = newPage("text/css", read("style.css"))
+	pages["/docs/style.css"] = newPage("text/css", func() []byte { return read("style.css") })
 	if o.Sandbox {
 		described, err := o.OpenAPI.SandboxPages()
 		if err != nil {
@@ -66,27 +66,31 @@ func read(name string) []byte {
 	return content
 }
 
-// newPage serves one file of that type.
-func newPage(contentType string, plain []byte) http.Handler {
-	// Browsers get this. It is made when it is first asked for, then kept.
-	compressed := sync.OnceValue(func() []byte {
+// newPage serves one file of that type. It is made when it is first asked for, then kept: to make all
+// of them takes as long as everything else that a start takes, and a service that is asked for none
+// keeps none in memory.
+func newPage(contentType string, write func() []byte) http.Handler {
+	plain := sync.OnceValue(write)
+	compressed := sync.OnceValue(func() []byte { // browsers get this
 		var out bytes.Buffer
 		// Neither can fail: the level is valid, and a write to memory always succeeds.
 		writer, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
-		_, _ = writer.Write(plain)
+		_, _ = writer.Write(plain())
 		_ = writer.Close()
 		return out.Bytes()
 	})
 	return openapi.ReadOnly(contentType+"; charset=utf-8", func(w http.ResponseWriter, r *http.Request) {
-		header, body := w.Header(), plain
+		header := w.Header()
 		header.Set("Content-Security-Policy", guidePolicy)
 		header.Set("X-Frame-Options", "DENY")
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Vary", "Accept-Encoding")
+		written := plain
 		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 			header.Set("Content-Encoding", "gzip")
-			body = compressed()
+			written = compressed
 		}
+		body := written()
 		header.Set("Content-Length", strconv.Itoa(len(body)))
 		if r.Method == http.MethodGet {
 			_, _ = w.Write(body) // ignore a client that went away

@@ -42,7 +42,7 @@ type article struct {
 	text string
 }
 
-// guide makes the pages of the guide, as HTML and as Markdown.
+// guide returns the pages of the guide, as HTML and as Markdown.
 func guide(o openapi.Guide) (map[string]http.Handler, error) {
 	articles, err := write(o)
 	if err != nil {
@@ -64,16 +64,12 @@ func guide(o openapi.Guide) (map[string]http.Handler, error) {
 			places["/docs"] = "docs/"
 		}
 		for at, base := range places {
-			var out bytes.Buffer
-			if err := a.render(&out, layout, base, o.Sandbox); err != nil {
-				return nil, fmt.Errorf("page %s: %w", at, err)
-			}
-			pages[at] = newPage("text/html", out.Bytes())
+			pages[at] = newPage("text/html", func() []byte { return a.html(layout, base, o.Sandbox) })
 		}
-		pages["/docs/"+a.slug+".md"] = newPage("text/markdown", []byte(a.markdown()))
+		pages["/docs/"+a.slug+".md"] = newPage("text/markdown", a.markdown)
 	}
-	pages["/docs/llms.txt"] = newPage("text/plain", list.Bytes())
-	pages["/docs/llms-full.txt"] = newPage("text/plain", full.Bytes())
+	pages["/docs/llms.txt"] = newPage("text/plain", list.Bytes)
+	pages["/docs/llms-full.txt"] = newPage("text/plain", full.Bytes)
 	return pages, nil
 }
 
@@ -95,17 +91,24 @@ func (a article) words() string {
 	return ""
 }
 
-func (a article) render(out *bytes.Buffer, layout *htmltemplate.Template, base string, sandbox bool) error {
+// html is the article as a page. The layout and the text are ours, and tests make every page. So an
+// error is a mistake in this program.
+func (a article) html(layout *htmltemplate.Template, base string, sandbox bool) []byte {
 	section, _, _ := strings.Cut(a.slug, "/") // its page in the navigation
 	content, err := markdown(a.text, func(target string) string { return linkTo(target, base, pageName) })
 	if err != nil {
-		return err
+		panic(fmt.Sprintf("docs: page %s: %v", a.slug, err))
 	}
-	return layout.Execute(out, map[string]any{
+	var out bytes.Buffer
+	err = layout.Execute(&out, map[string]any{
 		"Title": a.title(), "Slug": a.slug, "Section": section, "Root": base, "Nav": navigation,
 		"Sandbox": sandbox, "Script": htmltemplate.JS(script), //nolint:gosec // it is ours
 		"Content": content,
 	})
+	if err != nil {
+		panic(fmt.Sprintf("docs: page %s: %v", a.slug, err))
+	}
+	return out.Bytes()
 }
 
 // linkTo makes a link of a page's source, which is a slug below /docs/, one that is
@@ -138,10 +141,10 @@ func markdownName(slug string) string {
 var link = regexp.MustCompile(`\]\([^)]+\)`)
 
 // markdown is the article with links to other Markdown pages.
-func (a article) markdown() string {
-	return link.ReplaceAllStringFunc(a.text, func(text string) string {
+func (a article) markdown() []byte {
+	return []byte(link.ReplaceAllStringFunc(a.text, func(text string) string {
 		return "](" + linkTo(text[2:len(text)-1], a.base(), markdownName) + ")"
-	})
+	}))
 }
 
 // write fills the templates of all pages.
