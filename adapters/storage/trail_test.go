@@ -54,6 +54,42 @@ func sealAll(t *testing.T, s *store.Store, tree *proof.Tree) {
 	}
 }
 
+// Two commands that read the book at the same moment find the same rows outside the log.
+func TestRowsAreTakenIntoTheLogOnce(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		tell(t, s, "", "veli", now)
+		s.Trail.Writer.Use(trailKeys, v7)
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE properties SET value = '1' WHERE name = 'log_begun'"))
+		act := func([]proof.Entry) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} }
+		_, err := s.Trail.Origin.TakeIn(t.Context(), func(taken []proof.Entry) audit.Act {
+			others, err := s.Trail.Origin.TakeIn(t.Context(), act)
+			require.NoError(t, err)
+			require.Equal(t, taken, others)
+			return act(taken)
+		})
+		require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+		require.ErrorContains(t, err, "Somebody else")
+		again, err := s.Trail.Origin.TakeIn(t.Context(), act)
+		require.NoError(t, err)
+		require.Empty(t, again)
+
+		for range 2 { // more rows may have to be taken later
+			s.Trail.Writer.Use(nil, v7)
+			tell(t, s, "", "veli", now)
+			s.Trail.Writer.Use(trailKeys, v7)
+			taken, err := s.Trail.Origin.TakeIn(t.Context(), act)
+			require.NoError(t, err)
+			require.Len(t, taken, 1)
+		}
+		var tree proof.Tree
+		sealAll(t, s, &tree)
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+	})
+}
+
 // The chore that seals does not wait for a connection that hangs: the next round has another one.
 func TestNobodySealsOnAConnectionThatHangs(t *testing.T) {
 	t.Parallel()

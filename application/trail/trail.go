@@ -40,7 +40,8 @@ type Origin interface {
 	// TakeIn writes leaves of the rows that have none although the log has begun: a service with
 	// a wrong key, or without one, wrote them. It keeps the act that act returns for these leaves
 	// in the same transaction, and returns the leaves. Rows that were changed have a leaf already:
-	// it does not write another one. Without such rows it keeps no act.
+	// it does not write another one. Without such rows it keeps no act. It changes nothing if
+	// somebody else takes rows in at the same time: the error is a fault.Unavailable.
 	TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) ([]proof.Entry, error)
 	// Clear removes the log with all its batches and checkpoints, so that another one can begin.
 	Clear(ctx context.Context) error

@@ -12,6 +12,7 @@ import (
 	"bankingapi/adapters/storage/office"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
 )
@@ -60,7 +61,8 @@ func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
 	return adopted, err
 }
 
-// TakeIn reads all rows and the whole log.
+// TakeIn reads all rows and the whole log. If two do so at once, only one succeeds: nothing may get
+// two leaves.
 func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (taken []proof.Entry, err error) {
 	keys := o.journal.Keys()
 	head, err := o.db.LogState(o.db.Reads.WithContext(ctx))
@@ -80,9 +82,20 @@ func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (
 	for part := range slices.Chunk(append([]proof.Entry{leaf.Entry()}, taken...), tables.Chunk) {
 		requests = append(requests, o.journal.WriteOlder(true, part))
 	}
-	err = o.db.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, requests...) })
+	err = o.db.Change(ctx, func(tx *gorm.DB) error {
+		isNext, err := o.db.CountTaking(tx, &head)
+		if err == nil && !isNext {
+			err = errTakenMeanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return o.db.Send(ctx, tx, requests...)
+	})
 	return taken, err
 }
+
+var errTakenMeanwhile = fault.New(fault.Unavailable, "Somebody else has just taken rows into the log. Nothing was changed. Try again.")
 
 // eachEntry visits the entries of all batches.
 func (o origin) eachEntry(tx *gorm.DB, visit func(*proof.Entry)) error {

@@ -129,6 +129,8 @@ type LogState struct {
 	Checkpoint string
 	// HasBegun: all rows that are older than the trail have leaves.
 	HasBegun bool
+
+	begun string
 }
 
 // LogState reads the state of the log.
@@ -149,18 +151,32 @@ func (d *Database) LogState(tx *gorm.DB) (state LogState, err error) {
 		case LogCheckpointProperty:
 			state.Checkpoint = rows[i].Value
 		default:
-			state.HasBegun = rows[i].Value != notBegun
+			state.begun = rows[i].Value
+			state.HasBegun = state.begun != notBegun
 		}
 	}
 	return state, err
 }
 
-// notBegun is the value of logBegunProperty before the log begins.
+// notBegun is the value of logBegunProperty before the log begins. Later it counts how often rows
+// that are older than their leaves came into the log.
 const notBegun = "0"
 
 // BeginLog says that the log has begun. It returns false if it had begun before.
 func (d *Database) BeginLog(tx *gorm.DB) (begins bool, err error) {
 	update := tx.Model(&PropertyRow{Name: logBegunProperty}).Where("value = ?", notBegun).Update("value", "1")
+	return update.RowsAffected == 1, update.Error
+}
+
+// CountTaking says that rows come into a log that has begun. It returns false if other rows have come
+// since somebody read state.
+func (d *Database) CountTaking(tx *gorm.DB, state *LogState) (isNext bool, err error) {
+	begun := PropertyRow{logBegunProperty, state.begun}
+	count, err := begun.Number()
+	if err != nil {
+		return false, err
+	}
+	update := tx.Model(&begun).Where("value = ?", begun.Value).Update("value", NumberProperty(begun.Name, count+1).Value)
 	return update.RowsAffected == 1, update.Error
 }
 
