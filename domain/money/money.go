@@ -77,6 +77,10 @@ var byCode = func() map[string]uint8 {
 
 // currencies is list one of ISO 4217 as of 2026-11. XCG replaced ANG in 2025, and
 // the euro replaced BGN on 2026-01-01. Index 0 is no currency.
+//
+// Stored rows are read by this list too. So never remove a code that a release had, and never change
+// its decimals: the prices, sales and accounts in it could no longer be read. A code that ISO
+// withdraws later must be refused where a request or a price names it.
 var currencies = [...]struct {
 	code     string
 	decimals int
