@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage"
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/application/backoffice"
@@ -24,6 +25,7 @@ import (
 	"bankingapi/application/store"
 	application "bankingapi/application/trail"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -86,6 +88,44 @@ func TestRowsAreTakenIntoTheLogOnce(t *testing.T) {
 		var tree proof.Tree
 		sealAll(t, s, &tree)
 		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+	})
+}
+
+// What is changed twice has the newest leaf, also if the machine that changed it first has a clock
+// that is ahead.
+func TestTheClocksOfReplicasDoNotOrderChanges(t *testing.T) {
+	t.Parallel()
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		adopted(t, s)
+		price := priceOn(today.Plus(2))
+		price.ID = 77
+		closed := func(at day.Day) {
+			_, err := s.Backoffice.Imports.ClosedDays(t.Context(), lines(fund.ClosedDay{Day: at, Reason: "holiday"}), backoffice.ImportOptions{})
+			require.NoError(t, err)
+		}
+		grant := func(names ...string) {
+			require.NoError(t, s.Subscriptions.Change(t.Context(), "one", func(s *subscription.Subscription) error {
+				s.Operations = names
+				return nil
+			}))
+		}
+
+		s.Trail.Writer.Use(trailKeys, clock.IDs(func() time.Time { return time.Now().Add(time.Minute) }))
+		require.NoError(t, s.Subscriptions.Create(t.Context(), &subscription.Subscription{Name: "one", State: subscription.Active}))
+		require.NoError(t, importPrices(t.Context(), s, lines(price), quiet))
+		grant(operation.AllNames()...)
+		closed(today.Plus(3))
+
+		s.Trail.Writer.Use(trailKeys, v7)
+		grant()
+		require.NoError(t, s.Backoffice.Withdrawing.WithdrawPrice(t.Context(), price.ID, today))
+		closed(today.Plus(4))
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+		sealAll(t, s, new(proof.Tree))
+		_, found = trailFindings(t, s)
 		require.Empty(t, found)
 	})
 }

@@ -106,13 +106,17 @@ func later(a batch.Instant, b time.Time) batch.Instant {
 	return a
 }
 
-// commit writes a row, and the act that ctx carries.
+// commit writes a locked row, or a new one, and the act that ctx carries.
 func (s subscribers) commit(ctx context.Context, session batch.Session, write *batch.Statement[tables.SubscriptionRow], row tables.SubscriptionRow) error {
 	changed, err := row.Subscription()
 	if err != nil {
 		return err
 	}
+	ordered, err := s.journal.After(ctx, session)
+	if err != nil {
+		return err
+	}
 	l := proof.OfSubscription(changed)
-	acts := s.journal.ActWrites(ctx, journal.Changes{Entries: []proof.Entry{l.Entry()}})
+	acts := ordered.ActWrites(ctx, journal.Changes{Entries: []proof.Entry{l.Entry()}})
 	return session.Commit(ctx, append(acts, write.Request([]tables.SubscriptionRow{row}))...)
 }

@@ -9,6 +9,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"sync/atomic"
@@ -22,11 +23,12 @@ import (
 	"bankingapi/domain/proof"
 )
 
-// Journal writes batches into a database and reads its log. It reads nothing to write a batch, so
-// writers do not wait for each other.
+// Journal writes batches into a database and reads its log. Writers of batches do not wait for each
+// other.
 type Journal struct {
 	db *tables.Database
 	*state
+	after batch.UUID // all batches get greater IDs; zero outside After
 }
 
 var _ trail.Writer = Journal{}
@@ -56,11 +58,11 @@ var emptyLog = proof.Base{Root: new(proof.Tree).Root()}
 func New(d *tables.Database) Journal {
 	s := &state{addBatch: d.TrailBatches.Insert(), place: d.TrailBatches.Update("position"), hash: d.TrailHashes.Insert()}
 	s.base.Store(&emptyLog)
-	return Journal{d, s}
+	return Journal{db: d, state: s}
 }
 
 // Inside returns the journal in the transaction of a host.
-func (j Journal) Inside(d *tables.Database) Journal { return Journal{d, j.state} }
+func (j Journal) Inside(d *tables.Database) Journal { return Journal{db: d, state: j.state} }
 
 // Use implements trail.Writer.
 func (j Journal) Use(keys *proof.Keys, newID func() operation.ID) {
@@ -69,6 +71,23 @@ func (j Journal) Use(keys *proof.Keys, newID func() operation.ID) {
 
 // Follow implements trail.Writer.
 func (j Journal) Follow(base proof.Base) { j.base.Store(&base) }
+
+// After returns the journal for a transaction that changes a price, a subscription or the calendar. The
+// newest leaf of these must be that of their row, whatever the clocks of the replicas say that changed
+// it. So the batches of the journal get IDs greater than that of every batch that the transaction
+// sees. Call After when the row is locked.
+func (j Journal) After(ctx context.Context, session batch.Session) (Journal, error) {
+	maker := j.maker.Load()
+	if maker == nil {
+		return j, nil
+	}
+	newer, err := tables.LookUp(ctx, session, j.db.FindNewerBatch, tables.TrailBatchRow{BatchID: batch.UUID(maker.newID())})
+	if err != nil || newer == nil {
+		return j, err
+	}
+	j.after = newer.BatchID
+	return j, nil
+}
 
 // Keys returns the keys that Use received, or nil while no trail is kept.
 func (j Journal) Keys() *proof.Keys {
@@ -117,10 +136,26 @@ func (j Journal) write(entries []proof.Entry, from proof.Provenance) batch.Reque
 
 // row returns the batch of the entries. from says how they came into the log.
 func (j Journal) row(maker *batchMaker, entries []proof.Entry, from proof.Provenance) tables.TrailBatchRow {
-	b := proof.Batch{ID: maker.newID(), Entries: entries}
+	b := proof.Batch{ID: operation.ID(greater(batch.UUID(maker.newID()), j.after)), Entries: entries}
 	encoded := proof.AppendEntries([]byte{}, entries)
 	from.Base = *j.base.Load()
 	return tables.TrailBatchRow{BatchID: batch.UUID(b.ID), Entries: encoded, MAC: maker.keys.MAC(b.Record(), encoded, from)}
+}
+
+// greater returns the ID, with a later time if it is not greater than the other one.
+func greater(id, than batch.UUID) batch.UUID {
+	if bytes.Compare(id[:], than[:]) > 0 {
+		return id
+	}
+	const timeBytes = 6 // the first ones, in milliseconds
+	copy(id[:timeBytes], than[:timeBytes])
+	for i := timeBytes - 1; i >= 0; i-- {
+		id[i]++
+		if id[i] != 0 {
+			break
+		}
+	}
+	return id
 }
 
 // Changes is what an act has changed, beside operations.

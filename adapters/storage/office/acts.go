@@ -50,11 +50,15 @@ func (a acts) WithdrawPrice(ctx context.Context, id int64, today day.Day) error 
 		if err != nil {
 			return batch.FailureError{Failure: batch.Refused, Cause: err}
 		}
+		ordered, err := a.journal.After(ctx, session)
+		if err != nil {
+			return err
+		}
 		row := tables.NewPriceRow(withdrawn)
 		writes := []batch.Request{a.db.Prices.Put.Request([]tables.PriceRow{row})}
 		details := fmt.Sprintf("%s %q: %s %s from %s", price.Fund.IMKBCode, price.Fund.HolderCorporationName, price.PerUnit, price.Currency.Code(), price.ValidFrom)
 		l := proof.OfPrice(&withdrawn, operation.ID(act))
-		acts := a.journal.ActWrites(ctx, journal.Changes{Entries: []proof.Entry{l.Entry()}}, details)
+		acts := ordered.ActWrites(ctx, journal.Changes{Entries: []proof.Entry{l.Entry()}}, details)
 		return session.Commit(ctx, append(writes, acts...)...)
 	})
 }

@@ -51,9 +51,13 @@ func (i imports) ClosedDays(ctx context.Context, lines backoffice.Lines[fund.Clo
 		}
 		imported.Removed = int64(len(before))
 		o.TellProgress(imported.Lines())
+		ordered, err := i.journal.After(ctx, session)
+		if err != nil {
+			return err
+		}
 		leaf := proof.OfCalendar(all)
 		put := i.db.Properties.Put.Request([]tables.PropertyRow{{Name: tables.CalendarProperty, Value: text.String()}})
-		return i.commit(ctx, session, o, imported, nil, batch.NonEmpty(put, i.journal.Write(leaf.Entry()))...)
+		return i.commit(ctx, session, o, imported, nil, batch.NonEmpty(put, ordered.Write(leaf.Entry()))...)
 	})
 	return imported, err
 }

@@ -73,6 +73,8 @@ type Database struct {
 	// the currency. It finds the price of an earlier day.
 	FindCurrentPrice, FindEarlierPrice *batch.Query[PriceRow]
 	FindPriceAct                       *batch.Query[PriceRow] // the act that imported it; locks the price
+	// FindNewerBatch takes an ID. It finds the batch with the greatest ID, if that is greater.
+	FindNewerBatch *batch.Query[TrailBatchRow]
 	// ReadHolding and ReadAccount are Holdings.Find and Accounts.Find without locks.
 	ReadHolding      *batch.Query[HoldingRow]
 	ReadAccount      *batch.Query[AccountRow]

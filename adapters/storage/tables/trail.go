@@ -20,7 +20,12 @@ type TrailBatchRow struct {
 }
 
 func openTrail(d *Database) {
-	d.TrailBatches = openBeside[TrailBatchRow](d, Relied{Rights: addAndChange})
+	t := openBeside[TrailBatchRow](d, Relied{Rights: addAndChange})
+	id := t.Select("batch_id")
+	d.FindNewerBatch = t.Lookup("find newer "+t.Name, batch.Lookup{
+		Select: id, Order: "t.batch_id DESC", Where: []batch.Condition{{Column: id[0], Operator: ">"}},
+	})
+	d.TrailBatches = t
 	d.TrailHashes = openBeside[TrailHashRow](d, Relied{Rights: addOnly})
 }
 
