@@ -84,11 +84,11 @@ func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (
 	}
 	err = o.db.Change(ctx, func(tx *gorm.DB) error {
 		isNext, err := o.db.CountTaking(tx, &head)
-		if err == nil && !isNext {
-			err = errTakenMeanwhile
-		}
 		if err != nil {
 			return err
+		}
+		if !isNext {
+			return errTakenMeanwhile
 		}
 		return o.db.Send(ctx, tx, requests...)
 	})
