@@ -3,7 +3,6 @@ package bookfile
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"bankingapi/application/backoffice"
@@ -13,7 +12,7 @@ import (
 // checkHolders refuses lines whose fund is new to the book and may be taken for another one, of
 // the book or of an earlier line. The book has a fund if it has a price of it.
 func checkHolders[T any](ctx context.Context, book backoffice.Reader, file *sorted[T]) error {
-	c := holderCheck{book: book, seen: make(map[fund.Fund]bool)}
+	c := holderCheck{book: book, seen: make(map[fund.Fund]bool), file: newFunds()}
 	faults := new(backoffice.Faults)
 	for e, err := range file.values(nil) {
 		if err != nil {
@@ -40,13 +39,17 @@ func checkHolders[T any](ctx context.Context, book backoffice.Reader, file *sort
 // A holderCheck compares funds that are new to the book with those that it has.
 type holderCheck struct {
 	book  backoffice.Reader
-	seen  map[fund.Fund]bool // the funds of the file up to now
-	known map[fund.Fund]bool // the funds of the book; nil until a new fund is compared with them
+	seen  map[fund.Fund]bool
+	file  *funds // what it has seen
+	known *funds // the funds of the book; nil until a new fund is compared with them
 }
 
 // add returns the rule that a fund breaks, or nothing.
 func (c *holderCheck) add(ctx context.Context, f fund.Fund) (rule string, err error) {
-	defer func() { c.seen[f] = true }()
+	defer func() {
+		c.seen[f] = true
+		c.file.add(f)
+	}()
 	isKnown := false
 	for _, err := range c.book.Prices(ctx, backoffice.Query{Fund: f, Limit: 1}) {
 		if err != nil {
@@ -58,37 +61,73 @@ func (c *holderCheck) add(ctx context.Context, f fund.Fund) (rule string, err er
 		return "", nil
 	}
 	if c.known == nil {
-		c.known = make(map[fund.Fund]bool)
-		for p, err := range c.book.Prices(ctx, backoffice.Query{}) {
-			if err != nil {
-				return "", err
-			}
-			c.known[p.Fund] = true
+		c.known, err = fundsOf(ctx, c.book)
+		if err != nil {
+			return "", err
 		}
 	}
-	for _, funds := range []map[fund.Fund]bool{c.known, c.seen} {
-		if rule := takenFor(f, funds); rule != "" {
+	for _, all := range []*funds{c.known, c.file} {
+		if rule := all.takenFor(f); rule != "" {
 			return rule, nil
 		}
 	}
 	return "", nil
 }
 
-// takenFor names the fund for which a new one may be taken: rather one that looks like it than
-// another one with its code.
-func takenFor(f fund.Fund, funds map[fund.Fund]bool) string {
-	other := ""
-	for _, o := range slices.SortedFunc(maps.Keys(funds), fund.Fund.Compare) {
-		isSameCode := f.IMKBCode == o.IMKBCode
-		isSameHolder := f.HolderCorporationName == o.HolderCorporationName
-		switch {
-		case f.LooksLike(o):
-			return fmt.Sprintf("There is the fund %s of %q, whose name only looks the same. Write it in that way, or use --force for a fund of its own.", o.IMKBCode, o.HolderCorporationName)
-		case isSameCode && !isSameHolder:
-			other = fmt.Sprintf("There is the fund %s of another holder, %q. If both are right, use --force.", o.IMKBCode, o.HolderCorporationName)
-		case !isSameHolder && other == "" && fund.IsSameName(f.HolderCorporationName, o.HolderCorporationName):
-			other = fmt.Sprintf("There is the holder %q, whose name only looks the same. Write it in that way, or use --force for a holder of its own.", o.HolderCorporationName)
+// funds finds the funds for which another one may be taken.
+type funds struct {
+	looking map[fund.Fund][]fund.Fund // by what a person reads
+	coded   map[string][]fund.Fund    // by their code
+	holders map[string][]string       // by what a person reads
+}
+
+func newFunds() *funds {
+	return &funds{looking: make(map[fund.Fund][]fund.Fund), coded: make(map[string][]fund.Fund), holders: make(map[string][]string)}
+}
+
+// fundsOf returns the funds of the book.
+func fundsOf(ctx context.Context, book backoffice.Reader) (*funds, error) {
+	all := newFunds()
+	added := make(map[fund.Fund]bool)
+	for p, err := range book.Prices(ctx, backoffice.Query{}) {
+		if err != nil {
+			return nil, err
+		}
+		if !added[p.Fund] {
+			added[p.Fund] = true
+			all.add(p.Fund)
 		}
 	}
-	return other
+	return all, nil
+}
+
+// add adds a fund that was not added before.
+func (a *funds) add(f fund.Fund) {
+	read := f.AsRead()
+	a.looking[read] = append(a.looking[read], f)
+	a.coded[f.IMKBCode] = append(a.coded[f.IMKBCode], f)
+	names := a.holders[read.HolderCorporationName]
+	if !slices.Contains(names, f.HolderCorporationName) {
+		a.holders[read.HolderCorporationName] = append(names, f.HolderCorporationName)
+	}
+}
+
+// takenFor names the fund for which a new one may be taken: rather one that looks like it than
+// another one with its code, and rather that than a holder whose name looks like its own.
+func (a *funds) takenFor(f fund.Fund) string {
+	read := f.AsRead()
+	if alike := a.looking[read]; len(alike) > 0 {
+		o := slices.MinFunc(alike, fund.Fund.Compare)
+		return fmt.Sprintf("There is the fund %s of %q, whose name only looks the same. Write it in that way, or use --force for a fund of its own.", o.IMKBCode, o.HolderCorporationName)
+	}
+	coded := a.coded[f.IMKBCode]
+	if i := slices.IndexFunc(coded, func(o fund.Fund) bool { return o.HolderCorporationName != f.HolderCorporationName }); i >= 0 {
+		o := coded[i]
+		return fmt.Sprintf("There is the fund %s of another holder, %q. If both are right, use --force.", o.IMKBCode, o.HolderCorporationName)
+	}
+	names := a.holders[read.HolderCorporationName]
+	if i := slices.IndexFunc(names, func(name string) bool { return name != f.HolderCorporationName }); i >= 0 {
+		return fmt.Sprintf("There is the holder %q, whose name only looks the same. Write it in that way, or use --force for a holder of its own.", names[i])
+	}
+	return ""
 }

@@ -5,16 +5,18 @@ import (
 	"unicode"
 )
 
-// LooksLike reports whether a person may take one fund for the other: they are different, and
-// differ only in the case of letters, accents, blanks, punctuation, invisible characters,
-// letters of other alphabets that look the same, or in 0 and O or 1 and I of the code.
-func (f Fund) LooksLike(o Fund) bool {
-	return f != o && similarCodes.Replace(f.IMKBCode) == similarCodes.Replace(o.IMKBCode) && IsSameName(f.HolderCorporationName, o.HolderCorporationName)
-}
+// LooksLike reports whether a person may take one fund for the other: they are different, and are
+// read as one.
+func (f Fund) LooksLike(o Fund) bool { return f != o && f.AsRead() == o.AsRead() }
 
-// IsSameName reports whether a person would read both names of a holder as one name.
-func IsSameName(a, b string) bool {
-	return a == b || strings.Map(plainLetter, a) == strings.Map(plainLetter, b)
+// AsRead returns what a person reads, who does not look at the case of letters, accents, blanks,
+// punctuation, invisible characters and letters of other alphabets that look the same, and in the
+// code not at 0 and O or 1 and I. It is no fund of the bank.
+func (f Fund) AsRead() Fund {
+	return Fund{
+		IMKBCode:              similarCodes.Replace(f.IMKBCode),
+		HolderCorporationName: strings.Map(plainLetter, f.HolderCorporationName),
+	}
 }
 
 var similarCodes = strings.NewReplacer("0", "O", "1", "I")
