@@ -69,15 +69,18 @@ const startTimeout = 3 * time.Second
 const NoKey = "There is no trail, because trail.key_file is empty. Make a key with `bankingapi trail keygen`, give its file to" +
 	" every replica as trail.key_file, or set trail.enabled to false."
 
+// thatKey says where the key of a log may be.
+const thatKey = "trail.key beside the original book; if `bankingapi trail rekey` was killed, the file beside the key whose name ends" +
+	" in eight hexadecimal digits"
+
 const (
 	lostKey = "The book has a trail, and the key of its log is missing. Set trail.key_file to the file with that key" +
-		" (trail.key beside the original book), or begin another log with `bankingapi trail rekey`."
-	damagedKey = ": the file is empty or damaged. Put the key of the log of this book there (trail.key beside the original book," +
-		" or a copy of it), or begin another log with `bankingapi trail rekey`."
+		" (" + thatKey + "), or begin another log with `bankingapi trail rekey`."
+	damagedKey = ": the file is empty or damaged. Put the key of the log of this book there (" + thatKey +
+		"; or a copy of it), or begin another log with `bankingapi trail rekey`."
 	makeKey  = ": make one with `bankingapi trail keygen`"
 	otherKey = "The key of %s is not that of the log of this book. Set trail.key_file to the file with the key of" +
-		" this log (trail.key beside the original book; if `bankingapi trail rekey` was killed, the file beside the key whose name ends" +
-		" in eight hexadecimal digits), or begin another log with `bankingapi trail rekey`."
+		" this log (" + thatKey + "), or begin another log with `bankingapi trail rekey`."
 	notAsked = "The book could not be asked whether it has a trail, so no key was made. The service asks again."
 	noKeyYet = "The trail has not begun: the service makes its key."
 	notKept  = "this service keeps no trail: see trail.enabled"
