@@ -116,12 +116,14 @@ func (c *call) onlyOnce() {
 // allowRepeats undoes onlyOnce for a command and those below it: cobra parses the flags of a line
 // twice to complete it.
 func allowRepeats(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+	allow := func(flag *pflag.Flag) {
 		single, isOnce := flag.Value.(*once)
 		if isOnce {
 			flag.Value = single.Value
 		}
-	})
+	}
+	cmd.Flags().VisitAll(allow)
+	cmd.PersistentFlags().VisitAll(allow)
 	for _, sub := range cmd.Commands() {
 		allowRepeats(sub)
 	}

@@ -132,6 +132,8 @@ func (p program) root() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true // the row replaces it
 	root.Flags().Bool("version", false, "print the version and everything needed for a bug report")
 	root.PersistentFlags().String("config", "", "read settings from this YAML `file`")
+	config := root.PersistentFlags().Lookup("config")
+	config.Value = &once{Value: config.Value} // onlyOnce sees the flags of one command only
 	for _, r := range rows() {
 		parent := root
 		if name, _, is := strings.Cut(r.path, " "); is {

@@ -102,6 +102,8 @@ func TestWrongUse(t *testing.T) {
 		{"export sales --customer 0", `--customer must be greater than 0; see 'bankingapi export --help'`},
 		{"export sales --customer 0x10", `--customer: the value must be of type int; see 'bankingapi export --help'`},
 		{"export sales --customer 1 --customer 2", `--customer is given twice; see 'bankingapi export --help'`},
+		{"config --config a.yaml --config b.yaml", `--config is given twice; see 'bankingapi config --help'`},
+		{"config --config=", `--config has no value; see 'bankingapi config --help'`},
 		{"export sales --subscription=", `--subscription has no value; see 'bankingapi export --help'`},
 		{"export sales --price-id 0", `--price-id must be greater than 0; see 'bankingapi export --help'`},
 		{"export sales --since 2026-11-20 --until 2026-11-01", `the period from --since to --until is empty; see 'bankingapi export --help'`},
