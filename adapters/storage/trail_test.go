@@ -130,6 +130,51 @@ func TestTheClocksOfReplicasDoNotOrderChanges(t *testing.T) {
 	})
 }
 
+// A row that is changed while the rows are taken in has a newer leaf, and keeps it.
+func TestARowThatIsChangedMeanwhileIsNotTakenIntoTheLog(t *testing.T) {
+	t.Parallel()
+	price, closed := priceOn(today.Plus(1)), fund.ClosedDay{Day: today.Plus(3), Reason: "holiday"}
+	price.ID = 77
+	onEachEngine(t, func(t *testing.T, open opener) {
+		s, _ := open(t)
+		require.NoError(t, importPrices(t.Context(), s, lines(price), quiet))
+		require.NoError(t, s.Subscriptions.Create(t.Context(), &subscription.Subscription{Name: "one", State: subscription.Active}))
+		closeDays := func(days ...fund.ClosedDay) error {
+			_, err := s.Backoffice.Imports.ClosedDays(t.Context(), lines(days...), backoffice.ImportOptions{})
+			return err
+		}
+		require.NoError(t, closeDays(closed))
+		s.Trail.Writer.Use(trailKeys, v7)
+		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE properties SET value = '1' WHERE name = 'log_begun'"))
+		take := func(change func() error) error {
+			_, err := s.Trail.Origin.TakeIn(t.Context(), func([]proof.Entry) audit.Act {
+				assert.NoError(t, change())
+				return audit.Act{ID: v7(), At: now, Action: "trail.adopt"}
+			})
+			return err
+		}
+		for name, change := range map[string]func() error{
+			"price":    func() error { return s.Backoffice.Withdrawing.WithdrawPrice(t.Context(), price.ID, today) },
+			"calendar": func() error { return closeDays() },
+			"subscription": func() error {
+				return s.Subscriptions.Change(t.Context(), "one", func(s *subscription.Subscription) error {
+					s.State = subscription.Suspended
+					return nil
+				})
+			},
+		} {
+			err := take(change)
+			require.Equal(t, fault.Unavailable, fault.KindOf(err), "%s: %v", name, err)
+			require.ErrorContains(t, err, "was changed")
+		}
+		require.NoError(t, take(func() error { return nil }))
+		var tree proof.Tree
+		sealAll(t, s, &tree)
+		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+	})
+}
+
 // The chore that seals does not wait for a connection that hangs: the next round has another one.
 func TestNobodySealsOnAConnectionThatHangs(t *testing.T) {
 	t.Parallel()

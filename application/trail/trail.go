@@ -41,7 +41,8 @@ type Origin interface {
 	// a wrong key, or without one, wrote them. It keeps the act that act returns for these leaves
 	// in the same transaction, and returns the leaves. Rows that were changed have a leaf already:
 	// it does not write another one. Without such rows it keeps no act. It changes nothing if
-	// somebody else takes rows in at the same time: the error is a fault.Unavailable.
+	// somebody else takes rows in, or changes such a row, at the same time: the error is a
+	// fault.Unavailable.
 	TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) ([]proof.Entry, error)
 	// Clear removes the log with all its batches and checkpoints, so that another one can begin.
 	Clear(ctx context.Context) error

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/journal"
@@ -49,6 +50,10 @@ func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
 		if err != nil || !begins { // another replica was faster
 			return err
 		}
+		err = o.mustBeCurrent(tx, entries)
+		if err != nil {
+			return err
+		}
 		adopted = int64(len(entries))
 		for part := range slices.Chunk(entries, tables.Chunk) {
 			err = o.db.Send(ctx, tx, o.journal.WriteOlder(false, part))
@@ -90,12 +95,40 @@ func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (
 		if !isNext {
 			return errTakenMeanwhile
 		}
+		err = o.mustBeCurrent(tx, taken)
+		if err != nil {
+			return err
+		}
 		return o.db.Send(ctx, tx, requests...)
 	})
 	return taken, err
 }
 
 var errTakenMeanwhile = fault.New(fault.Unavailable, "Somebody else has just taken rows into the log. Nothing was changed. Try again.")
+
+// mustBeCurrent locks the prices, the subscriptions and the calendar, if entries has some of them. It
+// returns an error if one has changed since its entry was made: the entry would be the newest one of
+// the row, but not that of the row.
+func (o origin) mustBeCurrent(tx *gorm.DB, entries []proof.Entry) error {
+	changed := make(map[logged]bool)
+	for i := range entries {
+		switch entries[i].Kind {
+		case proof.Price, proof.Subscription, proof.Calendar:
+			changed[loggedAs(&entries[i])] = true
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	locking := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Session(&gorm.Session{})
+	err := eachChanging(o.db, locking, func(e proof.Entry, _ string) { delete(changed, loggedAs(&e)) })
+	if err == nil && len(changed) > 0 {
+		err = errChangedMeanwhile
+	}
+	return err
+}
+
+var errChangedMeanwhile = fault.New(fault.Unavailable, "A price, a subscription or the calendar was changed while the rows were read. No row was taken into the log. Try again.")
 
 // eachEntry visits the entries of all batches.
 func (o origin) eachEntry(tx *gorm.DB, visit func(*proof.Entry)) error {

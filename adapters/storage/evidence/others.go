@@ -14,14 +14,24 @@ import (
 
 // eachOther reads the leaves of prices, subscriptions, the calendar and acts.
 func eachOther(d *tables.Database, tx *gorm.DB, keys *proof.Keys, visit func(proof.Entry, string)) error {
-	err := tables.Each(tx, d.Prices.Table, func(row *tables.PriceRow) error {
+	err := eachChanging(d, tx, visit)
+	if err != nil {
+		return err
+	}
+	return eachAct(d, tx, keys, visit)
+}
+
+// eachChanging reads the leaves of prices, subscriptions and the calendar. Only their newest leaf is
+// that of their row. It reads in the order of keys: tx may lock the rows.
+func eachChanging(d *tables.Database, tx *gorm.DB, visit func(proof.Entry, string)) error {
+	err := tables.Each(tx.Order("t.price_id"), d.Prices.Table, func(row *tables.PriceRow) error {
 		visit(priceEntry(row), fmt.Sprintf("price %d", row.PriceID))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	err = tables.Each(tx, d.Subscriptions.Table, func(row *tables.SubscriptionRow) error {
+	err = tables.Each(tx.Order("t.name"), d.Subscriptions.Table, func(row *tables.SubscriptionRow) error {
 		visit(subscriptionEntry(row), fmt.Sprintf("subscription %q", row.Name))
 		return nil
 	})
@@ -35,7 +45,7 @@ func eachOther(d *tables.Database, tx *gorm.DB, keys *proof.Keys, visit func(pro
 	if calendar != "" {
 		visit(calendarEntry(calendar), compare.CalendarName)
 	}
-	return eachAct(d, tx, keys, visit)
+	return nil
 }
 
 func priceEntry(row *tables.PriceRow) proof.Entry {
