@@ -73,7 +73,7 @@ func receivedBefore(tx *gorm.DB, q backoffice.Query) *gorm.DB {
 		Where("operation_id >= ? AND operation_id < ? AND received_at < ?", batch.UUID(q.From), beforeID(q), tables.Microsecond(q.Until))
 }
 
-// EraseSessions also locks the key first.
+// EraseSessions locks the operations, which it reads in the order of their IDs, and not the key.
 func (e erasing) EraseSessions(ctx context.Context, q backoffice.Query) (erased int, last operation.ID, err error) {
 	err = e.db.Ready(ctx)
 	if err != nil {
