@@ -112,7 +112,8 @@ func TestTheClocksOfReplicasDoNotOrderChanges(t *testing.T) {
 			}))
 		}
 
-		s.Trail.Writer.Use(trailKeys, clock.IDs(func() time.Time { return time.Now().Add(time.Minute) }))
+		ahead := clock.IDs(func() time.Time { return time.Now().Add(time.Minute) })
+		s.Trail.Writer.Use(trailKeys, ahead)
 		require.NoError(t, s.Subscriptions.Create(t.Context(), &subscription.Subscription{Name: "one", State: subscription.Active}))
 		require.NoError(t, importPrices(t.Context(), s, lines(price), quiet))
 		grant(operation.AllNames()...)
@@ -123,6 +124,16 @@ func TestTheClocksOfReplicasDoNotOrderChanges(t *testing.T) {
 		require.NoError(t, s.Backoffice.Withdrawing.WithdrawPrice(t.Context(), price.ID, today))
 		closed(today.Plus(4))
 		_, found := trailFindings(t, s)
+		require.Empty(t, found)
+
+		s.Trail.Writer.Use(trailKeys, ahead)
+		grant(operation.AllNames()...)
+		s.Trail.Writer.Use(trailKeys, v7)
+		require.NoError(t, storage.Exec(t.Context(), s, // a service without a trail changes it
+			"UPDATE subscriptions SET requests_per_second = 7 WHERE name = 'one'"))
+		_, err := s.Trail.Origin.TakeIn(t.Context(), func([]proof.Entry) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} })
+		require.NoError(t, err)
+		_, found = trailFindings(t, s)
 		require.Empty(t, found)
 		sealAll(t, s, new(proof.Tree))
 		_, found = trailFindings(t, s)

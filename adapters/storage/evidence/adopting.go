@@ -81,12 +81,8 @@ func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (
 	if err != nil || len(taken) == 0 {
 		return nil, err
 	}
-	ordered := act(taken)
-	leaf := proof.OfAct(ordered.ID, &ordered, nil, nil)
-	requests := []batch.Request{o.db.Audits.Add.Request([]tables.AuditRow{tables.NewAuditRow(&ordered)})}
-	for part := range slices.Chunk(append([]proof.Entry{leaf.Entry()}, taken...), tables.Chunk) {
-		requests = append(requests, o.journal.WriteOlder(true, part))
-	}
+	kept := act(taken)
+	leaf := proof.OfAct(kept.ID, &kept, nil, nil)
 	err = o.db.Change(ctx, func(tx *gorm.DB) error {
 		isNext, err := o.db.CountTaking(tx, &head)
 		if err != nil {
@@ -98,6 +94,14 @@ func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (
 		err = o.mustBeCurrent(tx, taken)
 		if err != nil {
 			return err
+		}
+		ordered, err := o.journal.After(ctx, o.db.Session(tx))
+		if err != nil {
+			return err
+		}
+		requests := []batch.Request{o.db.Audits.Add.Request([]tables.AuditRow{tables.NewAuditRow(&kept)})}
+		for part := range slices.Chunk(append([]proof.Entry{leaf.Entry()}, taken...), tables.Chunk) {
+			requests = append(requests, ordered.WriteOlder(true, part))
 		}
 		return o.db.Send(ctx, tx, requests...)
 	})
@@ -112,8 +116,8 @@ var errTakenMeanwhile = fault.New(fault.Unavailable, "Somebody else has just tak
 func (o origin) mustBeCurrent(tx *gorm.DB, entries []proof.Entry) error {
 	changed := make(map[logged]bool)
 	for i := range entries {
-		switch entries[i].Kind {
-		case proof.Price, proof.Subscription, proof.Calendar:
+		kind := entries[i].Kind
+		if kind == proof.Price || kind == proof.Subscription || kind == proof.Calendar {
 			changed[loggedAs(&entries[i])] = true
 		}
 	}
@@ -122,10 +126,13 @@ func (o origin) mustBeCurrent(tx *gorm.DB, entries []proof.Entry) error {
 	}
 	locking := tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).Session(&gorm.Session{})
 	err := eachChanging(o.db, locking, func(e proof.Entry, _ string) { delete(changed, loggedAs(&e)) })
-	if err == nil && len(changed) > 0 {
-		err = errChangedMeanwhile
+	if err != nil {
+		return err
 	}
-	return err
+	if len(changed) > 0 {
+		return errChangedMeanwhile
+	}
+	return nil
 }
 
 var errChangedMeanwhile = fault.New(fault.Unavailable, "A price, a subscription or the calendar was changed while the rows were read. No row was taken into the log. Try again.")

@@ -72,10 +72,10 @@ func (j Journal) Use(keys *proof.Keys, newID func() operation.ID) {
 // Follow implements trail.Writer.
 func (j Journal) Follow(base proof.Base) { j.base.Store(&base) }
 
-// After returns the journal for a transaction that changes a price, a subscription or the calendar. The
-// newest leaf of these must be that of their row, whatever the clocks of the replicas say that changed
-// it. So the batches of the journal get IDs greater than that of every batch that the transaction
-// sees. Call After when the row is locked.
+// After returns the journal for a transaction that writes a leaf of a price, a subscription or the
+// calendar which exists. The newest leaf of these must be that of their row, whatever the clocks of the
+// replicas say that changed it. So the batches of the journal get IDs greater than that of every batch
+// that the transaction sees. Call After when the row is locked.
 func (j Journal) After(ctx context.Context, session batch.Session) (Journal, error) {
 	maker := j.maker.Load()
 	if maker == nil {

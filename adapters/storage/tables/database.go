@@ -125,9 +125,14 @@ func (d *Database) Transact(ctx context.Context, work func(batch.Session) error)
 	return d.DB.Transact(ctx, work)
 }
 
+// Session returns a transaction of gorm as one of a batch, without its end.
+func (d *Database) Session(tx *gorm.DB) batch.Session {
+	return d.DB.Dialect.Within(tx.Statement.ConnPool)
+}
+
 // Send sends requests in a transaction of gorm.
 func (d *Database) Send(ctx context.Context, tx *gorm.DB, requests ...batch.Request) error {
-	return d.DB.Dialect.Within(tx.Statement.ConnPool).Exchange(ctx, requests...)
+	return d.Session(tx).Exchange(ctx, requests...)
 }
 
 // Translate gives an error its kind of package fault. nil stays nil.
