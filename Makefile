@@ -117,7 +117,7 @@ test: ## run the tests that everybody needs (5 minutes; Postgres: TEST_POSTGRES_
 	$(call tests,$(if $(TEST_POSTGRES_DSN),$(AT_ONCE)) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(LONG))"))
 
 .PHONY: check
-check: ## run everything that CI runs; fail if make generate changes a file (12 minutes)
+check: ## run everything that CI runs; fail if make generate changes a file (15 minutes)
 	@set -e; state() { git status --porcelain --untracked-files=all; git diff; }; before=$$(state); \
 	$(MAKE) --no-print-directory lint race plain executed benchmarks host fuzz FUZZTIME=3000x; \
 	$(MAKE) --no-print-directory generate; test "$$before" = "$$(state)" || { \
@@ -136,7 +136,7 @@ race: ## run the tests in which the service runs inside the tests, with the race
 	$(call tests,$(AT_ONCE) $(RACE) $(UNVETTED) $$(go list $(PACKAGES) | grep -vxF "$$(go list $(filter-out $(BOTH),$(PLAIN)))"))
 
 .PHONY: plain
-plain: ## run the tests that make race leaves out, in their short forms (4 minutes)
+plain: ## run the tests that make race leaves out, in their short forms (7 minutes)
 	$(call tests,$(AT_ONCE) $(UNVETTED) $(PLAIN))
 
 # Tests write the files that they compare: golden files, documents, examples, help
