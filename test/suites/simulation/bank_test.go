@@ -135,14 +135,30 @@ func (b *bank) closed(on string, arrived time.Time) string {
 	if err != nil {
 		panic(err)
 	}
-	local := arrived.In(b.zone)
 	switch isWeekend := t.Weekday() == time.Saturday || t.Weekday() == time.Sunday; {
 	case b.holidays[on], b.weekend && isWeekend:
 		return "day-closed"
-	case b.cutOff != "" && on == b.dayOf(arrived) && local.Format("15:04") >= b.cutOff:
+	case b.cutOff != "" && on == b.dayOf(arrived) && b.hasShown(b.cutOff, arrived):
 		return "after-cut-off"
 	}
 	return ""
+}
+
+// hasShown reports whether the clock of the bank has shown the local time on the day of at. When it was
+// set back, it has shown later times than it shows now.
+func (b *bank) hasShown(clock string, at time.Time) bool {
+	const longest = 3 * time.Hour // that a clock is set back, and the repeated time after it
+	_, now := at.In(b.zone).Zone()
+	_, before := at.Add(-longest).In(b.zone).Zone()
+	if before <= now {
+		return at.In(b.zone).Format("15:04") >= clock
+	}
+	for then := at; at.Sub(then) <= longest && b.dayOf(then) == b.dayOf(at); then = then.Add(-time.Minute) {
+		if then.In(b.zone).Format("15:04") >= clock {
+			return true
+		}
+	}
+	return false
 }
 
 // circumstances are the state of the world that a transaction sees.
