@@ -144,10 +144,8 @@ func (l *queue) observer() commit.Observer {
 	}}
 }
 
-// begin starts a transaction. It reads the clock, as the use case has just
-// done.
-func (l *queue) begin(ctx context.Context) *transaction {
-	at := l.replica.now()
+// begin starts a transaction. at is the time that the use case has just read.
+func (l *queue) begin(ctx context.Context, at time.Time) *transaction {
 	tx := &transaction{queue: l, verdict: make(chan error)}
 	tx.when = circumstances{at: at, today: l.replica.world.bank.dayOf(at)}
 	tx.ctx = context.WithValue(ctx, transactionKey{}, tx)
@@ -240,11 +238,12 @@ func (b *watchedBooks) Update(ctx context.Context, touched fund.LockSet, settle 
 	if b.queue.replica.dead {
 		return errUnavailable
 	}
+	at := b.queue.replica.now()
 	large := mayBeLarge(touched.Due)
 	if large {
 		b.queue.replica.world.letTheOtherGoFirst()
 	}
-	tx := b.queue.begin(ctx)
+	tx := b.queue.begin(ctx, at)
 	w := b.queue.replica.world
 	tx.due = touched.Due
 	touched.Due = w.leaveHeld(tx)
@@ -353,7 +352,7 @@ func (b *watchedInboxes) Update(ctx context.Context, callers []idempotency.Key, 
 	if b.queue.replica.dead {
 		return errUnavailable
 	}
-	tx := b.queue.begin(ctx)
+	tx := b.queue.begin(ctx, b.queue.replica.now())
 	poison := (&message{user: poisonedUser}).fields().UserID
 	return tx.run(func() error {
 		return b.next.Update(tx.ctx, callers, func(inbox *push.Inbox) {
