@@ -209,7 +209,7 @@ func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
 		}
 		w := c.at(k)
 		switch {
-		case newestCounts(e.Kind):
+		case NewestCounts(e.Kind):
 			if w.newest != (Place{}) && at.compare(w.newest) < 0 {
 				continue
 			}
@@ -230,8 +230,8 @@ func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
 	}
 }
 
-// newestCounts reports whether what is stored must have only the newest of its leaves.
-func newestCounts(k proof.Kind) bool {
+// NewestCounts reports whether what is stored must have only the newest of its leaves.
+func NewestCounts(k proof.Kind) bool {
 	return k == proof.Price || k == proof.Subscription || k == proof.Calendar
 }
 
@@ -246,7 +246,7 @@ const longestLate = 24 * time.Hour
 // isLate reports whether a leaf was written long after its time. A person who resets the state
 // of the log can make the service take over rows that the service did not write.
 func (c *Comparison) isLate(batch operation.ID, e *proof.Entry, p *proof.Provenance) bool {
-	if e.Kind == proof.End || newestCounts(e.Kind) { // their IDs do not have the time
+	if e.Kind == proof.End || NewestCounts(e.Kind) { // their IDs do not have the time
 		return false
 	}
 	written := batch.Time()
@@ -258,7 +258,7 @@ func isTimed(id operation.ID) bool { return id[6]>>4 == 7 }
 
 // match forgets what matches.
 func (c *Comparison) match(k key, w *waiting) {
-	if newestCounts(k.kind) {
+	if NewestCounts(k.kind) {
 		return // a newer leaf may follow
 	}
 	if k.kind == proof.Push {

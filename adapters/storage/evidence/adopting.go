@@ -12,6 +12,7 @@ import (
 	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/office"
 	"bankingapi/adapters/storage/tables"
+	compare "bankingapi/application/proof"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
@@ -116,8 +117,7 @@ var errTakenMeanwhile = fault.New(fault.Unavailable, "Somebody else has just tak
 func (o origin) mustBeCurrent(tx *gorm.DB, entries []proof.Entry) error {
 	changed := make(map[logged]bool)
 	for i := range entries {
-		kind := entries[i].Kind
-		if kind == proof.Price || kind == proof.Subscription || kind == proof.Calendar {
+		if compare.NewestCounts(entries[i].Kind) {
 			changed[loggedAs(&entries[i])] = true
 		}
 	}
