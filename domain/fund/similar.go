@@ -5,13 +5,10 @@ import (
 	"unicode"
 )
 
-// LooksLike reports whether a person may take one fund for the other: they are different, and are
-// read as one.
-func (f Fund) LooksLike(o Fund) bool { return f != o && f.AsRead() == o.AsRead() }
-
 // AsRead returns what a person reads, who does not look at the case of letters, accents, blanks,
 // punctuation, invisible characters and letters of other alphabets that look the same, and in the
-// code not at 0 and O or 1 and I. It is no fund of the bank.
+// code not at 0 and O or 1 and I. A person may take two funds with the same AsRead for each other. It
+// is no fund of the bank.
 func (f Fund) AsRead() Fund {
 	return Fund{
 		IMKBCode:              similarCodes.Replace(f.IMKBCode),
