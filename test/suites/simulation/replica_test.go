@@ -280,6 +280,7 @@ func mayBeLarge(due []*fund.Operation) bool {
 func (w *world) letTheOtherGoFirst() {
 	w.polite.Add(1)
 	time.Sleep(time.Nanosecond)
+	w.turn.Load() // the world has gone on meanwhile
 	w.polite.Add(-1)
 }
 
