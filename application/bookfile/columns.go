@@ -315,10 +315,17 @@ func aboutCustomer(text string, is bool) Value {
 	return Text(text)
 }
 
-// ColumnsOf returns columns that read a part of a row. part returns this part.
+// ColumnsOf returns columns that read a part of a row. part returns this part, or nil if the row
+// has none: then the columns read a zero part.
 func ColumnsOf[T, Part any](columns []Column[Part], part func(*T) *Part) (result []Column[T]) {
 	for _, c := range columns {
-		result = append(result, Column[T]{c.Name, func(row *T) Value { return c.Value(part(row)) }})
+		result = append(result, Column[T]{c.Name, func(row *T) Value {
+			read := part(row)
+			if read == nil {
+				read = new(Part)
+			}
+			return c.Value(read)
+		}})
 	}
 	return result
 }

@@ -3,6 +3,7 @@ package bookfile
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,4 +24,13 @@ func TestANewMemberIsTheLastColumn(t *testing.T) {
 	require.Equal(t,
 		append(names(memberColumns(push.Members)), "Language"),
 		names(memberColumns(append(slices.Clone(push.Members), added))))
+}
+
+// The zero row tells which columns have times.
+func TestColumnsOfTheConsoleAcceptTheZeroRow(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, zoneNames(FundPrices, time.UTC), "Imported (UTC)")
+	require.Contains(t, zoneNames(Statement, time.UTC), "PostedAt (UTC)")
+	require.Contains(t, zoneNames(Refusals, time.UTC), "ReceivedAt (UTC)")
+	require.Equal(t, []string{"Rule", "Finding"}, zoneNames(Findings, time.UTC))
 }

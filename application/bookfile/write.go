@@ -36,7 +36,7 @@ type Style struct {
 	Rows *int64
 }
 
-// Column is one column of a file.
+// Column is one column of a file. Value accepts the zero row too.
 type Column[T any] struct {
 	Name  string
 	Value func(*T) Value
@@ -107,17 +107,11 @@ func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, e
 	if s.Zone == nil {
 		s.Zone = time.UTC
 	}
-	appendRow, hasHeader := appendNDJSON[T], s.Format == NDJSON
-	writeHeader := func(names []string) error {
-		hasHeader = true
-		_, err := io.WriteString(w, s.header(names))
-		return err
-	}
-	if !hasHeader {
+	appendRow := appendNDJSON[T]
+	if s.Format != NDJSON {
 		appendRow = func(b []byte, columns []Column[T], row *T) []byte { return appendCSV(b, columns, row, s) }
-	}
-	if s.Format == CSV || s.Format == Spreadsheet {
-		if err := writeHeader(names(columns)); err != nil {
+		_, err := io.WriteString(w, firstLine(columns, s))
+		if err != nil {
 			return err
 		}
 	}
@@ -125,12 +119,6 @@ func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, e
 	for row, err := range rows {
 		if err != nil {
 			return err
-		}
-		if !hasHeader { // the first row tells which columns have times
-			err = writeHeader(zoneNames(columns, &row, s.Zone))
-			if err != nil {
-				return err
-			}
 		}
 		b = appendRow(b[:0], columns, &row)
 		_, err = w.Write(b)
@@ -141,17 +129,14 @@ func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, e
 			*s.Rows++
 		}
 	}
-	if !hasHeader {
-		return writeHeader(names(columns))
-	}
 	return nil
 }
 
-func (s Style) header(names []string) string {
+func firstLine[T any](columns []Column[T], s Style) string {
 	if s.Format == Excel {
-		return "\ufeff" + strings.Join(names, ";") + "\n"
+		return "\ufeff" + strings.Join(zoneNames(columns, s.Zone), ";") + "\n"
 	}
-	return strings.Join(names, ",") + "\n"
+	return strings.Join(names(columns), ",") + "\n"
 }
 
 func names[T any](columns []Column[T]) (list []string) {
@@ -161,11 +146,12 @@ func names[T any](columns []Column[T]) (list []string) {
 	return list
 }
 
-// zoneNames returns the names of columns. Names of columns with times include the zone.
-func zoneNames[T any](columns []Column[T], row *T, zone *time.Location) []string {
+// zoneNames returns the names of columns. Names of columns with times include the zone. The zero
+// row tells which columns have times, so that a file without rows has the same names.
+func zoneNames[T any](columns []Column[T], zone *time.Location) []string {
 	headers := names(columns)
 	for i, c := range columns {
-		if c.Value(row).instant {
+		if c.Value(new(T)).instant {
 			headers[i] += " (" + zone.String() + ")"
 		}
 	}

@@ -376,9 +376,11 @@ func TestExcelHasTheTimesOfTheBank(t *testing.T) {
 	require.NoError(t, err)
 	o := office(nil)
 	o.Zone = func() *time.Location { return istanbul }
+	empty := exports(t, o, "postings", "excel")
 	_, err = imports(t, o, "accounts", accountHeader+"1,1,1,TRY,5\n")
 	require.NoError(t, err)
 	require.Contains(t, exports(t, o, "postings", "excel"), ";PostedAt (Europe/Istanbul)\n")
+	require.True(t, strings.HasPrefix(exports(t, o, "postings", "excel"), empty), "a file without rows has the same names")
 	require.Contains(t, exports(t, o, "postings", "excel"), ";2026-11-20 12:00:00\n")
 	require.Contains(t, exports(t, o, "postings", "spreadsheet"), ",PostedAt\n")
 	require.Contains(t, exports(t, o, "postings", "spreadsheet"), ",2026-11-20T09:00:00.000001Z\n")

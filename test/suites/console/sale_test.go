@@ -188,3 +188,16 @@ func TestReversedSalesInTheList(t *testing.T) {
 	_, file, _ = v.do(http.MethodGet, "/console/sales/export?format=ndjson", nil)
 	require.Equal(t, 2+501, strings.Count(file, `"ReversedAt":"2`))
 }
+
+// A macro of a spreadsheet finds a column by its name, also in a file without rows.
+func TestAFileForExcelWithoutRowsNamesItsTimes(t *testing.T) {
+	t.Parallel()
+	v := start(t, nil).entered(t)
+	for list, time := range map[string]string{
+		"sales": "ReceivedAt", "due": "ReceivedAt", "refusals": "ReceivedAt", "notifications": "ReceivedAt", "requests": "At", "audit": "At",
+		"prices": "Imported", "subscriptions": "PrimaryKeyUsed",
+	} {
+		_, file, _ := v.do(http.MethodGet, "/console/"+list+"/export?format=excel", nil)
+		require.Contains(t, file, ";"+time+" ("+zone.String()+")", list)
+	}
+}
