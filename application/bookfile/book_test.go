@@ -98,6 +98,10 @@ func TestImportReadsWhatExcelSaves(t *testing.T) {
 		faults, ok := errors.AsType[*backoffice.Faults](err)
 		require.True(t, ok, "%v", err)
 		require.Contains(t, faults.List[0].Rule, "import it with --format excel")
+		_, err = bookfile.Import(t.Context(), o, c.kind, strings.NewReader(c.csv), bookfile.Options{Format: bookfile.Excel})
+		faults, ok = errors.AsType[*backoffice.Faults](err)
+		require.True(t, ok, "%v", err)
+		require.Contains(t, faults.List[0].Rule, "import it with --format csv")
 	}
 	_, err := bookfile.Import(t.Context(), office(nil), "prices", strings.NewReader(priceHeader), bookfile.Options{Format: "xlsx"})
 	require.ErrorContains(t, err, "csv or excel")

@@ -46,7 +46,7 @@ func (l *line) text(column int) string {
 	case strings.IndexByte(text, 0) >= 0:
 		l.wrong(column, fault.InvalidFormat, "A NUL character cannot be kept.")
 	case !utf8.ValidString(text):
-		l.wrong(column, fault.InvalidFormat, "The text is not UTF-8.")
+		l.wrong(column, fault.InvalidFormat, "The text is not UTF-8: save the file as CSV UTF-8.")
 	case looksShortened(text):
 		l.wrong(column, fault.InvalidFormat, shortened)
 	}
@@ -63,6 +63,9 @@ func (l *line) day(column int) string {
 	}
 	if len(text) == 5 && strings.Trim(text, "0123456789") == "" { // days since 1900
 		l.wrong(column, fault.InvalidDate, "A spreadsheet has written this day as a number: format the column as YYYY-MM-DD.")
+	}
+	if _, err := time.Parse(time.DateOnly, text); err != nil && l.excel {
+		l.wrong(column, fault.InvalidDate, "Required: a real day like 27.11.2026 or 2026-11-27, without a time.")
 	}
 	return text
 }

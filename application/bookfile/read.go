@@ -171,6 +171,8 @@ func header(file *records, columns []string, format Format) ([]int, error) {
 		switch first := strings.Join(rec.fields, ","); {
 		case file.separator == comma && strings.Contains(first, semicolon):
 			rule += " The values are separated by semicolons: save the file with commas, or import it with --format excel."
+		case file.separator == semicolon && strings.Contains(first, comma):
+			rule += " The values are separated by commas: save the file with semicolons, or import it with --format csv."
 		case strings.Contains(first, "\t"):
 			rule += " The values are separated by tabs: save the file as CSV UTF-8."
 		}
