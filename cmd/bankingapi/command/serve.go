@@ -1,12 +1,15 @@
 package command
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -93,6 +96,9 @@ func listen(c *call, guide *bootstrap.Demo) error {
 		c.cmd.PrintErrf("The demo book was not loaded: the book has data already, and no key of a demo is known.\n")
 	}
 	_ = c.print("%s", screen("listening", listening{app.URL(), app.OpsAddress(), c.settings.HTTP.Docs, guide})) // one write, because the log may go to the same file. Its reader may have exited
+	if err := tellSupervisor(ctx, c.program.environment); err != nil {
+		c.cmd.PrintErrf("The supervisor does not know that the service has started: %v.\n", err)
+	}
 	for {
 		select {
 		case <-hangUp:
@@ -110,6 +116,25 @@ func listen(c *call, guide *bootstrap.Demo) error {
 		}
 		return nil
 	}
+}
+
+// tellSupervisor tells systemd that the service accepts requests, if the unit has Type=notify. A
+// command after systemctl start then finds the service, and no systemctl reload comes before it.
+func tellSupervisor(ctx context.Context, environment []string) error {
+	for _, variable := range environment {
+		socket, isSocket := strings.CutPrefix(variable, "NOTIFY_SOCKET=")
+		if !isSocket || socket == "" {
+			continue
+		}
+		supervisor, err := new(net.Dialer).DialContext(ctx, "unixgram", socket)
+		if err != nil {
+			return err
+		}
+		defer supervisor.Close()
+		_, err = supervisor.Write([]byte("READY=1"))
+		return err
+	}
+	return nil
 }
 
 // maxProfile is the maximum time of a profile or trace.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -166,6 +167,44 @@ func TestHangUpNeverEndsTheService(t *testing.T) {
 		require.Zero(t, s.Ended(t))
 		require.Contains(t, s.Err.String(), `"message":"stopped"`)
 	})
+}
+
+// TestTheSupervisorLearnsThatTheServiceListens checks that systemctl start, with Type=notify, ends
+// when the next command finds the service.
+func TestTheSupervisorLearnsThatTheServiceListens(t *testing.T) {
+	t.Parallel()
+	folder, err := os.MkdirTemp("", "run") // the name of a socket is short
+	require.NoError(t, err)
+	defer os.RemoveAll(folder)
+	supervisor, err := net.ListenPacket("unixgram", filepath.Join(folder, "notify"))
+	require.NoError(t, err)
+	defer supervisor.Close()
+	b := newBank(t, testdb.EngineSQLite)
+	b.Set("ops.address", "127.0.0.1:"+testdb.FreePort(t))
+	command := b.Command("serve")
+	command.Env = append(command.Env, "NOTIFY_SOCKET="+supervisor.LocalAddr().String())
+	s := b.StartCommand(t, command)
+	require.NoError(t, supervisor.SetReadDeadline(time.Now().Add(patience)))
+	told := make([]byte, 100)
+	n, _, err := supervisor.ReadFrom(told)
+	require.NoError(t, err)
+	require.Equal(t, "READY=1", string(told[:n]))
+	b.Must(t, "healthcheck")
+	require.NoError(t, s.Signal(syscall.SIGTERM))
+	require.Zero(t, s.Ended(t))
+}
+
+// TestAServiceTellsNoSupervisorThatIsGone checks that the service serves all the same.
+func TestAServiceTellsNoSupervisorThatIsGone(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EngineSQLite)
+	command := b.Command("serve")
+	command.Env = append(command.Env, "NOTIFY_SOCKET="+filepath.Join(t.TempDir(), "none"))
+	s := b.StartCommand(t, command)
+	s.Await(t, s.Err, "The supervisor does not know that the service has started: .*no such file")
+	s.Await(t, s.Out, "(?m)^Listening on")
+	require.NoError(t, s.Signal(syscall.SIGTERM))
+	require.Zero(t, s.Ended(t))
 }
 
 // TestAStartIsInterrupted checks what a service says that is stopped before it listens.

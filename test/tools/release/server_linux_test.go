@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -157,6 +158,12 @@ func TestThePackageServesAsItsUnitSays(t *testing.T) {
 	require.NoError(t, os.Chown(state, user, user))
 	require.NoError(t, os.Mkdir(filepath.Join(system, "tmp"), 0o777))
 	require.NoError(t, os.Chmod(filepath.Join(system, "tmp"), 0o777|os.ModeSticky))
+	require.Equal(t, "notify", valueOf("Type"))
+	socket := filepath.Join(system, "tmp", "notify")
+	systemd, err := net.ListenPacket("unixgram", socket)
+	require.NoError(t, err)
+	defer systemd.Close()
+	require.NoError(t, os.Chmod(socket, 0o777))
 	address := loopback(t)
 	as := func(uid uint32, folder string, words ...string) *exec.Cmd {
 		command := exec.CommandContext(context.WithoutCancel(t.Context()), "/usr/bin/"+words[0], words[1:]...)
@@ -172,8 +179,15 @@ func TestThePackageServesAsItsUnitSays(t *testing.T) {
 		return string(out)
 	}
 	for range 2 { // the second start meets the files that commands of root have made
-		service := launch(t, "the package", as(user, valueOf("WorkingDirectory"), strings.Fields(valueOf("ExecStart"))...))
-		await(t, "the package is healthy", func() bool { return as(0, "/", "bankingapi", "healthcheck").Run() == nil })
+		start := as(user, valueOf("WorkingDirectory"), strings.Fields(valueOf("ExecStart"))...)
+		start.Env = append(start.Env, "NOTIFY_SOCKET=/tmp/notify")
+		service := launch(t, "the package", start)
+		require.NoError(t, systemd.SetReadDeadline(time.Now().Add(time.Minute)))
+		told := make([]byte, 100)
+		n, _, err := systemd.ReadFrom(told)
+		require.NoError(t, err)
+		require.Equal(t, "READY=1", string(told[:n]))
+		root("bankingapi", "healthcheck")
 		root("bankingapi", "subscriptions", "create", "partner-"+strconv.Itoa(service.command.Process.Pid))
 		require.Contains(t, root("bankingapi", "trail", "checkpoint"), "\n")
 		service.stop(t)
