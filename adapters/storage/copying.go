@@ -11,6 +11,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/journal"
 	"bankingapi/adapters/storage/tables"
 	"bankingapi/application/store"
@@ -24,7 +25,7 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 	if !ok || target.mark != store.CopyMark || target.db.Prefix != d.db.Prefix {
 		return 0, errors.New("a book can only be copied to a relational database, with the same prefix of its tables")
 	}
-	c := copying{d, target, w}
+	c := copying{d, target, w, make(map[string]int64)}
 	err = c.begin(ctx)
 	if err != nil {
 		return 0, err
@@ -50,6 +51,7 @@ func (d service) copyTo(ctx context.Context, other *store.Store, w store.CopyWat
 type copying struct {
 	source, target service
 	watch          store.CopyWatch
+	compared       map[string]int64 // how many rows each table had when both books were compared
 }
 
 // begin returns an error unless both databases fit and nobody uses them, and claims the target.
@@ -129,23 +131,47 @@ func (c *copying) compareTables(source, copied *gorm.DB) (rows int64, err error)
 			return rows, fault.New(fault.Conflict, fmt.Sprintf("The table %s is not the same in the copy: %d rows here, %d there, or other values."+
 				" The book was changed meanwhile, or the target had other rows. Begin again with an empty database.", t.Table, want.Rows, got.Rows))
 		}
+		c.compared[t.Table] = want.Rows
 		rows += want.Rows
 	}
 	return rows, nil
 }
 
+// requireUnchanged returns an error if the source has got rows since both books were compared. A command
+// may have begun and ended meanwhile, and each act and each operation adds rows.
+func (c *copying) requireUnchanged(source *gorm.DB) error {
+	for _, statement := range c.source.db.DB.Prepare(batch.Import) { // to count may take longer than a statement of a request
+		err := source.Exec(statement).Error
+		if err != nil {
+			return err
+		}
+	}
+	for _, t := range c.tables() {
+		var count int64
+		err := c.copied(source, t.Table).Table(t.Table + " AS t").Count(&count).Error
+		if err != nil {
+			return err
+		}
+		if count != c.compared[t.Table] {
+			return fault.New(fault.Conflict, fmt.Sprintf("The table %s has other rows than its copy. The book was changed meanwhile."+
+				" Stop what changes it, and begin again with an empty database.", t.Table))
+		}
+	}
+	return nil
+}
+
 // end marks the source. RemoveMark of the target then makes the copy the book: otherwise both would
 // sell.
 func (c *copying) end(ctx context.Context) error {
-	err := c.checkUnused(ctx)
+	err := c.target.analyze(ctx)
 	if err != nil {
 		return err
 	}
-	err = c.target.analyze(ctx)
+	err = c.checkUnused(ctx)
 	if err != nil {
 		return err
 	}
-	return c.source.markCopied(ctx)
+	return c.markSource(ctx)
 }
 
 // copied selects the rows of a table that a copy has: all but the mark of its database.
@@ -172,14 +198,20 @@ func (d service) claimCopy(ctx context.Context, source service) error {
 	return d.SetNote(ctx, book)
 }
 
-// markCopied marks the source of a copy, so that no service sells what its copy sells. It keeps
-// the act that ctx carries.
-func (d service) markCopied(ctx context.Context) error {
+// markSource marks the source of a copy, so that no service sells what its copy sells. It keeps
+// the act that ctx carries. A service or a command does not change a marked book. So what it changed
+// before is found when the mark is set.
+func (c *copying) markSource(ctx context.Context) error {
+	d := c.source
 	if d.mark == store.CopiedMark { // by the copy that was interrupted
 		return nil
 	}
 	return d.db.Change(ctx, func(tx *gorm.DB) error {
 		err := d.setMark(tx, store.CopiedMark)
+		if err != nil {
+			return err
+		}
+		err = c.requireUnchanged(tx)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,36 @@ func TestACopyGoesOnUntilItIsABook(t *testing.T) {
 		require.NoError(t, to.RemoveMark(audit.With(t.Context(), act(2, "copy.from"))))
 		require.NoError(t, open("").Schema.Require(t.Context()))
 		require.Subset(t, query("SELECT action FROM audits"), []string{"copy.to", "copy.from"})
+	})
+}
+
+// A command, such as an import that a timer starts, may begin and end while a copy compares both books. The
+// copy would lack what it did.
+func TestACommandDuringACopyIsNotLost(t *testing.T) {
+	t.Parallel()
+	onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, query func(string) []string) {
+		file := testdb.SQLite(t)
+		storekit.WriteBook(t, file)
+		to := up(t, open(store.CopyMark))
+		from := storekit.OpenSQLite(t, file)
+		last := ""
+		command := func(phase string, _ int64) {
+			if last = phase; phase != "comparing audits" {
+				return
+			}
+			book := storekit.OpenSQLite(t, file)
+			require.NoError(t, book.Backoffice.Audit.Keep(t.Context(), audit.Act{ID: operation.ID{1}, At: clock.Now(), Action: "import.prices"}))
+			require.NoError(t, book.Close())
+		}
+		marked := audit.With(t.Context(), audit.Act{ID: operation.ID{2}, At: clock.Now(), Action: "copy.to"})
+		_, err := from.Copy(marked, to, store.CopyWatch{Phase: command, Row: func(int64) {}})
+		require.ErrorContains(t, err, "The book was changed meanwhile.")
+		require.True(t, strings.HasPrefix(last, "comparing"), last)
+		require.NoError(t, from.Schema.Require(t.Context()), "services go on")
+
+		_, err = from.Copy(marked, to, store.CopyWatch{Phase: func(string, int64) {}, Row: func(int64) {}})
+		require.NoError(t, err)
+		require.Equal(t, []string{"import.prices"}, query("SELECT action FROM audits"))
 	})
 }
 
