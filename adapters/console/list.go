@@ -161,6 +161,9 @@ func set(q *request, f *backoffice.Query, name, value string) (err error) {
 // setDay selects one day, or with until a period.
 func setDay(q *request, f *backoffice.Query, name, value string) error {
 	d, err := parseDay(value)
+	if err != nil {
+		return err
+	}
 	start, end := d.Start(q.Options.Zone()), d.Plus(1).Start(q.Options.Zone())
 	switch name {
 	case "settled":
@@ -169,8 +172,11 @@ func setDay(q *request, f *backoffice.Query, name, value string) error {
 		f.Since, f.Until = start, end
 	default:
 		f.Until = end
+		if !end.After(f.Since) {
+			return errPeriod
+		}
 	}
-	return err
+	return nil
 }
 
 func setCustomer(q *request, f *backoffice.Query, name, value string) error {

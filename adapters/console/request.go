@@ -82,6 +82,7 @@ var (
 	errMasked    = &problem{http.StatusForbidden, "The file has numbers and texts in full: show them first, then download it."}
 	errDay       = &problem{http.StatusBadRequest, "A day is written as 2026-11-21."}
 	errCustomer  = &problem{http.StatusBadRequest, "A customer is a whole number."}
+	errPeriod    = &problem{http.StatusBadRequest, "The last day is before the first one."}
 	errPrice     = &problem{http.StatusBadRequest, "A PriceID is a whole number."}
 	errAmount    = &problem{http.StatusBadRequest, "An amount is written as 15.43 or 15,43."}
 	errOption    = &problem{http.StatusBadRequest, "Choose one of the list."}

@@ -273,6 +273,11 @@ func TestTheStoryOfACustomer(t *testing.T) {
 	for name, none := range map[string]url.Values{"customer": {"customer": {"1002"}}, "amount": {"amount": {"15.44"}}, "fund": {"fund": {"XYZ"}}, "days": {"day": {"2026-11-01"}, "until": {"2026-11-19"}}} {
 		require.Contains(t, narrow(none), "No sale fits.", name)
 	}
+	for list, status := range map[string]int{"sales?day=2026-11-20&until=2026-11-20": http.StatusOK, "sales?day=2026-11-20&until=2026-11-19": http.StatusBadRequest, "audit/export?day=2026-11-20&until=2026-11-19": http.StatusBadRequest} {
+		got, body, _ := v.do(http.MethodGet, "/console/"+list, nil)
+		require.Equal(t, status, got, list)
+		require.Equal(t, status != http.StatusOK, strings.Contains(body, "Until: The last day is before the first one."), list)
+	}
 	for _, wrong := range []url.Values{{"customer": {"x"}, "fund": {"AFA"}}, {"amount": {"1,543"}, "fund": {"AFA"}}, {"amount": {"0,00"}, "fund": {"AFA"}}} {
 		wrong.Set("csrf", v.csrf())
 		status, _, header := v.do(http.MethodPost, "/console/sales", wrong)
