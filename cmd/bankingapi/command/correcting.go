@@ -229,6 +229,9 @@ func (o *adjustFlags) adjust(c *call, faults []fault.Fault, change func(by decim
 	if strings.ContainsAny(o.by, "eE") { // as a spreadsheet shortens a long number
 		return wrongUsef("%q has an exponent: write all digits", o.by)
 	}
+	if strings.Contains(o.by, ",") { // as in the files of a Turkish spreadsheet
+		return wrongUsef("%q has a comma: write a point before the decimals and nothing between thousands, like 1250.75", o.by)
+	}
 	by, _ := decimal.Parse(o.by)
 	id, err := change(by)
 	if errors.Is(err, fund.ErrNoHolding) || errors.Is(err, fund.ErrNoAccount) {

@@ -145,6 +145,7 @@ func TestWrongUseOfABook(t *testing.T) {
 	for args, want := range map[string]string{
 		"adjust account --branch 1 --customer 1 --suffix 1 --currency TRY --by 0 --reason r":       `"0" is no amount of TRY: it must not be 0, and may have 2 decimals and at most 2^63-1 minor units`,
 		"adjust account --branch 1 --customer 1 --suffix 1 --currency TRY --by 1e5 --reason r":     `"1e5" has an exponent: write all digits`,
+		"adjust account --branch 1 --customer 1 --suffix 1 --currency TRY --by 12,50 --reason r":   `"12,50" has a comma: write a point before the decimals`,
 		"adjust account --branch 1 --customer 1 --suffix 1 --currency XXX --by 1 --reason r":       "CurrencyCode: Must be an active ISO 4217 code in capital letters; see",
 		"adjust holding --customer 1 --fund AFA --holder H --by 1.1234567 --reason r":              `"1.1234567" is no number of units: it must not be 0, and may have 6 decimals and be at most 10^12`,
 		"adjust holding --customer 1 --fund AFA --holder H --by 1.23457E+11 --reason r":            `"1.23457E+11" has an exponent: write all digits`,
