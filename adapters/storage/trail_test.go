@@ -141,6 +141,71 @@ func TestTheClocksOfReplicasDoNotOrderChanges(t *testing.T) {
 	})
 }
 
+// What a service without the key may change has leaves of how it was before. It is taken in all the
+// same, and what no service does is not.
+func TestChangesOfAServiceWithoutTheKeyAreTakenIn(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	for engine, open := range map[string]func(t *testing.T) (s, keyless *store.Store){
+		testdb.EngineSQLite: func(t *testing.T) (s, keyless *store.Store) {
+			return storekit.OpenSQLite(t, file), storekit.OpenSQLite(t, file)
+		},
+		testdb.EnginePostgres: func(t *testing.T) (s, keyless *store.Store) {
+			dsn := testdb.Postgres(t)
+			return storekit.OpenPostgres(t, dsn), storekit.OpenPostgres(t, dsn)
+		},
+	} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			s, keyless := open(t)
+			takeChangesIn(t, s, keyless)
+		})
+	}
+}
+
+func takeChangesIn(t *testing.T, s, keyless *store.Store) {
+	t.Helper()
+	adopted(t, s)
+	withdrawn, wrong := priceOn(today.Plus(2)), priceOn(today.Plus(3))
+	withdrawn.ID, wrong.ID = 77, 78
+	closed := func(s *store.Store, days ...fund.ClosedDay) {
+		_, err := s.Backoffice.Imports.ClosedDays(t.Context(), lines(days...), backoffice.ImportOptions{})
+		require.NoError(t, err)
+	}
+	grant := func(s *store.Store, names ...string) {
+		require.NoError(t, s.Subscriptions.Change(t.Context(), "one", func(s *subscription.Subscription) error {
+			s.Operations = names
+			return nil
+		}))
+	}
+	require.NoError(t, s.Subscriptions.Create(t.Context(), &subscription.Subscription{Name: "one", State: subscription.Active}))
+	grant(s, operation.AllNames()...)
+	require.NoError(t, importPrices(t.Context(), s, lines(withdrawn, wrong), quiet))
+	closed(s, fund.ClosedDay{Day: today.Plus(3), Reason: "holiday"})
+
+	grant(keyless) // as it was at first
+	require.NoError(t, keyless.Backoffice.Withdrawing.WithdrawPrice(t.Context(), withdrawn.ID, today))
+	closed(keyless)
+	require.NoError(t, storage.Exec(t.Context(), s, "UPDATE prices SET price = price + 1 WHERE price_id = 78"))
+
+	act := func([]proof.Entry) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} }
+	taken, err := s.Trail.Origin.TakeIn(t.Context(), act)
+	require.NoError(t, err)
+	kinds := make(map[proof.Kind]int)
+	for i := range taken {
+		kinds[taken[i].Kind]++
+	}
+	require.Equal(t, 1, kinds[proof.Price])
+	require.Equal(t, 1, kinds[proof.Subscription])
+	require.Equal(t, 1, kinds[proof.Calendar])
+	_, found := trailFindings(t, s)
+	require.Equal(t, []string{"trail-unchanged price 78: was changed after it was written"}, found)
+
+	taken, err = s.Trail.Origin.TakeIn(t.Context(), act)
+	require.NoError(t, err)
+	require.Empty(t, taken, "they are in the log now")
+}
+
 // A row that is changed while the rows are taken in has a newer leaf, and keeps it.
 func TestARowThatIsChangedMeanwhileIsNotTakenIntoTheLog(t *testing.T) {
 	t.Parallel()

@@ -111,6 +111,9 @@ type Place struct {
 // Open is the position of a batch that is not sealed yet.
 const Open = math.MaxInt64
 
+// IsBefore reports whether the place is before the other one.
+func (p Place) IsBefore(other Place) bool { return p.compare(other) < 0 }
+
 func (p Place) compare(other Place) int {
 	return cmp.Or(cmp.Compare(p.Position, other.Position), bytes.Compare(p.Batch[:], other.Batch[:]))
 }
@@ -184,6 +187,9 @@ func (c *Comparison) push(o *proof.Stored) {
 
 // Row compares what has one leaf of its own.
 func (c *Comparison) Row(e proof.Entry, name string) {
+	if IsNoClosedDay(&e) {
+		return // nothing is stored
+	}
 	c.Compared[e.Kind]++
 	k := key{e.Kind, e.ID}
 	w := c.at(k)
@@ -210,11 +216,11 @@ func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
 		w := c.at(k)
 		switch {
 		case NewestCounts(e.Kind):
-			if w.newest != (Place{}) && at.compare(w.newest) < 0 {
+			if w.newest != (Place{}) && at.IsBefore(w.newest) {
 				continue
 			}
 			w.leaves, w.newest = []proof.Hash{e.Leaf}, at
-			if e.Kind == proof.Calendar && e.Leaf == noClosedDays { // then a storage has nothing
+			if IsNoClosedDay(e) {
 				w.leaves = nil
 			}
 		case e.Kind == proof.Push && w.entry != nil, e.Kind != proof.End && len(w.leaves) > 0:
@@ -234,6 +240,10 @@ func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
 func NewestCounts(k proof.Kind) bool {
 	return k == proof.Price || k == proof.Subscription || k == proof.Calendar
 }
+
+// IsNoClosedDay reports whether an entry is that of an empty calendar. Then a storage has nothing, and a
+// log may have no entry.
+func IsNoClosedDay(e *proof.Entry) bool { return e.Kind == proof.Calendar && e.Leaf == noClosedDays }
 
 // noClosedDays is the leaf of an empty calendar.
 var noClosedDays = func() proof.Hash { l := proof.OfCalendar(nil); return l.Leaf.Hash() }()

@@ -37,9 +37,13 @@ func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
 	if head.Size > 0 || head.Checkpoint != "" {
 		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the property log_begun")
 	}
-	var entries []proof.Entry
+	var older []proof.Entry
 	err = o.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
-		entries, err = o.withoutEntry(tx, keys)
+		log, err := o.readLog(tx)
+		if err != nil {
+			return err
+		}
+		older, err = o.withoutEntry(tx, keys, &log)
 		return err
 	})
 	if err != nil {
@@ -51,12 +55,12 @@ func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
 		if err != nil || !begins { // another replica was faster
 			return err
 		}
-		err = o.mustBeCurrent(tx, entries)
+		err = o.mustBeCurrent(tx, older)
 		if err != nil {
 			return err
 		}
-		adopted = int64(len(entries))
-		for part := range slices.Chunk(entries, tables.Chunk) {
+		adopted = int64(len(older))
+		for part := range slices.Chunk(older, tables.Chunk) {
 			err = o.db.Send(ctx, tx, o.journal.WriteOlder(false, part))
 			if err != nil {
 				return err
@@ -111,14 +115,14 @@ func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (
 
 var errTakenMeanwhile = fault.New(fault.Unavailable, "Somebody else has just taken rows into the log. Nothing was changed. Try again.")
 
-// mustBeCurrent locks the prices, the subscriptions and the calendar, if entries has some of them. It
+// mustBeCurrent locks the prices, the subscriptions and the calendar, if some of them are taken. It
 // returns an error if one has changed since its entry was made: the entry would be the newest one of
 // the row, but not that of the row.
-func (o origin) mustBeCurrent(tx *gorm.DB, entries []proof.Entry) error {
+func (o origin) mustBeCurrent(tx *gorm.DB, taken []proof.Entry) error {
 	changed := make(map[logged]bool)
-	for i := range entries {
-		if compare.NewestCounts(entries[i].Kind) {
-			changed[loggedAs(&entries[i])] = true
+	for i := range taken {
+		if compare.NewestCounts(taken[i].Kind) {
+			changed[loggedAs(&taken[i])] = true
 		}
 	}
 	if len(changed) == 0 {
@@ -137,68 +141,116 @@ func (o origin) mustBeCurrent(tx *gorm.DB, entries []proof.Entry) error {
 
 var errChangedMeanwhile = fault.New(fault.Unavailable, "A price, a subscription or the calendar was changed while the rows were read. No row was taken into the log. Try again.")
 
-// eachEntry visits the entries of all batches.
-func (o origin) eachEntry(tx *gorm.DB, visit func(*proof.Entry)) error {
-	for row, err := range o.journal.Batches(tx, nil) {
-		if err != nil {
-			return err
-		}
-		b, err := row.Batch()
-		if err != nil {
-			return err
-		}
-		for i := range b.Entries {
-			visit(&b.Entries[i])
-		}
-	}
-	return nil
-}
-
-// outside returns the entries of rows that have no entry. A row whose entry has another leaf was
-// changed: verify reports it. Only an end, a subscription and the calendar may have several leaves,
-// because they change more than once.
-func (o origin) outside(tx *gorm.DB, keys *proof.Keys) ([]proof.Entry, error) {
-	type row struct {
-		kind proof.Kind
-		id   operation.ID
-	}
-	hasLeaf := make(map[row]bool)
-	err := o.eachEntry(tx, func(e *proof.Entry) { hasLeaf[row{e.Kind, e.ID}] = true })
-	if err != nil {
-		return nil, err
-	}
-	entries, err := o.withoutEntry(tx, keys)
-	entries = slices.DeleteFunc(entries, func(e proof.Entry) bool {
-		return e.Kind != proof.End && e.Kind != proof.Subscription && e.Kind != proof.Calendar && hasLeaf[row{e.Kind, e.ID}]
-	})
-	return entries, err
+// logRow names a row that has entries in the log.
+type logRow struct {
+	kind proof.Kind
+	id   operation.ID
 }
 
 // logged names an entry of the log. The entry of a push has the identities of all its messages,
 // so it has no leaf here.
 type logged struct {
-	kind proof.Kind
-	id   operation.ID
+	logRow
 	leaf proof.Hash
 }
 
 func loggedAs(e *proof.Entry) logged {
+	row := logRow{e.Kind, e.ID}
 	if e.Kind == proof.Push {
-		return logged{kind: e.Kind, id: e.ID}
+		return logged{logRow: row}
 	}
-	return logged{e.Kind, e.ID, e.Leaf}
+	return logged{row, e.Leaf}
 }
 
-// withoutEntry returns the entries of everything that has no such entry in the log yet.
-func (o origin) withoutEntry(tx *gorm.DB, keys *proof.Keys) (entries []proof.Entry, err error) {
-	known := make(map[logged]bool)
-	err = o.eachEntry(tx, func(e *proof.Entry) { known[loggedAs(e)] = true })
+// logEntries are what the log has.
+type logEntries struct {
+	known map[logged]bool
+	// last has the newest entry of each row, for kinds of which only that one counts.
+	last map[logRow]placed
+	rows map[logRow]bool
+}
+
+// placed is a leaf, and where it is in the log.
+type placed struct {
+	leaf proof.Hash
+	at   compare.Place
+}
+
+// readLog reads the entries of all batches.
+func (o origin) readLog(tx *gorm.DB) (log logEntries, err error) {
+	log = logEntries{known: make(map[logged]bool), last: make(map[logRow]placed), rows: make(map[logRow]bool)}
+	for row, err := range o.journal.Batches(tx, nil) {
+		if err != nil {
+			return log, err
+		}
+		b, err := row.Batch()
+		if err != nil {
+			return log, err
+		}
+		for i := range b.Entries {
+			log.add(&b.Entries[i], journal.Place(row))
+		}
+	}
+	return log, nil
+}
+
+func (l *logEntries) add(e *proof.Entry, at compare.Place) {
+	row := logRow{e.Kind, e.ID}
+	l.rows[row] = true
+	if !compare.NewestCounts(e.Kind) {
+		l.known[loggedAs(e)] = true
+		return
+	}
+	last, isKnown := l.last[row]
+	if !isKnown || last.at.IsBefore(at) {
+		l.last[row] = placed{e.Leaf, at}
+	}
+}
+
+// has reports whether the row of an entry is in the log as it is.
+func (l *logEntries) has(e *proof.Entry) bool {
+	if !compare.NewestCounts(e.Kind) {
+		return l.known[loggedAs(e)]
+	}
+	last, isKnown := l.last[logRow{e.Kind, e.ID}]
+	if !isKnown {
+		return compare.IsNoClosedDay(e)
+	}
+	return last.leaf == e.Leaf
+}
+
+// outside returns the entries of rows that are not in the log as they are. It leaves out a row that no
+// service changes, if it has an entry: verify reports it.
+func (o origin) outside(tx *gorm.DB, keys *proof.Keys) ([]proof.Entry, error) {
+	log, err := o.readLog(tx)
 	if err != nil {
 		return nil, err
 	}
+	withdrawn, err := withdrawnPrices(o.db, tx)
+	if err != nil {
+		return nil, err
+	}
+	outside, err := o.withoutEntry(tx, keys, &log)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(outside, func(e proof.Entry) bool {
+		switch e.Kind {
+		case proof.End, proof.Subscription, proof.Calendar: // a service adds ends, and changes the others
+			return false
+		case proof.Price:
+			return log.rows[logRow{e.Kind, e.ID}] && !withdrawn[e.ID]
+		default:
+			return log.rows[logRow{e.Kind, e.ID}]
+		}
+	}), nil
+}
+
+// withoutEntry returns the entries of everything that the log does not have.
+func (o origin) withoutEntry(tx *gorm.DB, keys *proof.Keys, log *logEntries) (without []proof.Entry, err error) {
 	add := func(e proof.Entry, _ string) {
-		if !known[loggedAs(&e)] {
-			entries = append(entries, e)
+		if !log.has(&e) {
+			without = append(without, e)
 		}
 	}
 	err = office.EachOperation(o.db, tx, func(rows *office.StoredOperation) error {
@@ -215,5 +267,5 @@ func (o origin) withoutEntry(tx *gorm.DB, keys *proof.Keys) (entries []proof.Ent
 		return nil, err
 	}
 	err = eachOther(o.db, tx, keys, add)
-	return entries, err
+	return without, err
 }

@@ -42,10 +42,21 @@ func eachChanging(d *tables.Database, tx *gorm.DB, visit func(proof.Entry, strin
 	if err != nil {
 		return err
 	}
-	if calendar != "" {
-		visit(calendarEntry(calendar), compare.CalendarName)
-	}
+	visit(calendarEntry(calendar), compare.CalendarName)
 	return nil
+}
+
+// withdrawnPrices returns the IDs of the leaves of prices that are withdrawn.
+func withdrawnPrices(d *tables.Database, tx *gorm.DB) (map[operation.ID]bool, error) {
+	withdrawn := make(map[operation.ID]bool)
+	err := tables.Each(tx, d.Prices.Table, func(row *tables.PriceRow) error {
+		price, err := row.ToPrice()
+		if err == nil && price.IsWithdrawn() {
+			withdrawn[proof.PriceID(row.PriceID)] = true
+		}
+		return nil
+	})
+	return withdrawn, err
 }
 
 func priceEntry(row *tables.PriceRow) proof.Entry {
