@@ -154,7 +154,9 @@
     title.nextElementSibling.after(element("p", {}, element("label", { htmlFor: "key", textContent: "Your subscription key" }), key));
     for (const { code } of blocks) {
       const frame = code.closest(".code");
-      const about = frame.previousElementSibling.firstChild.textContent.trim();
+      let heading = frame.previousElementSibling; // the button for a key may follow it
+      while (heading.localName !== "h2") heading = heading.previousElementSibling;
+      const about = heading.firstChild.textContent.trim();
       const request = element("textarea", { spellcheck: false, value: code.textContent, rows: code.textContent.split("\n").length });
       request.setAttribute("aria-label", `${about}: the request`);
       const answer = element("pre", { tabIndex: 0, hidden: true });

@@ -58,6 +58,10 @@ func TestTheScriptOfTheGuide(t *testing.T) {
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 
+	visit("/try")
+	require.Equal(t, "Sell a customer's fund: the request,Store a push message: the request",
+		read(`[...document.querySelectorAll("textarea")].map((request) => request.ariaLabel)`))
+
 	visit("/recipes")
 	read(`[...document.querySelectorAll("[role=tab]")].find((tab) => tab.textContent === "Python").click()`)
 	for i := range 2 { // both groups of the page, now and when it is loaded again
