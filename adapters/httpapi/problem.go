@@ -103,9 +103,19 @@ func invalid(faults []fault.Fault, more bool) *problem {
 
 // isPermanent reports whether a content with this fault can never have been
 // accepted. http.parameters_limit may have been higher before, and the
-// subscription may not have required a CallerId.
+// subscription may not have required a CallerId. A value that is not allowed and
+// has no place in the body is one of a header, as in a sandbox: the content may
+// have been accepted with another header.
 func isPermanent(f fault.Fault) bool {
-	return (f.Pointer != "/Parameters" || f.Code != fault.TooMany) && (f.Pointer != "/Header/CallerId" || f.Code != fault.Required)
+	switch f.Code {
+	case fault.TooMany:
+		return f.Pointer != "/Parameters"
+	case fault.Required:
+		return f.Pointer != "/Header/CallerId"
+	case fault.NotAllowed:
+		return f.Pointer != ""
+	}
+	return true
 }
 
 // append writes the body. Links begin with pages; if it is empty, there are none.

@@ -153,6 +153,10 @@ func TestUnknownFault(t *testing.T) {
 		require.Contains(t, got.body, "The header Sandbox-Fault: ", name)
 	}
 	require.Equal(t, 1, p.sales())
+
+	require.Equal(t, 2, p.sell("done", demoSale).state())
+	got := p.sell("done", demoSale, "Sandbox-Fault", "explode")
+	require.NotContains(t, got.body, `"Data"`, "the sale was carried out")
 }
 
 // A request that breaks a rule gets its 400, and not the fault.
