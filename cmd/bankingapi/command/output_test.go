@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"testing"
 	"time"
 
@@ -154,6 +155,23 @@ func TestScreensNameFieldsOfTheirValue(t *testing.T) {
 			full := reflect.New(reflect.TypeOf(value)).Elem()
 			fill(full, text)
 			require.NoError(t, c.write(screen.Name(), full.Interface()))
+		}
+	}
+}
+
+// Programs read ids under one name in every command, as in exports and in the API.
+func TestNamesOfIDsInJSON(t *testing.T) {
+	t.Parallel()
+	for name, value := range screened {
+		if name == "help" {
+			continue
+		}
+		full := reflect.New(reflect.TypeOf(value)).Elem()
+		fill(full, "x")
+		text, err := json.Marshal(full.Interface())
+		require.NoError(t, err, name)
+		for _, member := range regexp.MustCompile(`"(\w*ID)":`).FindAllStringSubmatch(string(text), -1) {
+			require.Contains(t, []string{"PriceID", "SettledPriceID"}, member[1], name)
 		}
 	}
 }

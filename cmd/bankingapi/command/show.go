@@ -160,22 +160,24 @@ func missingPrices(c *call, o *backoffice.Operation) (prices []awaited, err erro
 
 // shownOperation is what show operation prints.
 type shownOperation struct {
-	Operation, Name                   string
-	Subscription, CallerID, RequestID *string    `json:",omitempty"`
-	Received                          *time.Time `json:",omitempty"`
-	State                             string     `json:",omitempty"`
-	StateNumber                       int        `json:",omitempty"`
-	Refused                           bool
-	Cancelled, Settled                *time.Time `json:",omitempty"`
-	Reason                            []reason
-	Reversed                          *reversal   `json:",omitempty"`
-	Corrected                         *correction `json:",omitempty"`
-	Erased                            []erased
-	WaitsFor                          []awaited
-	Sales                             []shownSale
-	Postings                          []posting
-	Notifications                     []notification
-	Repeated                          []repeated
+	Operation, Name    string
+	Subscription       *string    `json:",omitempty"`
+	CallerID           *string    `json:"CallerId,omitempty"`
+	RequestID          *string    `json:"RequestId,omitempty"`
+	Received           *time.Time `json:",omitempty"`
+	State              string     `json:",omitempty"`
+	StateNumber        int        `json:",omitempty"`
+	Refused            bool
+	Cancelled, Settled *time.Time `json:",omitempty"`
+	Reason             []reason
+	Reversed           *reversal   `json:",omitempty"`
+	Corrected          *correction `json:",omitempty"`
+	Erased             []erased
+	WaitsFor           []awaited
+	Sales              []shownSale
+	Postings           []posting
+	Notifications      []notification
+	Repeated           []repeated
 }
 
 type reason struct{ Code, Pointer string }
