@@ -73,19 +73,60 @@ func newKey(file, name string) (temporary string, err error) {
 	return temporary, errors.Join(err, f.Sync(), f.Close()) // without the key, the trail of the book is lost
 }
 
-// replaceKey makes a new key. It renames the old file, if any: its hash is added to the name.
-func replaceKey(file, name string, old *Notary) error {
+// replaceKey makes a new key. It renames the old file, if any: its hash is added to the name. It
+// never replaces a file with another key: a key that is lost cannot be made again.
+func replaceKey(file, name string, old *Notary) (*Notary, error) {
 	temporary, err := newKey(file, name)
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(temporary) //nolint:errcheck // it is a second name of the file, or no log has this key
+	made, err := LoadNotary(temporary, false)
+	if err != nil {
+		return nil, err
+	}
+	if old != nil {
+		err = setAside(file, old)
+		if err != nil {
+			return nil, err
+		}
+	}
+	err = os.Link(temporary, file)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil, errOtherRekey(file)
+	case err != nil && old != nil:
+		return nil, errors.Join(err, os.Rename(oldKeyFile(file, old), file))
+	}
+	return made, err
+}
+
+// setAside renames a file with the old key. Another rekey may have replaced this key meanwhile. So
+// setAside takes the file under a name of its own first: only one of two gets it.
+func setAside(file string, old *Notary) error {
+	has := func(name string) bool {
+		found, err := LoadNotary(name, false)
+		return err == nil && found.VerifyingKey() == old.VerifyingKey()
+	}
+	if !has(file) {
+		return errOtherRekey(file)
+	}
+	taken := fmt.Sprintf("%s.%s.%08x", file, rand.Text(), old.signer.KeyHash())
+	err := os.Rename(file, taken)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errOtherRekey(file)
+	}
 	if err != nil {
 		return err
 	}
-	if old != nil {
-		err = os.Rename(file, oldKeyFile(file, old))
-		if err != nil {
-			return err
-		}
+	if !has(taken) {
+		return errors.Join(errOtherRekey(file), os.Rename(taken, file))
 	}
-	return os.Rename(temporary, file)
+	return os.Rename(taken, oldKeyFile(file, old))
+}
+
+func errOtherRekey(file string) error {
+	return fmt.Errorf("another process has replaced or removed the key in %s meanwhile. Nothing was changed now: see with 'bankingapi trail key' whether the log has begun anew", file)
 }
 
 // oldKeyFile returns the file with a key that replaceKey has replaced.

@@ -541,13 +541,13 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	if err := k.o.Ready(ctx); err != nil {
 		return err
 	}
+	var notary *Notary
 	old := k.current.Load().notary
 	if !exists || old != nil {
-		if err := replaceKey(keyFile, name, old); err != nil {
-			return err
-		}
+		notary, err = replaceKey(keyFile, name, old)
+	} else {
+		notary, err = LoadNotary(keyFile, false)
 	}
-	notary, err := LoadNotary(keyFile, false)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,11 @@ func (l *sharedLog) IsOf(context.Context, *proof.Keys) (bool, error) { return tr
 
 func (l *sharedLog) Adopt(context.Context) (int64, error) { return 0, nil }
 
+func (l *sharedLog) Clear(context.Context) error {
+	l.state, l.hashes = application.State{}, nil
+	return nil
+}
+
 func (l *sharedLog) Seal(_ context.Context, _ int, mark bool, seal application.Seal) (application.Round, error) {
 	if l.err != nil {
 		return application.Round{}, l.err
@@ -144,4 +149,29 @@ func TestWarningsDoNotRepeatTheDatabase(t *testing.T) {
 	log.err = nil
 	require.NoError(t, k.Round(t.Context()))
 	require.Empty(t, k.Problem())
+}
+
+// Two people may begin another log at the same moment. The second one must not lose the key of the log
+// that ended, nor that of the log that began.
+func TestOfTwoRekeysOneReplacesTheKey(t *testing.T) {
+	t.Parallel()
+	log := &sharedLog{waiting: 3}
+	start := newKeepers(t, log)
+	one, _ := start()
+	other, _ := start()
+	keyFile, ended := one.KeyFile(), one.VerifyingKey()
+	_, err := one.Checkpoint(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, one.Rekey(t.Context(), "one"))
+	require.ErrorContains(t, other.Rekey(t.Context(), "other"), "another process has replaced or removed the key in "+keyFile)
+
+	files, err := filepath.Glob(keyFile + "*")
+	require.NoError(t, err)
+	var keys []string
+	for _, file := range files {
+		notary, err := trailadapter.LoadNotary(file, false)
+		require.NoError(t, err)
+		keys = append(keys, notary.VerifyingKey())
+	}
+	require.Equal(t, []string{one.VerifyingKey(), ended}, keys)
 }
