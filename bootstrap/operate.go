@@ -98,7 +98,8 @@ func (a *App) TakeIn(ctx context.Context) (names []string, err error) {
 }
 
 // Rekey begins a new log of the trail (see trail.Keeper). name is the origin of the new log.
-// Stop all other replicas first: call CheckAlone before Open to find a running replica. Rekey
+// Stop all other replicas first: call CheckAlone before Open to find a running replica. Complete of
+// the Keeper finds what another process has changed meanwhile: then call Rekey again. Rekey
 // returns the newest checkpoint of the old log. It is empty without the key of that log.
 func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 	err = a.parts.Store.Schema.Require(ctx)

@@ -334,7 +334,11 @@ func (k *Keeper) seal(ctx context.Context, mark bool) error {
 	if err := k.o.Ready(ctx); err != nil {
 		return err
 	}
-	return current.seal(ctx, mark)
+	err := current.seal(ctx, mark)
+	if _, isForeign := errors.AsType[*foreignError](err); isForeign && !mark {
+		return nil
+	}
+	return err
 }
 
 // Round seals, if a trail is kept. It does not return an error that the last round had too.
@@ -560,6 +564,16 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	}
 	k.use(notary, k.o.KeyFile)
 	return k.seal(ctx, false)
+}
+
+// Complete returns an error if something has changed the book that this service did not make for this
+// log, such as a command that knew the key of the log before.
+func (k *Keeper) Complete(ctx context.Context) error {
+	err := k.Missing()
+	if err != nil {
+		return err
+	}
+	return k.current.Load().seal(ctx, false)
 }
 
 // keepOldKey puts the old key back if the log did not begin anew. If this is not known, it adds to

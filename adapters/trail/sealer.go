@@ -44,8 +44,8 @@ func (e *foreignError) Error() string {
 }
 
 // seal seals everything that is not sealed yet. The first call of a process also adopts the
-// rows that are older than the trail. The first call with mark marks the log. With mark, the
-// error is a *foreignError if everything except foreign batches was sealed.
+// rows that are older than the trail. The first call with mark marks the log. The error is a
+// *foreignError if everything except foreign batches was sealed.
 func (k *kept) seal(ctx context.Context, mark bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *kept) seal(ctx context.Context, mark bool) error {
 				}
 				k.bound = k.marked
 			}
-			if round.Foreign > 0 && mark {
+			if round.Foreign > 0 {
 				return &foreignError{round}
 			}
 			return nil

@@ -11,6 +11,7 @@ import (
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
@@ -99,7 +100,30 @@ func rekey(c *call) error {
 	if last != "" {
 		c.cmd.PrintErrf("The log that ended had this checkpoint. Keep it with its public key:\n\n%s\n", last)
 	}
-	return printKey(c)
+	if err := printKey(c); err != nil {
+		return err
+	}
+	return checkRekeyed(c)
+}
+
+// checkRekeyed returns an error if another command has changed the book with the key of the log that
+// ended. It may have begun after the first check that nobody uses the book.
+func checkRekeyed(c *call) error {
+	if err := c.close(); err != nil {
+		return err
+	}
+	alone := bootstrap.CheckAlone(c.cmd.Context(), c.settings, c.program.options, bootstrap.WithBookAsItIs())
+	if err := c.openBook(); err != nil {
+		return err
+	}
+	if err := c.keeper.Complete(c.cmd.Context()); err != nil {
+		return fmt.Errorf("the log has begun anew, but another process has changed the book at the same moment: %w."+
+			" Stop what changes the book, and run 'trail rekey' again", fault.Explain(err))
+	}
+	if alone != nil {
+		c.cmd.PrintErrf("Warning: %v. If it changes the book with the key before, verify names its batch: then run 'trail rekey' again.\n", alone)
+	}
+	return nil
 }
 
 type proveCommand struct {

@@ -1,16 +1,23 @@
 package command
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/adapters/storage/sqlite"
 	"bankingapi/application/backoffice"
+	"bankingapi/application/store"
+	"bankingapi/application/trail"
+	"bankingapi/bootstrap"
+	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/operation"
 )
 
@@ -129,6 +136,59 @@ func TestARekeyThatTheDatabaseRefusesKeepsTheKey(t *testing.T) {
 	require.Zero(t, bankingapi(t, nil, "verify", book).status)
 	require.Zero(t, bankingapi(t, nil, "trail", "rekey", book).status)
 	require.Zero(t, bankingapi(t, nil, "verify", book).status)
+}
+
+// commandAtClear is the end of a log during which another command commits a batch of this log.
+type commandAtClear struct {
+	trail.Origin
+	file string
+}
+
+func (c commandAtClear) Clear(ctx context.Context) error {
+	db, err := sql.Open("sqlite", c.file)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var id, entries, mac []byte
+	err = db.QueryRowContext(ctx, "SELECT batch_id, entries, mac FROM trail_batches LIMIT 1").Scan(&id, &entries, &mac)
+	if err != nil {
+		return err
+	}
+	err = c.Origin.Clear(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO trail_batches (batch_id, entries, mac) VALUES (?, ?, ?)", id, entries, mac)
+	return err
+}
+
+// A command that a timer starts may know the key of the log that ends. What it writes is in no log. So
+// rekey says that it must be run again.
+func TestARekeyBesideAnotherCommand(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "bank.db")
+	book := "--storage.dsn=" + file
+	require.Zero(t, bankingapi(t, nil, "migrate", "up", book).status)
+	require.Zero(t, bankingapi(t, nil, "subscriptions", "create", "shop", book).status)
+	require.Zero(t, bankingapi(t, nil, "trail", "checkpoint", book).status)
+	beside := func(ctx context.Context, o store.Options) (*store.Store, error) {
+		opened, err := sqlite.Open(ctx, o)
+		if err == nil {
+			opened.Trail.Origin = commandAtClear{opened.Trail.Origin, file}
+		}
+		return opened, err
+	}
+	var out, errOut strings.Builder
+	p := program{nil, bootstrap.Options(parts.All(), bootstrap.WithDriver("sqlite", beside)), ""}
+	require.Equal(t, 1, p.run(t.Context(), []string{"trail", "rekey", book}, strings.NewReader(""), &out, &errOut))
+	require.Contains(t, errOut.String(), "another process has changed the book at the same moment: 1 batches of the trail were left out")
+	require.Contains(t, errOut.String(), "run 'trail rekey' again")
+	require.Equal(t, 1, bankingapi(t, nil, "verify", book).status)
+	got := bankingapi(t, nil, "trail", "rekey", book)
+	require.Zero(t, got.status, got.err)
+	got = bankingapi(t, nil, "verify", book)
+	require.Zero(t, got.status, got.out+got.err)
 }
 
 // A service without its key sold beside the log. An act takes its rows into the log, and names
