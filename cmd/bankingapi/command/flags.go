@@ -113,19 +113,21 @@ func (c *call) onlyOnce() {
 	})
 }
 
-// allowRepeats undoes onlyOnce for a command and those below it: cobra parses the flags of a line
-// twice to complete it.
-func allowRepeats(cmd *cobra.Command) {
-	allow := func(flag *pflag.Flag) {
+// forCompletion prepares a command and those below it for completing a line. It undoes onlyOnce,
+// because cobra parses the flags of a line twice. A shell shows the usage of a flag in one line,
+// without the signs that help reads.
+func forCompletion(cmd *cobra.Command) {
+	prepare := func(flag *pflag.Flag) {
 		single, isOnce := flag.Value.(*once)
 		if isOnce {
 			flag.Value = single.Value
 		}
+		flag.Usage = strings.NewReplacer("`", "", "\n", " ").Replace(flag.Usage)
 	}
-	cmd.Flags().VisitAll(allow)
-	cmd.PersistentFlags().VisitAll(allow)
+	cmd.Flags().VisitAll(prepare)
+	cmd.PersistentFlags().VisitAll(prepare)
 	for _, sub := range cmd.Commands() {
-		allowRepeats(sub)
+		forCompletion(sub)
 	}
 }
 

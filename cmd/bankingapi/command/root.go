@@ -246,7 +246,7 @@ func (p program) run(ctx context.Context, args []string, in io.Reader, out, errO
 	root := p.root()
 	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) { // also without descriptions
-		allowRepeats(root)
+		forCompletion(root)
 	}
 	root.SetIn(in)
 	if isClosed(out) {

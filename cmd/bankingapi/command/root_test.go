@@ -180,9 +180,11 @@ func TestCompletion(t *testing.T) {
 		"export sales --state failed --si":       "--since",
 		"settle --as me --dry-run --da":          "--day",
 		"help conf":                              "config\t",
+		"rules change --clo":                     "--closed-weekdays\tdays of the week on which the bank is closed, like Saturday,Sunday",
 	} {
 		got := bankingapi(t, nil, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		require.Contains(t, "\n"+got.out, "\n"+want, args)
 		require.NotContains(t, got.out, "__complete", args)
+		require.NotContains(t, got.out, "`", args)
 	}
 }
