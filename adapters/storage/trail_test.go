@@ -141,25 +141,56 @@ func TestTheClocksOfReplicasDoNotOrderChanges(t *testing.T) {
 	})
 }
 
+// A log begins when a service seals it first. Commands with the key may have written leaves long
+// before, while the service went on without it.
+func TestALogBeginsWithItsService(t *testing.T) {
+	t.Parallel()
+	file := testdb.SQLite(t)
+	for engine, open := range keylessToo(file) {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			command, service := open(t)
+			command.Trail.Writer.Use(trailKeys, idsIn(-72*time.Hour))
+			tell(t, command, "by a command", "veli", time.Now().Add(-72*time.Hour))
+			tell(t, service, "without the key", "veli", time.Now().Add(-48*time.Hour))
+
+			service.Trail.Writer.Use(trailKeys, v7)
+			_, err := service.Trail.Origin.Adopt(t.Context())
+			require.NoError(t, err)
+			var tree proof.Tree
+			sealAll(t, service, &tree)
+			_, found := trailFindings(t, service)
+			require.Empty(t, found)
+		})
+	}
+}
+
 // What a service without the key may change has leaves of how it was before. It is taken in all the
 // same, and what no service does is not.
 func TestChangesOfAServiceWithoutTheKeyAreTakenIn(t *testing.T) {
 	t.Parallel()
 	file := testdb.SQLite(t)
-	for engine, open := range map[string]func(t *testing.T) (s, keyless *store.Store){
-		testdb.EngineSQLite: func(t *testing.T) (s, keyless *store.Store) {
-			return storekit.OpenSQLite(t, file), storekit.OpenSQLite(t, file)
-		},
-		testdb.EnginePostgres: func(t *testing.T) (s, keyless *store.Store) {
-			dsn := testdb.Postgres(t)
-			return storekit.OpenPostgres(t, dsn), storekit.OpenPostgres(t, dsn)
-		},
-	} {
+	for engine, open := range keylessToo(file) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s, keyless := open(t)
 			takeChangesIn(t, s, keyless)
 		})
+	}
+}
+
+// keylessToo returns functions that open a book twice, on each engine.
+func keylessToo(file string) map[string]func(t *testing.T) (s, keyless *store.Store) {
+	return map[string]func(t *testing.T) (s, keyless *store.Store){
+		testdb.EngineSQLite: func(t *testing.T) (s, keyless *store.Store) {
+			t.Helper()
+			return storekit.OpenSQLite(t, file), storekit.OpenSQLite(t, file)
+		},
+		testdb.EnginePostgres: func(t *testing.T) (s, keyless *store.Store) {
+			t.Helper()
+			dsn := testdb.Postgres(t)
+			return storekit.OpenPostgres(t, dsn), storekit.OpenPostgres(t, dsn)
+		},
 	}
 }
 
@@ -755,7 +786,7 @@ func TestTwoReplicasBeginTheLogOnce(t *testing.T) {
 		}
 		close(begin)
 		running.Wait()
-		require.EqualValues(t, 4, total.Load(), "the price, the openings of the holding and of the account, and the sale")
+		require.EqualValues(t, 5, total.Load(), "the price, the openings of the holding and of the account, the sale, and the calendar as always")
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
 	})

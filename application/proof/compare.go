@@ -43,7 +43,7 @@ type Comparison struct {
 	// suspects are messages that an operation has stored long after another one named them.
 	suspects []suspect
 	flawed   map[operation.ID]bool // operations that are reported
-	begun    time.Time             // when the first batch was written
+	begun    time.Time             // when the log began: a command with the key may have written batches before
 
 	// Compared counts what was stored. Messages and Refusals are parts of it.
 	Compared           map[proof.Kind]int64
@@ -204,7 +204,7 @@ func (c *Comparison) Row(e proof.Entry, name string) {
 
 // Batch compares the entries of a batch. The caller reports batches that are not genuine.
 func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
-	if c.begun.IsZero() {
+	if c.begun.IsZero() && p.IsAdopted && !p.ByAct {
 		c.begun = b.ID.Time()
 	}
 	for i := range b.Entries {

@@ -27,7 +27,8 @@ type origin struct {
 
 func (o origin) Clear(ctx context.Context) error { return o.db.Change(ctx, o.journal.Clear) }
 
-// Adopt writes all leaves in one transaction: if two replicas begin the log, only one succeeds.
+// Adopt writes all leaves in one transaction: if two replicas begin the log, only one succeeds. It writes
+// the leaf of the calendar in any case, so that every log has the batch that it began with.
 func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
 	keys := o.journal.Keys()
 	head, err := o.db.LogState(o.db.Reads.WithContext(ctx))
@@ -44,6 +45,10 @@ func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
 			return err
 		}
 		older, err = o.withoutEntry(tx, keys, &log)
+		if err != nil {
+			return err
+		}
+		older, err = o.withCalendar(tx, older)
 		return err
 	})
 	if err != nil {
@@ -69,6 +74,15 @@ func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
 		return nil
 	})
 	return adopted, err
+}
+
+// withCalendar returns the entries with that of the calendar.
+func (o origin) withCalendar(tx *gorm.DB, older []proof.Entry) ([]proof.Entry, error) {
+	if slices.ContainsFunc(older, func(e proof.Entry) bool { return e.Kind == proof.Calendar }) {
+		return older, nil
+	}
+	calendar, err := o.db.PropertyIn(tx, tables.CalendarProperty)
+	return append(older, calendarEntry(calendar)), err
 }
 
 // TakeIn reads all rows and the whole log. If two do so at once, only one succeeds: nothing may get
