@@ -80,7 +80,7 @@ func replaceKey(file, name string, old *Notary) (*Notary, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(temporary) //nolint:errcheck // it is a second name of the file, or no log has this key
+	defer os.Remove(temporary) // it is a second name of the file, or no log has this key
 	made, err := LoadNotary(temporary, false)
 	if err != nil {
 		return nil, err
