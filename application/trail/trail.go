@@ -35,12 +35,14 @@ type Writer interface {
 // Origin begins logs.
 type Origin interface {
 	// Adopt writes leaves of everything that is older than the trail, once in the life of a
-	// log, and returns how many. An attempt that was interrupted may be repeated.
+	// log, and returns how many. It writes at least that of the calendar: verify takes its batch
+	// for the beginning of the log. An attempt that was interrupted may be repeated.
 	Adopt(ctx context.Context) (leaves int64, err error)
 	// TakeIn writes leaves of the rows that have none although the log has begun: a service with
 	// a wrong key, or without one, wrote them. It keeps the act that act returns for these leaves
-	// in the same transaction, and returns the leaves. Rows that were changed have a leaf already:
-	// it does not write another one. Without such rows it keeps no act. It changes nothing if
+	// in the same transaction, and returns the leaves. A row that has another leaf already gets a new
+	// one only if a service may have changed it: an end, a subscription, the calendar, or a price
+	// that is withdrawn now. Without such rows it keeps no act. It changes nothing if
 	// somebody else takes rows in, or changes such a row, at the same time: the error is a
 	// fault.Unavailable.
 	TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) ([]proof.Entry, error)
