@@ -39,8 +39,8 @@ func (e *foreignError) Error() string {
 	if e.Foreign > len(names) {
 		names = append(names, "...")
 	}
-	return fmt.Sprintf("%d batches of the trail were left out, because this service did not make them for this log: %s."+
-		" Run `bankingapi verify`", e.Foreign, strings.Join(names, ", "))
+	return fmt.Sprintf("batches of the trail were left out, because this service did not make them for this log: %s (%d in all)."+
+		" Run `bankingapi verify`", strings.Join(names, ", "), e.Foreign)
 }
 
 // seal seals everything that is not sealed yet. The first call of a process also adopts the
