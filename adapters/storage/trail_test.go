@@ -92,6 +92,26 @@ func TestRowsAreTakenIntoTheLogOnce(t *testing.T) {
 	})
 }
 
+// closeDays makes the days the whole calendar.
+func closeDays(t *testing.T, s *store.Store, days ...day.Day) {
+	t.Helper()
+	var closed []fund.ClosedDay
+	for _, each := range days {
+		closed = append(closed, fund.ClosedDay{Day: each, Reason: "holiday"})
+	}
+	_, err := s.Backoffice.Imports.ClosedDays(t.Context(), lines(closed...), backoffice.ImportOptions{})
+	require.NoError(t, err)
+}
+
+// grant changes what the subscription "one" may call.
+func grant(t *testing.T, s *store.Store, names ...string) {
+	t.Helper()
+	require.NoError(t, s.Subscriptions.Change(t.Context(), "one", func(s *subscription.Subscription) error {
+		s.Operations = names
+		return nil
+	}))
+}
+
 // What is changed twice has the newest leaf, also if the machine that changed it first has a clock
 // that is ahead.
 func TestTheClocksOfReplicasDoNotOrderChanges(t *testing.T) {
@@ -101,33 +121,22 @@ func TestTheClocksOfReplicasDoNotOrderChanges(t *testing.T) {
 		adopted(t, s)
 		price := priceOn(today.Plus(2))
 		price.ID = 77
-		closed := func(at day.Day) {
-			_, err := s.Backoffice.Imports.ClosedDays(t.Context(), lines(fund.ClosedDay{Day: at, Reason: "holiday"}), backoffice.ImportOptions{})
-			require.NoError(t, err)
-		}
-		grant := func(names ...string) {
-			require.NoError(t, s.Subscriptions.Change(t.Context(), "one", func(s *subscription.Subscription) error {
-				s.Operations = names
-				return nil
-			}))
-		}
-
 		ahead := clock.IDs(func() time.Time { return time.Now().Add(time.Minute) })
 		s.Trail.Writer.Use(trailKeys, ahead)
 		require.NoError(t, s.Subscriptions.Create(t.Context(), &subscription.Subscription{Name: "one", State: subscription.Active}))
 		require.NoError(t, importPrices(t.Context(), s, lines(price), quiet))
-		grant(operation.AllNames()...)
-		closed(today.Plus(3))
+		grant(t, s, operation.AllNames()...)
+		closeDays(t, s, today.Plus(3))
 
 		s.Trail.Writer.Use(trailKeys, v7)
-		grant()
+		grant(t, s)
 		require.NoError(t, s.Backoffice.Withdrawing.WithdrawPrice(t.Context(), price.ID, today))
-		closed(today.Plus(4))
+		closeDays(t, s, today.Plus(4))
 		_, found := trailFindings(t, s)
 		require.Empty(t, found)
 
 		s.Trail.Writer.Use(trailKeys, ahead)
-		grant(operation.AllNames()...)
+		grant(t, s, operation.AllNames()...)
 		s.Trail.Writer.Use(trailKeys, v7)
 		require.NoError(t, storage.Exec(t.Context(), s, // a service without a trail changes it
 			"UPDATE subscriptions SET requests_per_second = 7 WHERE name = 'one'"))
@@ -199,24 +208,14 @@ func takeChangesIn(t *testing.T, s, keyless *store.Store) {
 	adopted(t, s)
 	withdrawn, wrong := priceOn(today.Plus(2)), priceOn(today.Plus(3))
 	withdrawn.ID, wrong.ID = 77, 78
-	closed := func(s *store.Store, days ...fund.ClosedDay) {
-		_, err := s.Backoffice.Imports.ClosedDays(t.Context(), lines(days...), backoffice.ImportOptions{})
-		require.NoError(t, err)
-	}
-	grant := func(s *store.Store, names ...string) {
-		require.NoError(t, s.Subscriptions.Change(t.Context(), "one", func(s *subscription.Subscription) error {
-			s.Operations = names
-			return nil
-		}))
-	}
 	require.NoError(t, s.Subscriptions.Create(t.Context(), &subscription.Subscription{Name: "one", State: subscription.Active}))
-	grant(s, operation.AllNames()...)
+	grant(t, s, operation.AllNames()...)
 	require.NoError(t, importPrices(t.Context(), s, lines(withdrawn, wrong), quiet))
-	closed(s, fund.ClosedDay{Day: today.Plus(3), Reason: "holiday"})
+	closeDays(t, s, today.Plus(3))
 
-	grant(keyless) // as it was at first
+	grant(t, keyless) // as it was at first
 	require.NoError(t, keyless.Backoffice.Withdrawing.WithdrawPrice(t.Context(), withdrawn.ID, today))
-	closed(keyless)
+	closeDays(t, keyless)
 	require.NoError(t, storage.Exec(t.Context(), s, "UPDATE prices SET price = price + 1 WHERE price_id = 78"))
 
 	act := func([]proof.Entry) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} }
