@@ -143,9 +143,9 @@ func Export(ctx context.Context, source *backoffice.Office, kind, format string,
 	case "prices":
 		return Write(w, style, priceColumns, countRows(q, office.Reader.Prices(ctx, filter), progress))
 	case "holdings":
-		return Write(w, style, holdingColumns, countRows(q, office.Reader.Holdings(ctx, filter), progress))
+		return Write(w, style, Holdings, countRows(q, office.Reader.Holdings(ctx, filter), progress))
 	case "accounts":
-		return Write(w, style, accountColumns, countRows(q, office.Reader.Accounts(ctx, filter), progress))
+		return Write(w, style, Accounts, countRows(q, office.Reader.Accounts(ctx, filter), progress))
 	case "calendar":
 		return Write(w, style, closedDayColumns, countRows(q, office.Reader.ClosedDays(ctx), progress))
 	case "outcomes":

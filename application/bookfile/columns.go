@@ -41,14 +41,16 @@ var closedDayColumns = []Column[fund.ClosedDay]{
 	{"Reason", func(c *fund.ClosedDay) Value { return Text(c.Reason) }},
 }
 
-var holdingColumns = []Column[fund.Holding]{
+// Holdings are the columns of holdings.
+var Holdings = []Column[fund.Holding]{
 	{"CustomerNo", func(h *fund.Holding) Value { return Integer(h.Key.CustomerNo).marked(Customer) }},
 	{"IMKBCode", func(h *fund.Holding) Value { return Text(h.Key.IMKBCode) }},
 	{"HolderCorporationName", func(h *fund.Holding) Value { return Text(h.Key.HolderCorporationName) }},
 	{"Units", func(h *fund.Holding) Value { return number(h.Units.String()) }},
 }
 
-var accountColumns = []Column[fund.Account]{
+// Accounts are the columns of accounts.
+var Accounts = []Column[fund.Account]{
 	{"BranchCode", func(a *fund.Account) Value { return Integer(a.Key.BranchCode) }},
 	{"CustomerNo", func(a *fund.Account) Value { return Integer(a.Key.CustomerNo).marked(Customer) }},
 	{"AccountSuffix", func(a *fund.Account) Value { return Integer(a.Key.AccountSuffix).marked(Suffix) }},
@@ -157,6 +159,9 @@ var postingColumns = []Column[side]{
 	{"Amount", func(s *side) Value { return maybe(s.IsMoney(), s.Format(s.Quantity)) }},
 	{"PostedAt", func(s *side) Value { return Instant(s.PostedAt) }},
 }
+
+// Postings are the columns of postings, for the customer's side of each.
+var Postings = ColumnsOf(postingColumns, func(p *fund.PostingEntry) *side { return &side{*p, false} })
 
 // Notifications are the columns of push messages.
 var Notifications = slices.Concat(

@@ -30,11 +30,11 @@ func WritePrices(w io.Writer, f Format, rows iter.Seq2[fund.Price, error]) error
 }
 
 func WriteHoldings(w io.Writer, f Format, rows iter.Seq2[fund.Holding, error]) error {
-	return Write(w, Style{Format: f}, holdingColumns, rows)
+	return Write(w, Style{Format: f}, Holdings, rows)
 }
 
 func WriteAccounts(w io.Writer, f Format, rows iter.Seq2[fund.Account, error]) error {
-	return Write(w, Style{Format: f}, accountColumns, rows)
+	return Write(w, Style{Format: f}, Accounts, rows)
 }
 
 func WriteSales(w io.Writer, f Format, rows iter.Seq2[fund.SaleEntry, error]) error {

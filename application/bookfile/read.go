@@ -45,7 +45,7 @@ var prices = kind[fund.Price]{
 }
 
 var holdings = kind[fund.Holding]{
-	columns: names(holdingColumns),
+	columns: names(Holdings),
 	newValue: func(l *line) (fund.Holding, []fault.Fault) {
 		return fund.NewHolding(fund.HoldingFields{
 			CustomerNo: l.number(0), IMKBCode: l.text(1), HolderCorporationName: l.text(2), Units: l.number(3),
@@ -57,7 +57,7 @@ var holdings = kind[fund.Holding]{
 }
 
 var accounts = kind[fund.Account]{
-	columns: names(accountColumns),
+	columns: names(Accounts),
 	newValue: func(l *line) (fund.Account, []fault.Fault) {
 		fields := fund.AccountFields{
 			BranchCode: l.number(0), CustomerNo: l.number(1), AccountSuffix: l.number(2), CurrencyCode: l.text(3),

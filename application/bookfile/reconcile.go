@@ -34,9 +34,9 @@ func Reconcile(ctx context.Context, office *backoffice.Office, kind, format stri
 	}
 	switch kind {
 	case "holdings":
-		err = reconcile(ctx, r, &holdings, office.Reader.Holdings(ctx, backoffice.Query{}), w, f, holdingColumns, &c)
+		err = reconcile(ctx, r, &holdings, office.Reader.Holdings(ctx, backoffice.Query{}), w, f, Holdings, &c)
 	case "accounts":
-		err = reconcile(ctx, r, &accounts, office.Reader.Accounts(ctx, backoffice.Query{}), w, f, accountColumns, &c)
+		err = reconcile(ctx, r, &accounts, office.Reader.Accounts(ctx, backoffice.Query{}), w, f, Accounts, &c)
 	default:
 		return c, unknownKind(kind, "holdings", "accounts")
 	}

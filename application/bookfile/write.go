@@ -1,6 +1,7 @@
 package bookfile
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -130,6 +131,12 @@ func Write[T any](w io.Writer, s Style, columns []Column[T], rows iter.Seq2[T, e
 		}
 	}
 	return nil
+}
+
+// JSON returns a row as Write writes it in NDJSON, without the line end.
+func JSON[T any](columns []Column[T], row *T) json.RawMessage {
+	line := appendNDJSON(nil, columns, row)
+	return line[:len(line)-1]
 }
 
 func firstLine[T any](columns []Column[T], s Style) string {

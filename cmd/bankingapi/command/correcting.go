@@ -68,11 +68,11 @@ func (o *reverseCommand) check(c *call) (err error) {
 
 // reversed says what became of an operation.
 type reversed struct {
-	Operation  string
-	Reversal   string // empty unless it was reversed
-	WaitsAgain string // the operation that has its sales now; empty if none has
-	Problem    string // why it is not reversed
-	DryRun     bool
+	OperationID string `json:"OperationId"`
+	Reversal    string // empty unless it was reversed
+	WaitsAgain  string // the operation that has its sales now; empty if none has
+	Problem     string // why it is not reversed
+	DryRun      bool
 }
 
 func (o *reverseCommand) run(c *call) error {
@@ -126,7 +126,7 @@ func isOrAre(n int) string {
 
 // reverse reverses one operation, or with --dry-run tries it.
 func (o *reverseCommand) reverse(c *call, id operation.ID) (done reversed, err error) {
-	done = reversed{Operation: id.String(), DryRun: c.dryRun}
+	done = reversed{OperationID: id.String(), DryRun: c.dryRun}
 	var reversal, again operation.ID
 	switch {
 	case c.dryRun:

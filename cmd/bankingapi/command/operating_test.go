@@ -124,11 +124,11 @@ func TestPricesList(t *testing.T) {
 	require.NotNil(t, list[0].Imported)
 	require.NotEmpty(t, list[0].ImportedBy)
 	list[0].Imported, list[0].ImportedBy = nil, ""
-	require.Equal(t, []listedPrice{{"AFA", "Demo Portfoy", 3, "1.35", "TRY", b.today.String(), "+8.00", nil, "", []waitingDay{}}}, list,
+	require.Equal(t, []listedPrice{{"AFA", "Demo Portfoy", 3, decimalNumber("1.35"), "TRY", b.today.String(), decimalNumber("8.00"), nil, "", []waitingDay{}}}, list,
 		"the highest PriceID of the day holds, and is compared with the day before")
 	b.read(t, &list, "prices", "list", "--day", b.today.Plus(-1).String())
 	require.Equal(t, int64(1), list[0].PriceID)
-	require.Empty(t, list[0].Change, "there is no earlier price")
+	require.Nil(t, list[0].ChangePercent, "there is no earlier price")
 	require.Contains(t, b.must(t, "prices", "list", "--day", b.today.Plus(7).String()), "+11.11 %")
 	b.read(t, &list, "prices", "list", "--day", "2020-01-01")
 	require.Empty(t, list)
@@ -252,9 +252,9 @@ func TestReversedForItsPrice(t *testing.T) {
 
 	var done reversed
 	b.read(t, &done, "sales", "reverse", "--price-id", "2", "--reason", " wrong price ", "--as", "ayse")
-	require.Equal(t, now.ID.String(), done.Operation)
+	require.Equal(t, now.ID.String(), done.OperationID)
 	require.NotEmpty(t, done.Reversal)
-	require.Equal(t, b.must(t, "show", "operation", done.Operation), b.must(t, "show", "operation", done.Reversal), "the ID of a reversal leads to what it reversed")
+	require.Equal(t, b.must(t, "show", "operation", done.OperationID), b.must(t, "show", "operation", done.Reversal), "the ID of a reversal leads to what it reversed")
 	require.Equal(t, outcome{1, "", "bankingapi: price 99: nothing is stored under this ID\n"}, b.run(t, "sales", "reverse", "--price-id", "99", "--dry-run"))
 	require.Equal(t, "0 of 0 operations with a sale at PriceID 2 reversed.\n", b.run(t, "sales", "reverse", "--price-id", "2", "--reason", "again").err)
 	require.Regexp(t, `,ayse,.*,sales\.reverse,`+now.ID.String()+`,wrong price,1 sale`, b.must(t, "export", "audit"))

@@ -12,14 +12,15 @@ import (
 )
 
 // screensText has what commands print for people: templates of the values that programs
-// get with --format json. Columns are between tabs.
+// get with --format json. Columns are between tabs. A value that is a row of an export has methods
+// for the template, and is the same row of NDJSON for programs.
 //
 //go:embed screens.txt
 var screensText string
 
 var screens = template.Must(template.New("").Funcs(template.FuncMap{
 	"at":    func(string, any) string { return "" }, // write replaces it
-	"field": field, "join": strings.Join, "quoted": quoted, "word": word,
+	"field": field, "join": strings.Join, "quoted": quoted, "signed": signed, "word": word,
 	"usages": usages, "hasSettings": hasSettings,
 }).Option("missingkey=error").Parse(screensText))
 
@@ -60,6 +61,23 @@ func instant(t time.Time) *time.Time {
 	}
 	t = t.UTC()
 	return &t
+}
+
+// decimalNumber returns a decimal number for JSON, or null for an empty text.
+func decimalNumber(text string) *json.Number {
+	if text == "" {
+		return nil
+	}
+	n := json.Number(text)
+	return &n
+}
+
+// signed returns a number with its sign, also with a plus.
+func signed(n *json.Number) string {
+	if strings.HasPrefix(n.String(), "-") {
+		return n.String()
+	}
+	return "+" + n.String()
 }
 
 // field returns a line with a name and a value, if any. It quotes unprintable text.

@@ -16,9 +16,11 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
 	"bankingapi/domain/fund"
+	"bankingapi/domain/operation"
 )
 
-// With --format json a program reads what people read: the same names and values.
+// With --format json a program reads what people read. Its names and values are those of the API and of
+// exports: no value has to be taken apart.
 func TestFormatJSON(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -54,24 +56,29 @@ func TestFormatJSON(t *testing.T) {
 
 	caller := list("subscriptions", "list")[0]
 	require.Equal(t, "mobile-app", caller["Name"])
-	require.Equal(t, 20.0, caller["Rate"])
+	require.Equal(t, 20.0, caller["RequestsPerSecond"])
 	require.Equal(t, []any{"AddPushNotificationResponse", "BuyFundFromCustomer"}, caller["Operations"])
-	require.Equal(t, "2999-12-31T21:00:00Z", caller["Primary"].(object)["Expires"])
+	require.Equal(t, "2999-12-31T21:00:00Z", caller["PrimaryKey"].(object)["Expires"])
+	require.Equal(t, false, caller["RequireCallerId"])
 	require.Nil(t, caller["WithoutCallerId"])
 
 	customer := one("show", "customer", "1001")
-	require.Equal(t, []any{object{"Position": `AFA "Demo Portfoy"`, "Has": "12.5"}}, customer["Positions"])
+	require.Equal(t, 1001.0, customer["CustomerNo"])
+	require.Equal(t, []any{object{"CustomerNo": 1001.0, "IMKBCode": "AFA", "HolderCorporationName": "Demo Portfoy", "Units": 12.5}}, customer["Holdings"])
+	require.Equal(t, []any{}, customer["Accounts"])
 	statement := customer["Statement"].([]any)[0].(object)
-	require.Equal(t, "12.5", statement["After"])
+	require.Equal(t, 12.5, statement["After"])
 	require.Equal(t, "opening", statement["Kind"])
 	require.Empty(t, one("show", "customer", "1001", "--since", "2999-12-31")["Statement"])
 	require.Len(t, one("show", "customer", "1001", "--limit", "1")["Statement"], 1)
-	operation := one("show", "operation", statement["Operation"].(string))
-	require.Equal(t, "import or correction", operation["Name"])
-	require.Len(t, operation["Postings"], 1)
+	operation := one("show", "operation", statement["OperationId"].(string))
+	require.Equal(t, "import or correction", operation["Operation"])
+	posting := operation["Postings"].([]any)[0].(object)
+	delete(statement, "After")
+	require.Equal(t, statement, posting, "the row of the statement, without what the customer has after it")
 	require.Empty(t, operation["Sales"])
 	require.Equal(t, false, operation["Refused"])
-	require.Contains(t, do("export", "audit", "--format", "ndjson"), `{"Id":"`+statement["Operation"].(string)+`"`, "the act of the import")
+	require.Contains(t, do("export", "audit", "--format", "ndjson"), `{"Id":"`+statement["OperationId"].(string)+`"`, "the act of the import")
 	for _, list := range []string{"Reason", "Erased", "WaitsFor"} {
 		require.Equal(t, []any{}, operation[list], list)
 	}
@@ -122,9 +129,9 @@ func TestADueSaleWaitsForThePriceOfAnother(t *testing.T) {
 	t.Parallel()
 	of := awaited{"AFA", "H", "2026-12-04"}
 	require.Equal(t, "id 1 2026-12-04 waits for the price of another sale of the operation\n",
-		screen("due sale", dueSale{awaited: of, OperationID: "id", Position: 1, State: "recorded", IsPriced: true}))
+		screen("due sale", dueSale{awaited: of, OperationID: "id", Position: 1, State: operation.Recorded, IsPriced: true}))
 	require.Equal(t, "id 1 2026-12-04 waits for a price of AFA (H)\n",
-		screen("due sale", dueSale{awaited: of, OperationID: "id", Position: 1, State: "recorded"}))
+		screen("due sale", dueSale{awaited: of, OperationID: "id", Position: 1, State: operation.Recorded}))
 	require.Equal(t, "0 would complete, 0 would fail, 3 wait for a price\n",
 		screen("due sales", settled{Waiting: []waiting{{of, 1}}, others: 2}))
 }
@@ -135,7 +142,7 @@ var screened = map[string]any{
 	"subscriptions": []listed{}, "subscription": shownSubscription{}, "waiting sales": waitingSales{}, "prices": []listedPrice{}, "status": serviceStatus{}, "reversed": reversed{}, "one reversed": reversed{}, "operation": shownOperation{}, "customer": shownCustomer{}, "settled": settled{}, "due sale": dueSale{},
 	"due sales": settled{}, "verified": backoffice.Proof{}, "copied": copied{}, "rules": fund.RulesFields{},
 	// parts of others
-	"minute": (*time.Time)(nil), "micros": (*time.Time)(nil), "key": keyLife{}, "fund": awaited{},
+	"minute": (*time.Time)(nil), "micros": (*time.Time)(nil), "key": keyLife{}, "fund": awaited{}, "need": false, "terms": sale{}, "sale": sale{},
 }
 
 // A screen names only fields that its value has: it is run with all of them set, and with none.
@@ -183,6 +190,9 @@ func fill(v reflect.Value, text string) {
 	}
 	switch v.Kind() {
 	case reflect.String:
+		if v.Type() == reflect.TypeFor[json.Number]() {
+			text = "2"
+		}
 		v.SetString(text)
 	case reflect.Bool:
 		v.SetBool(true)

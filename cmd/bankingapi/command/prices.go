@@ -2,7 +2,9 @@ package command
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"bankingapi/application/backoffice"
@@ -17,16 +19,18 @@ func (o *listPricesCommand) flags(f *flags) {
 	f.set.Var(&dayValue{&o.on, "2026-12-04"}, "day", "the prices that hold on this `day` of the bank (default: today)")
 }
 
-// listedPrice is a fund with the price that holds, and the due sales that have no price.
+// listedPrice is a fund with the price that holds, and the due sales that have no price. Its names
+// are those of export prices.
 type listedPrice struct {
-	Fund, Holder string
-	PriceID      int64
-	Price        string
-	CurrencyCode string
-	ValidFrom    string
-	// Change is the difference from the price before in percent, like +1.25. It is empty if
+	IMKBCode              string
+	HolderCorporationName string
+	PriceID               int64
+	Price                 *json.Number
+	CurrencyCode          string
+	ValidFrom             string
+	// ChangePercent is the difference from the price before in percent, like 1.25. It is nil if
 	// there is none.
-	Change string
+	ChangePercent *json.Number
 	// Imported and ImportedBy are when and by whom the price was imported, if that is known.
 	Imported   *time.Time
 	ImportedBy string
@@ -63,9 +67,12 @@ func listedPrices(prices []backoffice.FundPrice, waits []buyfund.DueFund) []list
 	}
 	for i := range prices {
 		p := &prices[i]
-		line := listedPrice{Fund: p.Fund.IMKBCode, Holder: p.Fund.HolderCorporationName, Change: p.Change(), Waiting: []waitingDay{}}
+		line := listedPrice{
+			IMKBCode: p.Fund.IMKBCode, HolderCorporationName: p.Fund.HolderCorporationName,
+			ChangePercent: decimalNumber(strings.TrimPrefix(p.Change(), "+")), Waiting: []waitingDay{},
+		}
 		if p.Price != nil {
-			line.PriceID, line.Price, line.CurrencyCode = p.Price.ID, p.Price.PerUnit.String(), p.Price.Currency.Code()
+			line.PriceID, line.Price, line.CurrencyCode = p.Price.ID, decimalNumber(p.Price.PerUnit.String()), p.Price.Currency.Code()
 			line.ValidFrom, line.Imported, line.ImportedBy = p.Price.ValidFrom.String(), instant(p.Imported), p.ImportedBy
 		}
 		for _, w := range waits {

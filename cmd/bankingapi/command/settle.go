@@ -2,6 +2,7 @@ package command
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -77,9 +78,12 @@ func forecast(c *call, until day.Day) error {
 			funds[at].Sales++
 		}
 		sale := dueSale{
-			awaited: awaitedPrice(of), OperationID: s.ID.String(), Position: s.Index, State: s.State.String(), PriceID: s.PriceID,
-			Proceeds: s.Proceeds.String(), CurrencyCode: s.Terms.Account.Currency.Code(), Refusal: s.Refusal,
+			awaited: awaitedPrice(of), OperationID: s.ID.String(), Position: s.Index, State: s.State, PriceID: s.PriceID,
+			CurrencyCode: s.Terms.Account.Currency.Code(), Refusal: s.Refusal,
 			IsPriced: s.IsPriced,
+		}
+		if s.State == operation.Completed {
+			sale.Proceeds = decimalNumber(s.Proceeds.String())
 		}
 		if err := c.write("due sale", sale); err != nil {
 			return err
@@ -105,7 +109,7 @@ func endSettling(c *call, screen, counted string, totals settled, forPrice []buy
 }
 
 // awaited is a price that is not in the book yet.
-type awaited struct{ Fund, Holder, Day string }
+type awaited struct{ IMKBCode, HolderCorporationName, Day string }
 
 func awaitedPrice(of fund.PriceDay) awaited {
 	return awaited{of.Fund.IMKBCode, of.Fund.HolderCorporationName, of.Day.String()}
@@ -114,12 +118,13 @@ func awaitedPrice(of fund.PriceDay) awaited {
 // dueSale is what would happen to a due sale.
 type dueSale struct {
 	awaited
-	OperationID            string `json:"OperationId"`
-	Position               int
-	State                  string
-	PriceID                int64
-	Proceeds, CurrencyCode string
-	Refusal                string
+	OperationID  string `json:"OperationId"`
+	Position     int
+	State        operation.State
+	PriceID      int64
+	Proceeds     *json.Number
+	CurrencyCode string
+	Refusal      string
 	// IsPriced: it waits for the price of another sale of the operation, if it waits.
 	IsPriced bool `json:"-"`
 }

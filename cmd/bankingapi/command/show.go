@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/application/bookfile"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -105,21 +106,8 @@ func (c *call) operationsOf(subscription, callerID string) ([]backoffice.Operati
 	return found, err
 }
 
-// answer is the answer to a request without an operation.
-type answer struct {
-	Answered     *time.Time
-	Status       int
-	Codes        []string
-	Replayed     bool
-	OperationID  any `json:"OperationId"`
-	Name         string
-	Subscription string
-	CallerID     string `json:"CallerId"`
-	RequestID    string `json:"RequestId"`
-}
-
 // answered describes the answer to the last request without an operation. With --format json it
-// also writes that answer.
+// also writes the row of that answer, as export requests does.
 func answered(c *call, of backoffice.Query) string {
 	of.Order, of.Limit = backoffice.Newest, 1
 	for a, err := range c.office.Reader.Requests(c.cmd.Context(), of) {
@@ -127,10 +115,7 @@ func answered(c *call, of backoffice.Query) string {
 			continue
 		}
 		if c.format == "json" {
-			err = c.write("", answer{
-				Answered: instant(a.At), Status: a.Status, Codes: slices.Concat([]string{}, a.Codes), Replayed: a.Replayed,
-				OperationID: a.OperationID, Name: a.Operation, Subscription: a.Subscription, CallerID: a.CallerID, RequestID: a.RequestID,
-			})
+			err = c.write("", bookfile.JSON(bookfile.Requests, &a))
 			if err != nil {
 				continue
 			}
@@ -158,26 +143,27 @@ func missingPrices(c *call, o *backoffice.Operation) (prices []awaited, err erro
 	return prices, err
 }
 
-// shownOperation is what show operation prints.
+// shownOperation is what show operation prints. Its names are those of export operations.
 type shownOperation struct {
-	Operation, Name    string
-	Subscription       *string    `json:",omitempty"`
-	CallerID           *string    `json:"CallerId,omitempty"`
-	RequestID          *string    `json:"RequestId,omitempty"`
-	Received           *time.Time `json:",omitempty"`
-	State              string     `json:",omitempty"`
-	StateNumber        int        `json:",omitempty"`
-	Refused            bool
-	Cancelled, Settled *time.Time `json:",omitempty"`
-	Reason             []reason
-	Reversed           *reversal   `json:",omitempty"`
-	Corrected          *correction `json:",omitempty"`
-	Erased             []erased
-	WaitsFor           []awaited
-	Sales              []shownSale
-	Postings           []posting
-	Notifications      []notification
-	Repeated           []repeated
+	OperationID   string          `json:"OperationId"`
+	Operation     string          // its name
+	Subscription  *string         `json:",omitempty"`
+	CallerID      *string         `json:"CallerId,omitempty"`
+	RequestID     *string         `json:"RequestId,omitempty"`
+	ReceivedAt    *time.Time      `json:",omitempty"`
+	State         operation.State `json:",omitempty"`
+	Refused       bool
+	CancelledAt   *time.Time `json:",omitempty"`
+	SettledAt     *time.Time `json:",omitempty"`
+	Reason        []reason
+	Reversed      *reversal   `json:",omitempty"`
+	Corrected     *correction `json:",omitempty"`
+	Erased        []erased
+	WaitsFor      []awaited
+	Sales         []sale
+	Postings      []posting
+	Notifications []notification
+	Repeated      []repeated
 }
 
 type reason struct{ Code, Pointer string }
@@ -190,57 +176,83 @@ type reversal struct {
 type correction struct{ By, Reason string }
 
 type erased struct {
-	Notification int
-	At           *time.Time
-	Reason       string
-}
-
-type posting struct {
-	Posted             *time.Time
-	Kind, Position, By string
+	Position int
+	At       *time.Time
+	Reason   string
 }
 
 // repeated is a message that was stored before, by another operation or by an earlier record.
 type repeated struct {
-	Notification       int
-	StoredBy           string
-	StoredNotification int
+	Position       int
+	StoredBy       string
+	StoredPosition int
 }
 
 type notification struct {
-	Notification int
-	PushID       string `json:"PushId"`
-	UserID       string `json:"UserId"`
+	Position int
+	PushID   string `json:"PushId"`
+	UserID   string `json:"UserId"`
 }
 
-// saleTerms is what a sale requested, and why it was refused.
-type saleTerms struct{ Fund, Units, Account, Day, Refusal string }
+// sale is a sale of an operation or of a customer. As JSON it is the row of export sales.
+type sale struct{ Entry fund.SaleEntry }
 
-// saleResult is a sale with its result. Price and Proceeds are null until it is completed.
-type saleResult struct {
-	saleTerms
-	State           string
-	Price, Proceeds *string
+// MarshalJSON implements json.Marshaler.
+func (s sale) MarshalJSON() ([]byte, error) { return bookfile.JSON(bookfile.Sales, &s.Entry), nil }
+
+func (s sale) Fund() string { return fundText(s.Entry.Terms.Holding.Fund) }
+
+func (s sale) Account() string {
+	account := s.Entry.Terms.Account
+	return accountText(account) + " " + account.Currency.Code()
 }
 
-// shownSale is a sale of an operation.
-type shownSale struct {
-	saleResult
-	Sale     int
-	Customer int64
+// Price is the price at which the sale was settled, or - before.
+func (s sale) Price() string {
+	if s.Entry.PriceID == 0 {
+		return "-"
+	}
+	return s.Entry.PerUnit.String()
 }
+
+// Proceeds are what the sale has brought, or - before.
+func (s sale) Proceeds() string {
+	if s.Entry.PriceID == 0 {
+		return "-"
+	}
+	return s.Entry.Proceeds.String() + " " + s.Entry.Terms.Account.Currency.Code()
+}
+
+func (s sale) ReceivedAt() *time.Time { return instant(s.Entry.ReceivedAt) }
+
+func (s sale) SettledAt() *time.Time { return instant(s.Entry.SettledAt) }
+
+func (s sale) ReversedAt() *time.Time { return instant(s.Entry.ReversedAt) }
+
+// posting is a posting of an operation. As JSON it is the row of export postings, for the
+// customer's side.
+type posting struct{ Entry fund.PostingEntry }
+
+// MarshalJSON implements json.Marshaler.
+func (p posting) MarshalJSON() ([]byte, error) {
+	return bookfile.JSON(bookfile.Postings, &p.Entry), nil
+}
+
+func (p posting) Position() string { return positionText(&p.Entry) }
+
+func (p posting) By() string { return p.Entry.Format(p.Entry.Quantity) }
+
+func (p posting) PostedAt() *time.Time { return instant(p.Entry.PostedAt) }
 
 func shownOperationOf(o *backoffice.Operation) shownOperation {
 	of := shownOperation{
-		Operation: o.ID.String(), Name: "import or correction", Refused: o.Refusal != nil,
-		Reason: []reason{}, Erased: []erased{}, WaitsFor: []awaited{}, Sales: []shownSale{}, Postings: []posting{}, Notifications: []notification{}, Repeated: []repeated{},
+		OperationID: o.ID.String(), Operation: "import or correction", Refused: o.Refusal != nil,
+		Reason: []reason{}, Erased: []erased{}, WaitsFor: []awaited{}, Sales: []sale{}, Postings: []posting{}, Notifications: []notification{}, Repeated: []repeated{},
 	}
 	if was, ok := o.Decision(); ok {
-		of.Name, of.Received = was.Operation.String(), instant(was.ReceivedAt)
-		of.Subscription, of.CallerID, of.RequestID = &was.Subscription, &was.Header.CallerID, &was.Header.RequestID
-		if was.State != 0 {
-			of.State, of.StateNumber = was.State.String(), int(was.State)
-		}
+		requestID := cmp.Or(was.Header.RequestID, of.OperationID)
+		of.Operation, of.ReceivedAt, of.State = was.Operation.String(), instant(was.ReceivedAt), was.State
+		of.Subscription, of.CallerID, of.RequestID = &was.Subscription, &was.Header.CallerID, &requestID
 	}
 	for _, f := range o.Faults() {
 		of.Reason = append(of.Reason, reason{f.Code, f.Pointer})
@@ -249,15 +261,15 @@ func shownOperationOf(o *backoffice.Operation) shownOperation {
 		of.Reversed = &reversal{instant(o.Reversal.At), o.Reversal.ID.String()}
 	}
 	for _, s := range slices.Concat(o.Sales, o.RefusedSales) {
-		of.Sales = append(of.Sales, shownSale{resultOf(&s), s.Index, s.Terms.Holding.CustomerNo})
+		of.Sales = append(of.Sales, sale{s})
 	}
 	if at := o.CancelledAt(); !at.IsZero() {
-		of.Cancelled = instant(at)
+		of.CancelledAt = instant(at)
 	} else if len(o.Sales) > 0 {
-		of.Settled = instant(o.Sales[0].SettledAt)
+		of.SettledAt = instant(o.Sales[0].SettledAt)
 	}
 	for _, p := range slices.Concat(o.Postings, o.ReversalPostings) {
-		of.Postings = append(of.Postings, posting{instant(p.PostedAt), p.Kind.String(), p.Position(), p.Format(p.Quantity)})
+		of.Postings = append(of.Postings, posting{p})
 	}
 	for i := range o.Notifications {
 		n := &o.Notifications[i]
@@ -272,25 +284,18 @@ func shownOperationOf(o *backoffice.Operation) shownOperation {
 	return of
 }
 
-func termsOf(s *fund.SaleEntry) saleTerms {
-	h, a := s.Terms.Holding, s.Terms.Account
-	return saleTerms{
-		Fund: h.IMKBCode + " " + quoted(h.HolderCorporationName), Units: s.Terms.Units.String(),
-		Account: accountText(a) + " " + a.Currency.Code(), Day: s.Terms.SelectedDay.String(), Refusal: s.Refusal,
-	}
-}
-
-func resultOf(s *fund.SaleEntry) saleResult {
-	of := saleResult{saleTerms: termsOf(s), State: s.State.String()}
-	if s.PriceID != 0 {
-		price, proceeds := s.PerUnit.String(), s.Proceeds.String()+" "+s.Terms.Account.Currency.Code()
-		of.Price, of.Proceeds = &price, &proceeds
-	}
-	return of
-}
+func fundText(f fund.Fund) string { return f.IMKBCode + " " + quoted(f.HolderCorporationName) }
 
 func accountText(a fund.AccountKey) string {
 	return fmt.Sprintf("%d-%d-%d", a.BranchCode, a.CustomerNo, a.AccountSuffix)
+}
+
+// positionText names the holding or account of a posting.
+func positionText(p *fund.PostingEntry) string {
+	if p.IsMoney() {
+		return p.Position()
+	}
+	return fundText(p.Holding.Fund)
 }
 
 type showCustomerCommand struct {
@@ -327,30 +332,54 @@ func (o *showCustomerCommand) dates(c *call) (err error) {
 
 // shownCustomer is what show customer prints.
 type shownCustomer struct {
-	Positions []position
-	Statement []statementLine
-	Sales     []customerSale
-	Refused   []refusedSale
+	CustomerNo int64
+	Holdings   []holding
+	Accounts   []account
+	Statement  []statementLine
+	Sales      []sale
+	Refused    []sale
 }
 
-type position struct{ Position, Has string }
+// holding is a holding of a customer. As JSON it is the row of export holdings.
+type holding struct{ Entry fund.Holding }
 
-type statementLine struct {
-	posting
-	Operation, After string
+// MarshalJSON implements json.Marshaler.
+func (h holding) MarshalJSON() ([]byte, error) {
+	return bookfile.JSON(bookfile.Holdings, &h.Entry), nil
 }
 
-type refusedSale struct {
-	saleTerms
-	Received  *time.Time
-	Operation string
+func (h holding) Fund() string { return fundText(h.Entry.Key.Fund) }
+
+// account is an account of a customer. As JSON it is the row of export accounts.
+type account struct{ Entry fund.Account }
+
+// MarshalJSON implements json.Marshaler.
+func (a account) MarshalJSON() ([]byte, error) {
+	return bookfile.JSON(bookfile.Accounts, &a.Entry), nil
 }
 
-type customerSale struct {
-	saleResult
-	Received, Settled, Reversed *time.Time
-	Operation                   string
+func (a account) Number() string { return accountText(a.Entry.Key) }
+
+func (a account) Balance() string {
+	return a.Entry.Balance.String() + " " + a.Entry.Key.Currency.Code()
 }
+
+// statementLine is a posting, with what the customer has after it. As JSON it is the row that the
+// console downloads as the statement.
+type statementLine struct{ Line backoffice.Line }
+
+// MarshalJSON implements json.Marshaler.
+func (l statementLine) MarshalJSON() ([]byte, error) {
+	return bookfile.JSON(bookfile.Statement, &l.Line), nil
+}
+
+func (l statementLine) Position() string { return positionText(&l.Line.PostingEntry) }
+
+func (l statementLine) By() string { return l.Line.Format(l.Line.Quantity) }
+
+func (l statementLine) After() string { return l.Line.Format(l.Line.After) }
+
+func (l statementLine) PostedAt() *time.Time { return instant(l.Line.PostedAt) }
 
 func (o *showCustomerCommand) run(c *call) error {
 	c.look("show", "customer", strconv.FormatInt(o.query.CustomerNo, 10))
@@ -358,28 +387,25 @@ func (o *showCustomerCommand) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	shown := shownCustomer{positionsOf(customer), []statementLine{}, []customerSale{}, []refusedSale{}}
+	shown := shownCustomer{
+		CustomerNo: o.query.CustomerNo, Holdings: []holding{}, Accounts: []account{}, Sales: []sale{}, Refused: []sale{},
+	}
+	for _, h := range customer.Holdings {
+		shown.Holdings = append(shown.Holdings, holding{h})
+	}
+	for _, a := range customer.Accounts {
+		shown.Accounts = append(shown.Accounts, account{a})
+	}
 	if shown.Statement, err = o.statement(c); err != nil {
 		return err
 	}
 	if err := o.addSales(c, &shown); err != nil {
 		return err
 	}
-	if len(shown.Positions)+len(shown.Statement)+len(shown.Sales)+len(shown.Refused) == 0 {
+	if len(shown.Holdings)+len(shown.Accounts)+len(shown.Statement)+len(shown.Sales)+len(shown.Refused) == 0 {
 		return o.notFound()
 	}
 	return c.write("customer", shown)
-}
-
-func positionsOf(customer backoffice.Customer) []position {
-	positions := []position{}
-	for _, h := range customer.Holdings {
-		positions = append(positions, position{h.Key.IMKBCode + " " + quoted(h.Key.HolderCorporationName), h.Units.String()})
-	}
-	for _, a := range customer.Accounts {
-		positions = append(positions, position{"account " + accountText(a.Key), a.Balance.String() + " " + a.Key.Currency.Code()})
-	}
-	return positions
 }
 
 // statement returns the newest lines of the statement, the oldest of them first.
@@ -395,8 +421,7 @@ func (o *showCustomerCommand) statement(c *call) ([]statementLine, error) {
 		if o.query.Limit > 0 && len(lines) == o.query.Limit {
 			lines = lines[1:]
 		}
-		of := posting{instant(line.PostedAt), line.Kind.String(), line.Position(), line.Format(line.Quantity)}
-		lines = append(lines, statementLine{of, line.OperationID.String(), line.Format(line.After)})
+		lines = append(lines, statementLine{line})
 	}
 	return lines, nil
 }
@@ -408,14 +433,14 @@ func (o *showCustomerCommand) addSales(c *call, shown *shownCustomer) error {
 		if err != nil {
 			return err
 		}
-		shown.Sales = append(shown.Sales, customerSale{resultOf(&s), instant(s.ReceivedAt), instant(s.SettledAt), instant(s.ReversedAt), s.ID.String()})
+		shown.Sales = append(shown.Sales, sale{s})
 	}
 	of.Refused = true
 	for s, err := range c.office.Reader.Sales(c.cmd.Context(), of) {
 		if err != nil {
 			return err
 		}
-		shown.Refused = append(shown.Refused, refusedSale{termsOf(&s), instant(s.ReceivedAt), s.ID.String()})
+		shown.Refused = append(shown.Refused, sale{s})
 	}
 	slices.Reverse(shown.Sales)
 	slices.Reverse(shown.Refused)

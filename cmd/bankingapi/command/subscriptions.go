@@ -259,26 +259,22 @@ func listSubscriptions(c *call) error {
 type listed struct {
 	Name, State                 string
 	Operations                  []string
-	Rate                        int
+	RequestsPerSecond           int // 0 is no limit
 	AppKey, Channel, TellerName string
 	Created                     *time.Time
-	CallerID                    string     `json:"CallerId"`
-	WithoutCallerID             *time.Time `json:"WithoutCallerId"`
-	Primary, Secondary          keyLife
+	RequireCallerID             bool       `json:"RequireCallerId"`
+	WithoutCallerID             *time.Time `json:"WithoutCallerId"` // the last sale without a CallerId
+	PrimaryKey, SecondaryKey    keyLife
 	ClientCertificate           string
 }
 
 type keyLife struct{ Created, Used, Expires *time.Time }
 
 func listedSubscription(s *subscription.Subscription) listed {
-	callerID := "optional"
-	if s.RequireCallerID {
-		callerID = "required"
-	}
 	return listed{
-		Name: s.Name, State: string(s.State), Operations: s.Operations, Rate: s.RequestsPerSecond, AppKey: s.AppKey,
-		Channel: s.Channel, TellerName: s.TellerName, Created: instant(s.Created), CallerID: callerID,
-		WithoutCallerID: instant(s.WithoutCallerID), Primary: lifeOf(s.PrimaryKey), Secondary: lifeOf(s.SecondaryKey),
+		Name: s.Name, State: string(s.State), Operations: s.Operations, RequestsPerSecond: s.RequestsPerSecond, AppKey: s.AppKey,
+		Channel: s.Channel, TellerName: s.TellerName, Created: instant(s.Created), RequireCallerID: s.RequireCallerID,
+		WithoutCallerID: instant(s.WithoutCallerID), PrimaryKey: lifeOf(s.PrimaryKey), SecondaryKey: lifeOf(s.SecondaryKey),
 		ClientCertificate: s.ClientCertificate,
 	}
 }

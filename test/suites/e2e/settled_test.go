@@ -60,7 +60,7 @@ func TestWhenIsMySaleSettled(t *testing.T) {
 		s = next.serve(t)
 		s.key = key
 		require.Equal(t, "0 completed, 0 failed\n3 wait for a price of AFA (Demo Portfoy), "+tomorrow+"\n", next.Must(t, "settle"))
-		require.JSONEq(t, `{"Completed":0,"Failed":0,"Waiting":[{"Fund":"AFA","Holder":"Demo Portfoy","Day":"`+tomorrow+`","Sales":3}]}`,
+		require.JSONEq(t, `{"Completed":0,"Failed":0,"Waiting":[{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","Day":"`+tomorrow+`","Sales":3}]}`,
 			next.Must(t, "settle", "--format", "json"))
 		forecast := next.Run(t, "settle", "--dry-run")
 		require.Regexp(t, `(?m)^\S+ 0 `+tomorrow+` waits for a price of AFA \(Demo Portfoy\)$`, forecast.Out)
