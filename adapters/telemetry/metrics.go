@@ -63,7 +63,7 @@ type Metrics struct {
 	requests, outcomes, replays, refusedKeys, callers, batchReruns, settled *prometheus.CounterVec
 	requestDuration, batchItems, batchRecords, batchWait                    *prometheus.HistogramVec
 	queueLength, dueSales                                                   *prometheus.GaugeVec
-	due, lag                                                                prometheus.Gauge
+	lag                                                                     prometheus.Gauge
 	settlementRounds, settlementFailure                                     prometheus.Counter
 
 	subscriptions subscriptions
@@ -117,8 +117,7 @@ func NewMetrics(registerer prometheus.Registerer, o Options) *Metrics {
 		batchReruns:  counter("bankingapi_batch_reruns_total", "Requests that were retried alone because their batch failed.", "operation"),
 		queueLength:  gauge("bankingapi_queue_length", "Requests that were queued when the latest batch started.", "operation"),
 
-		due:               gauge("bankingapi_settlement_due_sales", "Due sales that are not settled yet.").WithLabelValues(),
-		dueSales:          gauge("bankingapi_due_sales", "Due sales by the reason why they wait: price (their fund, or the fund of another sale of their operation, has no price of their day yet) or settlement (the next round settles them).", "reason"),
+		dueSales:          gauge("bankingapi_settlement_due_sales", "Due sales by the reason why they wait: price (their fund, or the fund of another sale of their operation, has no price of their day yet) or settlement (the next round settles them).", "reason"),
 		lag:               gauge("bankingapi_settlement_lag_seconds", "Time since the oldest due sale could be settled. 0 if no sale is due, or all wait for a price.").WithLabelValues(),
 		settled:           counter("bankingapi_settlement_operations_total", "Recorded operations that this instance settled, by outcome.", "state"),
 		settlementRounds:  counter("bankingapi_settlement_rounds_total", "Rounds of settlement.").WithLabelValues(),
@@ -270,7 +269,6 @@ func (m *Metrics) Settlement(s buyfund.Settlement, err error) {
 // Due sets how many due sales wait for the next round, how many wait for a price, and how long
 // the oldest sale that waits for a round has been waiting.
 func (m *Metrics) Due(settlement, price int64, lag time.Duration) {
-	m.due.Set(float64(settlement + price))
 	m.dueSales.WithLabelValues("settlement").Set(float64(settlement))
 	m.dueSales.WithLabelValues("price").Set(float64(price))
 	m.lag.Set(lag.Seconds())

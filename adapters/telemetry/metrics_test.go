@@ -196,7 +196,7 @@ func TestSeveralInstances(t *testing.T) {
 	require.ErrorContains(t, telemetry.NewMetrics(named("a"), options).Start(), "the names are taken")
 	second := started(t, named("b"), options) // a label tells them apart
 	second.Due(3, 0, time.Hour)
-	require.Contains(t, exposition(t, registry, "text/plain"), `bankingapi_settlement_due_sales{replica="b"} 3`)
+	require.Contains(t, exposition(t, registry, "text/plain"), `bankingapi_settlement_due_sales{reason="settlement",replica="b"} 3`)
 
 	require.Contains(t, exposition(t, registry, "text/plain"), `go_sql_idle_connections{db_name="two",replica="b"} 0`)
 	first.Close()
