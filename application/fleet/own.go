@@ -37,7 +37,7 @@ var nextOfCheck = map[string]string{
 	"schema":   "Run bankingapi migrate up with the version of the service that should run.",
 	durability: "Change what the text names. The service notices by itself what changes at the database server, or when another program ends." +
 		" After a change of storage.dsn, of synchronous_commit, or of how a host opens the database, restart the service.",
-	clock:         "Set the clock of this machine: turn on its time service (NTP). The replica goes on by itself.",
+	clock:         "Set the clock of this machine: turn on its time service (NTP). Then the replica goes on by itself. If its time is right already, do what the text says.",
 	"trail":       "Change what the text names. All replicas need the same key in trail.key_file, and a replica reads the file again on SIGHUP.",
 	"certificate": "Replace tls.cert_file and tls.key_file. They are read within a second, without a restart. A self-signed certificate is made anew at the next start after its end.",
 	shutdown:      "Nothing: the replica was told to stop.",

@@ -47,8 +47,7 @@ type Clock struct {
 // that the service must not change the book, because its day may be another one than that of the
 // bank. The clock differs from that of the storage by more than a minute, or it is a minute
 // behind the newest operation. If the storage has no clock, the clock must not jump by more than
-// a minute either. With allowUnsafe, a
-// wrong clock is only a warning.
+// a minute either. With allowUnsafe, a wrong clock is only a warning.
 func (s *Store) CheckClock(ctx context.Context, clock Clock, allowUnsafe bool) (warnings []string, err error) {
 	before := clock.Now()
 	theirs, newest, err := s.Clock(ctx)
@@ -87,11 +86,12 @@ func (s *Store) CheckClock(ctx context.Context, clock Clock, allowUnsafe bool) (
 	case behind <= maxSkew:
 	case agrees:
 		wrong("The newest operation was received at %s, %s after the time of this machine and of the database. Another replica's clock was ahead,"+
-			" or the clocks of both were set back. Compare the clocks. If the time of this machine is right, set storage.allow_unsafe until %s.",
+			" or the clocks of both were set back. Compare the clocks. If the time of this machine is right, storage.allow_unsafe is needed until %s.",
 			at, behind.Round(time.Second), at)
 	case theirs.IsZero():
 		wrong("The newest operation was received at %s, %s after the time of this machine: its clock was set back,"+
-			" or was ahead when the operation was received. Synchronize the clock.", at, behind.Round(time.Second))
+			" or was ahead when the operation was received. Synchronize the clock. If its time is right, storage.allow_unsafe is needed until %s.",
+			at, behind.Round(time.Second), at)
 	}
 	err = judge(risks, allowUnsafe)
 	if err != nil {

@@ -28,7 +28,7 @@ func TestAServiceWithAWrongClockIsNotReady(t *testing.T) {
 		"behind the database":           {theirs: at.Add(72 * time.Hour), finding: "The clock of this machine is 72h0m0s behind the clock of the database"},
 		"just behind":                   {theirs: at.Add(61 * time.Second), finding: "1m1s behind the clock of the database"},
 		"behind everything":             {theirs: at.Add(72 * time.Hour), newest: at.Add(71 * time.Hour), finding: "72h0m0s behind the clock of the database"},
-		"set back":                      {newest: at.Add(time.Hour), finding: "1h0m0s after the time of this machine: its clock was set back"},
+		"set back":                      {newest: at.Add(time.Hour), finding: "1h0m0s after the time of this machine: its clock was set back, or was ahead when the operation was received. Synchronize the clock. If its time is right, storage.allow_unsafe is needed until 2026-11-20T10:00:00Z."},
 		"another replica was ahead":     {theirs: at, newest: at.Add(time.Hour), finding: "received at 2026-11-20T10:00:00Z, 1h0m0s after the time of this machine and of the database. Another replica's clock was ahead"},
 		"the newest is a day old":       {newest: at.Add(-24 * time.Hour)},
 		"the newest is older here":      {theirs: at, newest: at.Add(-24 * time.Hour)},
