@@ -1,9 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,14 +23,16 @@ const (
 
 // A bank is everything that runs on one engine: the service on its stores, and the other side.
 type bank struct {
+	settings
 	engine   engine
-	describe []fact
-	stores   []*store // the first is the plain one; empty if only the other side is measured
-	others   []side   // the database alone, and on Postgres the peer
-	peer     *peer    // nil on SQLite
+	stores   []*store // the first is the plain one
+	others   []side   // the database alone, and on Postgres the peer; none with -alone
+	peer     *peer    // nil on SQLite and with -alone
 	dir      string
 	versions []version // ours is the first
 	t        *runner
+	report   *report
+	progress io.Writer
 }
 
 // A version is a binary of the service.
@@ -52,92 +55,53 @@ type engine interface {
 	// used returns how much a store takes, and how much its database has written to
 	// its log (0 if that is not counted), after a checkpoint.
 	used(ctx context.Context, dsn string) (stored, logged int64, err error)
-	// close stops the other side and drops the stores.
-	close() error
 }
 
-// openBank prepares both sides of one engine. The book is the same on both.
-func openBank(ctx context.Context, t *runner, name, dir, binary string, s settings) (b *bank, err error) {
-	b = &bank{dir: filepath.Join(dir, name), t: t}
+// open prepares both sides of one engine. The book is the same on both.
+func (b *bank) open(ctx context.Context, name, binary string) error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
-		return nil, err
+		return err
 	}
-	var alone side
-	if name == "postgres" {
-		if s.standby {
-			if s.postgres, _, err = testdb.StartPair("fsync=on", "synchronous_commit=on", "full_page_writes=on"); err != nil {
-				return nil, err
-			}
-		}
-		b.engine, alone, b.describe, err = openPostgres(ctx, s.postgres, b.dir)
+	var err error
+	if name == testdb.EnginePostgres {
+		err = b.openPostgres(ctx)
 	} else {
-		b.engine, alone, b.describe, err = openSQLite(ctx, b.dir)
+		err = b.openSQLite(ctx)
 	}
 	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil || t.Failed() {
-			err = errors.Join(err, b.close())
-		}
-	}()
-	if s.only != "service" {
-		b.others = append(b.others, alone)
-		if base, ok := alone.(*pgbench); ok {
-			if b.peer, err = startPeer(ctx, base.dsn, peerName); err != nil {
-				return b, err
-			}
-			b.others = append(b.others, b.peer)
-		}
-	}
-	if s.only == "other" {
-		return b, nil
+		return err
 	}
 	b.versions = []version{{plainName, binary}}
-	if s.otherBinary != "" {
-		b.versions = append(b.versions, version{otherName, s.otherBinary})
+	if b.otherBinary != "" {
+		b.versions = append(b.versions, version{otherName, b.otherBinary})
 	}
 	for _, v := range b.versions {
-		o, err := b.openStore(ctx, v.purpose(), v, s.service)
+		o, err := b.openStore(ctx, v.purpose(), v)
 		if err != nil {
-			return b, err
+			return err
 		}
 		b.stores = append(b.stores, o)
 	}
-	if s.book > 0 {
-		err = b.openBook(ctx, s)
-	}
-	return b, err
-}
-
-// sides lists what is compared.
-func (b *bank) sides() (sides []side) {
-	for _, o := range b.stores {
-		sides = append(sides, o)
-	}
-	return append(sides, b.others...)
-}
-
-// close stops everything and drops the stores, even if a service does not stop.
-func (b *bank) close() (err error) {
-	defer func() {
-		if b.peer != nil {
-			err = errors.Join(err, b.peer.stop())
-		}
-		err = errors.Join(err, b.engine.close())
-	}()
-	for _, o := range b.stores {
-		o.stop()
+	if b.book > 0 {
+		return b.openBook(ctx)
 	}
 	return nil
 }
 
+// sides are all compared sides, ours first.
+func (b *bank) sides() (all []side) {
+	for _, o := range b.stores {
+		all = append(all, o)
+	}
+	return append(all, b.others...)
+}
+
 // A store is one database of the service. It is the side of the services that run on it.
 type store struct {
-	program
+	*service.Bank
+	t        *runner
 	title    string
 	purpose  string
-	dsn      string
 	key      string
 	services []*service.Process
 	ledger   map[string]*rows // by the export that shows them
@@ -155,7 +119,7 @@ func (r rows) check(stored int) error {
 }
 
 // newStore creates an empty store.
-func (b *bank) newStore(ctx context.Context, purpose string, v version, settings []string) (*store, error) {
+func (b *bank) newStore(ctx context.Context, purpose string, v version) (*store, error) {
 	dir := filepath.Join(b.dir, purpose)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -164,13 +128,16 @@ func (b *bank) newStore(ctx context.Context, purpose string, v version, settings
 	if err != nil {
 		return nil, err
 	}
-	p := newProgram(b.t, service.Open(b.engine.name(), dir, v.binary).On(dsn).Set("tls.mode", "off"), settings)
-	return &store{program: p, title: v.name, purpose: purpose, dsn: dsn, ledger: map[string]*rows{"sales": {}, "notifications": {}}}, nil
+	program := service.Open(b.engine.name(), dir, v.binary).On(dsn).Set("tls.mode", "off")
+	for name, value := range b.service {
+		program.Set(name, value)
+	}
+	return &store{Bank: program, t: b.t, title: v.name, purpose: purpose, ledger: map[string]*rows{"sales": {}, "notifications": {}}}, nil
 }
 
 // openStore creates a store with the book of the benchmark, and starts the service on it.
-func (b *bank) openStore(ctx context.Context, purpose string, v version, settings []string) (*store, error) {
-	o, err := b.newStore(ctx, purpose, v, settings)
+func (b *bank) openStore(ctx context.Context, purpose string, v version) (*store, error) {
+	o, err := b.newStore(ctx, purpose, v)
 	if err != nil {
 		return nil, err
 	}
@@ -180,37 +147,36 @@ func (b *bank) openStore(ctx context.Context, purpose string, v version, setting
 	return o, o.serve(1)
 }
 
-// The most customers that a big book has in each gap, and how many rows it
-// grows by: one sale and one push for each customer of the bench and ten times.
-const (
-	mostPerGap = 100
-	bookStep   = 10 * customers
-)
-
 // openBook opens a store with many past sales and pushes, as one more side.
-func (b *bank) openBook(ctx context.Context, s settings) error {
-	o, err := b.newStore(ctx, "book", version{bookName, b.versions[0].binary}, s.service)
+func (b *bank) openBook(ctx context.Context) error {
+	o, err := b.newStore(ctx, "book", version{bookName, b.versions[0].binary})
 	if err != nil {
 		return err
 	}
 	o.Set("trail.enabled", "false") // the service has not written these rows, so they have no leaves
-	perGap := min(mostPerGap, max(1, s.book/bookStep))
-	if err := o.prepare(perGap); err != nil {
+	if err := o.prepare(perGap(b.book)); err != nil {
 		return err
 	}
-	o.ledger["sales"].before = s.book + s.book/500 // some failed, some wait
-	o.ledger["notifications"].before = s.book
-	if err := b.fillBook(ctx, o, perGap, s.book/(customers*perGap)); err != nil {
+	o.ledger["sales"].before = b.book + b.book/500 // some failed, some wait
+	o.ledger["notifications"].before = b.book
+	if err := b.fillBook(ctx, o, b.book); err != nil {
 		return err
 	}
 	b.stores = append(b.stores, o)
 	return o.serve(1)
 }
 
-// fillBook adds past sales and pushes: perCustomer for each customer, of whom
-// there are perGap in each gap.
-func (b *bank) fillBook(ctx context.Context, o *store, perGap, perCustomer int) error {
-	return b.engine.fill(ctx, o.dsn, "book", fmt.Sprintf("%d AS per_gap, %d AS per_customer", perGap, perCustomer))
+// mostPerGap is the most customers that a big book has in each gap.
+const mostPerGap = 100
+
+// perGap is how many customers a book of so many sales has in each gap: one for each sale, and a
+// million in all at most.
+func perGap(sales int) int { return min(mostPerGap, sales/customers) }
+
+// fillBook adds past sales, and as many pushes, of the customers of a book.
+func (b *bank) fillBook(ctx context.Context, o *store, sales int) error {
+	perCustomer := sales / (customers * perGap(sales))
+	return b.engine.fill(ctx, o.DSN, "book", fmt.Sprintf("%d AS per_gap, %d AS per_customer", perGap(sales), perCustomer))
 }
 
 // prepare migrates the store, imports the book and adds a subscription.
@@ -224,14 +190,38 @@ func (o *store) prepare(perGap int) error {
 	return nil
 }
 
-// serve starts services on the store.
+// prepareImport migrates the store, imports the prices and writes the files of
+// holdings and accounts.
+func (o *store) prepareImport(perGap int) error {
+	for _, book := range bookFiles {
+		if err := writeFile(filepath.Join(o.Folder, book+".csv"), func(w io.Writer) error { return writeBook(w, book, perGap) }); err != nil {
+			return err
+		}
+	}
+	o.Migrate(o.t)
+	o.Must(o.t, "import", "prices", "prices.csv")
+	return nil
+}
+
+// serve starts services on the store and waits until they are ready. Their logs go to files, as
+// under a service manager.
 func (o *store) serve(count int) error {
 	for range count {
-		server, err := o.program.serve()
+		log, err := os.CreateTemp(o.Folder, "serve-*.log")
 		if err != nil {
 			return err
 		}
-		o.services = append(o.services, server)
+		o.t.Cleanup(func() {
+			if o.t.Failed() {
+				text, _ := os.ReadFile(log.Name())
+				o.t.Logf("%s", text[max(0, len(text)-2000):])
+			}
+			_ = log.Close()
+		})
+		o.Set("ops.address", service.FreeAddress(o.t))
+		command := o.Command("serve")
+		command.Stderr = log
+		o.services = append(o.services, o.ServeCommand(o.t, command))
 	}
 	return nil
 }
@@ -252,32 +242,53 @@ func (o *store) pids() (all []int) {
 	return all
 }
 
-// load is a load with a key for its services.
-func (o *store) load(key string, w work, connections int, length time.Duration) load {
-	l := load{key: key, work: w, connections: connections, length: length}
+// load is a load with keys for its services.
+func (o *store) load(w work, connections int, length time.Duration, keys ...string) load {
+	l := load{Keys: keys, Work: w, Connections: connections, Length: length}
 	for _, server := range o.services {
-		l.addresses = append(l.addresses, strings.TrimPrefix(server.URL, "http://"))
+		l.Addresses = append(l.Addresses, strings.TrimPrefix(server.URL, "http://"))
 	}
 	return l
 }
 
 func (o *store) run(ctx context.Context, w work, connections int, length time.Duration) (*tally, error) {
-	t, err := o.load(o.key, w, connections, length).run(ctx)
-	if t != nil {
-		o.note(w, t, t.broken)
+	t, err := o.load(w, connections, length, o.key).run(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return t, err
+	o.note(w, t, t.Broken)
+	return t, nil
 }
 
 // note notes the rows of a run.
 func (o *store) note(w work, t *tally, unknown int) {
-	o.ledger[w.export()].acknowledged += (t.completed + t.late - t.rowless) * w.records
-	o.ledger[w.export()].unknown += unknown * w.records
+	o.ledger[w.export()].acknowledged += (t.Completed + t.Late - t.Rowless) * w.Records
+	o.ledger[w.export()].unknown += unknown * w.Records
+}
+
+// countRows counts the rows of an export, which may be too many to keep. The rows of the
+// benchmark have no line breaks, so each line is a row.
+func (o *store) countRows(name string) (int, error) {
+	var stderr strings.Builder
+	var lines lineCounter
+	command := o.Command("export", name)
+	command.Stdout, command.Stderr = &lines, &stderr
+	if err := command.Run(); err != nil {
+		return 0, fmt.Errorf("bankingapi export %s: %w\n%s", name, err, &stderr)
+	}
+	return int(lines) - 1, nil // the header line
+}
+
+type lineCounter int
+
+func (c *lineCounter) Write(p []byte) (int, error) {
+	*c += lineCounter(bytes.Count(p, []byte{'\n'}))
+	return len(p), nil
 }
 
 // prove stops the services of a store and checks what they left behind: every
 // acknowledged operation is stored, none twice, and the book balances.
-func (b *bench) prove(o *store, name string) error {
+func (b *bank) prove(o *store, name string) error {
 	o.stop()
 	proof := ""
 	for _, export := range []string{"sales", "notifications"} {

@@ -40,7 +40,7 @@ func benchReport(t *testing.T, args ...string) (report, out string) {
 	s, err := parse(append(args, "-wait=0s", "-out="+out, "-other-binary="+binary), io.Discard)
 	require.NoError(t, err)
 	var text, progress bytes.Buffer
-	require.NoError(t, guard(t.TempDir(), func(r *runner) error { return measureAll(t.Context(), r, s, binary, &text, &progress) }), &progress)
+	require.NoError(t, measureAll(t.Context(), t.TempDir(), s, binary, &text, &progress), &progress)
 	return text.String(), out
 }
 
@@ -69,8 +69,8 @@ func TestExtrasAreInTheReport(t *testing.T) {
 	for _, row := range []string{
 		"import 10000 holdings | bankingapi |", "verify 10000 sales | other version |", "settle 1000 due sales | bankingapi |",
 		"bankingapi | 10000 | start | [0-9.]+ |", "bankingapi | 10000 | Due, with its forecast | [0-9.]+ |", "other version | 10000 | its customer | [0-9.]+ |",
-		"bankingapi | " + plainSale.title + " | [0-9]{4,5} | [1-9][0-9]{2,3} | not measured |", // more than its content, less than some pages
-		"bankingapi | " + plainPush.title + " | [0-9]{4,5} | [1-9][0-9]{2,3} | not measured |",
+		"bankingapi | " + plainSale.Title + " | [0-9]{4,5} | [1-9][0-9]{2,3} | not measured |", // more than its content, less than some pages
+		"bankingapi | " + plainPush.Title + " | [0-9]{4,5} | [1-9][0-9]{2,3} | not measured |",
 	} {
 		require.Regexp(t, strings.ReplaceAll("| sqlite | "+row, "|", `\|`), report)
 	}
@@ -78,7 +78,7 @@ func TestExtrasAreInTheReport(t *testing.T) {
 		require.Regexp(t, fmt.Sprintf(`\| sqlite \| bankingapi \| %d %% \| [1-9][0-9]+ \| [0-9.]+ \|`, share), report)
 	}
 	for _, beside := range neighbours {
-		require.Contains(t, report, "| sqlite | "+beside.title+" | "+beside.victim.title+" |")
+		require.Contains(t, report, "| sqlite | "+beside.title+" | "+beside.victim.Title+" |")
 	}
 	require.Regexp(t, `\| 22[0-9]{2} of 22[0-9]{2} \|`, report, "all waited")
 	require.Contains(t, report, "sqlite, neighbours: ")
@@ -90,7 +90,7 @@ func TestExtrasAreInTheReport(t *testing.T) {
 func TestReplicasAreInTheReport(t *testing.T) {
 	needPgbench(t)
 	primary, _ := testdb.Pair(t)
-	report, _ := benchReport(t, "-engine=postgres", "-work=replicas", "-rates=50", "-seconds=2", "-rounds=1", "-only=service",
+	report, _ := benchReport(t, "-engine=postgres", "-work=replicas", "-rates=50", "-seconds=2", "-rounds=1", "-alone",
 		"-postgres="+primary, "-set=storage.allow_unsafe=true")
 	rows := regexp.MustCompile(`\| postgres \| sale, .* \| 50 \| (one replica|three replicas) \| .* \| 0 \| 0 \| [1-9][0-9]* \|`)
 	require.Len(t, rows.FindAllString(report, -1), 4, "no error, no deadlock, some due sales\n%s", report)
@@ -142,8 +142,8 @@ func TestSQLiteLoopKeepsTheBook(t *testing.T) {
 	require.NoError(t, err)
 	for _, w := range allWorks {
 		m, err := loop.run(t.Context(), w, 1, shortRun/4)
-		require.NoError(t, err, w.name)
-		require.Positive(t, m.records, w.name)
+		require.NoError(t, err, w.Name)
+		require.Positive(t, m.Records, w.Name)
 	}
 	require.NoError(t, loop.close())
 	requireBook(t, "sqlite", filepath.Join(dir, "loop.db"))
@@ -157,8 +157,8 @@ func TestPgbenchKeepsTheBook(t *testing.T) {
 	require.NoError(t, err)
 	for _, w := range allWorks {
 		m, err := other.run(t.Context(), w, 2, time.Second)
-		require.NoError(t, err, w.name)
-		require.Positive(t, m.records, w.name)
+		require.NoError(t, err, w.Name)
+		require.Positive(t, m.Records, w.Name)
 	}
 	requireBook(t, "pgx", dsn)
 }
@@ -170,17 +170,17 @@ func TestPeersKeepTheBook(t *testing.T) {
 		dsn := testdb.Postgres(t)
 		_, err := openPgbench(t.Context(), t.TempDir(), dsn)
 		require.NoError(t, err)
-		p, err := startPeer(t.Context(), dsn, title)
+		p, err := startPeer(t, dsn, title)
 		require.NoError(t, err)
 		for _, w := range allWorks[:4] {
 			for stored := 0; stored <= 100; { // on a slow machine in several runs
 				m, err := p.run(t.Context(), w, 4, shortRun/4)
-				require.NoError(t, err, w.name)
-				require.Zero(t, m.failed(), m.example)
-				stored += m.completed
+				require.NoError(t, err, w.Name)
+				require.Zero(t, m.failed(), m.Example)
+				stored += m.Completed
 			}
 		}
-		require.NoError(t, p.stop())
+		require.NoError(t, p.process.Process.Kill())
 		requireBook(t, "pgx", dsn)
 	}
 }

@@ -21,9 +21,8 @@ type chore struct {
 
 // measureChores measures commands of an operator on a book with as many holdings and sales
 // as -rows says, for all versions in turn.
-func (b *bench) measureChores(ctx context.Context) error {
-	perGap := min(mostPerGap, b.rows/customers)
-	held := perGap * customers
+func (b *bank) measureChores(ctx context.Context) error {
+	held := perGap(b.rows) * customers
 	due := held / 10
 	chores := []chore{
 		{fmt.Sprintf("import %d holdings", held), []string{"import", "holdings", "holdings.csv"}},
@@ -46,11 +45,11 @@ func (b *bench) measureChores(ctx context.Context) error {
 	books := map[version]*store{}
 	for round := range b.rounds {
 		for _, v := range b.versions {
-			o, err := b.newStore(ctx, fmt.Sprintf("chores_%s_%d", v.purpose(), round), v, b.service)
+			o, err := b.newStore(ctx, fmt.Sprintf("chores_%s_%d", v.purpose(), round), v)
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(o.prepareImport(perGap), run(o, chores[0])); err != nil {
+			if err := errors.Join(o.prepareImport(perGap(b.rows)), run(o, chores[0])); err != nil {
 				return err
 			}
 			books[v] = o
@@ -58,7 +57,7 @@ func (b *bench) measureChores(ctx context.Context) error {
 	}
 	for _, o := range books {
 		o.Must(b.t, "import", "accounts", "accounts.csv")
-		if err := b.fillBook(ctx, o, perGap, b.rows/held); err != nil {
+		if err := b.fillBook(ctx, o, b.rows); err != nil {
 			return err
 		}
 	}
@@ -66,7 +65,7 @@ func (b *bench) measureChores(ctx context.Context) error {
 		for _, c := range chores[1:] {
 			for _, v := range b.versions {
 				if c.args[0] == "settle" {
-					if err := b.engine.fill(ctx, books[v].dsn, "due", fmt.Sprintf("%d AS round, %d AS sales", round, due)); err != nil {
+					if err := b.engine.fill(ctx, books[v].DSN, "due", fmt.Sprintf("%d AS round, %d AS sales", round, due)); err != nil {
 						return err
 					}
 				}
@@ -122,7 +121,7 @@ var looks = []look{
 
 // measurePages measures the start of the service on a large book, and pages of its console. Each
 // page is opened as often as there are rounds.
-func (b *bench) measurePages(o *store) error {
+func (b *bank) measurePages(o *store) error {
 	o.Set("console.enabled", "true")
 	begun := time.Now()
 	if err := o.serve(1); err != nil {
@@ -192,4 +191,42 @@ func (v *visitor) open(path string) (time.Duration, error) {
 	}
 	v.page = string(page)
 	return time.Since(begun), nil
+}
+
+// An effort is what one command took.
+type effort struct {
+	took   time.Duration
+	cpu    time.Duration // of the command alone, not of Postgres
+	memory int64         // the most that the command had
+}
+
+// memoryLook is how often the memory of a running command is read. Linux keeps
+// its peak, so only what it adds at its end may be missed.
+const memoryLook = 20 * time.Millisecond
+
+// effort runs a command and measures it. Its output is thrown away.
+func (o *store) effort(args ...string) (e effort, err error) {
+	var stderr strings.Builder
+	cmd := o.Command(args...)
+	cmd.Stderr = &stderr
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return e, err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case err = <-exited:
+			running = false
+		case <-time.After(memoryLook):
+			e.memory = max(e.memory, memoryBytes(cmd.Process.Pid, "VmHWM"))
+		}
+	}
+	e.took = time.Since(begun)
+	if err != nil {
+		return e, fmt.Errorf("bankingapi %s: %w\n%s", strings.Join(args, " "), err, &stderr)
+	}
+	e.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return e, nil
 }

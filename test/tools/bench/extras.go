@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -16,16 +15,16 @@ var rateColumns = []string{"engine", "work", "requests a second", "side", "p50",
 
 // row returns the cells of rateColumns.
 func (o *trial) row(engine string) []string {
-	quantile := func(q float64) string { return short(o.total.latency.quantile(q)) }
+	quantile := func(q float64) string { return short(o.total.Latency.quantile(q)) }
 	return []string{
-		engine, o.work.title, strconv.Itoa(o.work.rate), o.side.name(), quantile(0.5), quantile(0.99), quantile(0.999),
-		fmt.Sprintf("%.1f %%", 100*float64(o.total.completed)/float64(max(1, o.total.all()))),
+		engine, o.work.Title, strconv.Itoa(o.work.Rate), o.side.name(), quantile(0.5), quantile(0.99), quantile(0.999),
+		fmt.Sprintf("%.1f %%", 100*float64(o.total.Completed)/float64(max(1, o.total.all()))),
 		cores(o.median(func(m measure) float64 { return m.used.service + m.used.database })),
 	}
 }
 
 // atRates returns every work at every rate on every side.
-func (b *bench) atRates(works []work, sides ...side) (all []*trial) {
+func (b *bank) atRates(works []work, sides ...side) (all []*trial) {
 	for _, w := range works {
 		for _, rate := range b.rates {
 			for _, side := range sides {
@@ -38,17 +37,16 @@ func (b *bench) atRates(works []work, sides ...side) (all []*trial) {
 
 // measureRates measures the latency of sales and pushes that arrive at fixed rates.
 // On Postgres it also measures both peers.
-func (b *bench) measureRates(ctx context.Context) (err error) {
+func (b *bank) measureRates(ctx context.Context) error {
 	var sides []side
 	for _, o := range b.stores {
 		sides = append(sides, o)
 	}
 	if b.peer != nil {
-		pipelined, err := startPeer(ctx, b.peer.dsn, pipelinedName)
+		pipelined, err := startPeer(b.t, b.peer.dsn, pipelinedName)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, pipelined.stop()) }()
 		sides = append(sides, b.peer, pipelined)
 	}
 	all := b.atRates([]work{plainSale, plainPush}, sides...)
@@ -70,12 +68,12 @@ const refusalConnections = 64
 
 // measureRefusals measures what refused sales cost the others in their batches. A
 // sale is refused because the customer does not have the fund.
-func (b *bench) measureRefusals(ctx context.Context) error {
+func (b *bank) measureRefusals(ctx context.Context) error {
 	for _, o := range b.stores {
 		var all []*trial
 		for _, share := range refusedShares {
 			w := plainSale
-			w.refused, w.title = share, fmt.Sprintf("sale, %d %% refused", share)
+			w.Refused, w.Title = share, fmt.Sprintf("sale, %d %% refused", share)
 			all = append(all, &trial{work: w, side: o, connections: refusalConnections})
 		}
 		if err := b.inTurn(ctx, all); err != nil {
@@ -85,7 +83,7 @@ func (b *bench) measureRefusals(ctx context.Context) error {
 			rate := t.median(records)
 			b.report.add(fmt.Sprintf("Sales of which some are refused, with %d connections: operations decided.", refusalConnections),
 				[]string{"engine", "side", "refused", "decided a second", "to none refused"},
-				b.engine.name(), o.name(), strconv.Itoa(t.work.refused)+" %", fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.2f", rate/all[0].median(records)))
+				b.engine.name(), o.name(), strconv.Itoa(t.work.Refused)+" %", fmt.Sprintf("%.0f", rate), fmt.Sprintf("%.2f", rate/all[0].median(records)))
 		}
 	}
 	return nil
@@ -95,28 +93,27 @@ func (b *bench) measureRefusals(ctx context.Context) error {
 const untilSealed = 3 * time.Second
 
 // measureBytes measures how much a sale and a push add to a store of their own.
-func (b *bench) measureBytes(ctx context.Context) error {
+func (b *bank) measureBytes(ctx context.Context) error {
 	for _, v := range b.versions {
 		for _, w := range []work{plainSale, plainPush} {
 			if err := b.bytesOf(ctx, v, w); err != nil {
-				return fmt.Errorf("%s: %w", w.name, err)
+				return fmt.Errorf("%s: %w", w.Name, err)
 			}
 		}
 	}
 	return nil
 }
 
-func (b *bench) bytesOf(ctx context.Context, v version, w work) error {
-	o, err := b.openStore(ctx, "bytes_"+w.name+"_"+v.purpose(), v, b.service)
+func (b *bank) bytesOf(ctx context.Context, v version, w work) error {
+	o, err := b.openStore(ctx, "bytes_"+w.Name+"_"+v.purpose(), v)
 	if err != nil {
 		return err
 	}
-	defer o.stop()
 	if _, err := o.run(ctx, w, 16, b.length()/5); err != nil {
 		return err
 	}
 	pause(ctx, untilSealed)
-	stored, logged, err := b.engine.used(ctx, o.dsn)
+	stored, logged, err := b.engine.used(ctx, o.DSN)
 	if err != nil {
 		return err
 	}
@@ -126,10 +123,10 @@ func (b *bench) bytesOf(ctx context.Context, v version, w work) error {
 		if err != nil {
 			return err
 		}
-		done += t.completed * w.records
+		done += t.Completed * w.Records
 	}
 	pause(ctx, untilSealed)
-	storedNow, loggedNow, err := b.engine.used(ctx, o.dsn)
+	storedNow, loggedNow, err := b.engine.used(ctx, o.DSN)
 	if err != nil {
 		return err
 	}
@@ -139,6 +136,6 @@ func (b *bench) bytesOf(ctx context.Context, v version, w work) error {
 	}
 	b.report.add("What one record adds to the database, with its indexes and the trail, and to the log that the database writes.",
 		[]string{"engine", "side", "work", "records", "bytes stored of one", "bytes in the database's log of one"},
-		b.engine.name(), v.name, w.title, strconv.Itoa(done), strconv.FormatInt((storedNow-stored)/int64(done), 10), log)
-	return b.prove(o, v.name+", bytes of "+w.name)
+		b.engine.name(), v.name, w.Title, strconv.Itoa(done), strconv.FormatInt((storedNow-stored)/int64(done), 10), log)
+	return b.prove(o, v.name+", bytes of "+w.Name)
 }

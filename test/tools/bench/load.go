@@ -39,25 +39,25 @@ var (
 // the service keeps up. The latency of a request then counts from the moment at
 // which it was due, so a slow answer delays no later request unnoticed.
 type load struct {
-	addresses   []string // connections use them in turn
-	key         string
-	work        work
-	connections int
-	length      time.Duration
-	waits       bool // a connection waits for a second after a 503, as Retry-After asks for
+	Addresses   []string // connections use them in turn
+	Keys        []string // of subscriptions, likewise
+	Work        work
+	Connections int
+	Length      time.Duration
+	Polite      bool // a connection waits for a second after a 503, as Retry-After asks for
 }
 
 // A tally counts responses.
 type tally struct {
-	completed int // operations acknowledged within the run
-	late      int // acknowledged after the end of the run
-	missed    int // due within the run, but never sent: no connection was free
-	rowless   int // those of both that store no row: refused operations and repeats
-	statuses  map[int]int
-	broken    int    // requests without a response, whose outcome is unknown
-	example   string // a response that was not a completed operation
-	latency   latencies
-	records   float64 // stored per second
+	Completed int // operations acknowledged within the run
+	Late      int // acknowledged after the end of the run
+	Missed    int // due within the run, but never sent: no connection was free
+	Rowless   int // those of both that store no row: refused operations and repeats
+	Statuses  map[int]int
+	Broken    int    // requests without a response, whose outcome is unknown
+	Example   string // a response that was not a completed operation
+	Latency   latencies
+	Records   float64 // stored per second
 }
 
 // latencies are not safe for concurrent use.
@@ -75,44 +75,44 @@ func (l latencies) quantile(q float64) time.Duration {
 
 // failed returns the number of responses that were not a completed operation.
 func (t *tally) failed() (n int) {
-	for _, count := range t.statuses {
+	for _, count := range t.Statuses {
 		n += count
 	}
-	return max(0, n+t.broken-t.completed-t.late) // other sides than the service tell no statuses
+	return max(0, n+t.Broken-t.Completed-t.Late) // other sides than the service tell no statuses
 }
 
 func (t *tally) merge(other *tally) {
-	t.completed += other.completed
-	t.late += other.late
-	t.missed += other.missed
-	t.rowless += other.rowless
-	t.broken += other.broken
-	for status, n := range other.statuses {
+	t.Completed += other.Completed
+	t.Late += other.Late
+	t.Missed += other.Missed
+	t.Rowless += other.Rowless
+	t.Broken += other.Broken
+	for status, n := range other.Statuses {
 		t.answered(status, n)
 	}
-	if t.example == "" {
-		t.example = other.example
+	if t.Example == "" {
+		t.Example = other.Example
 	}
-	t.latency = append(t.latency, other.latency...)
+	t.Latency = append(t.Latency, other.Latency...)
 }
 
 func (t *tally) answered(status, n int) {
-	if t.statuses == nil {
-		t.statuses = map[int]int{}
+	if t.Statuses == nil {
+		t.Statuses = map[int]int{}
 	}
-	t.statuses[status] += n
+	t.Statuses[status] += n
 }
 
 // all is the number of requests.
-func (t *tally) all() int { return t.completed + t.late + t.missed + t.failed() }
+func (t *tally) all() int { return t.Completed + t.Late + t.Missed + t.failed() }
 
 // String lists the answers by status: "200 x 5012, 503 x 17, none x 2".
 func (t *tally) String() string {
 	var parts []string
-	for _, status := range slices.Sorted(maps.Keys(t.statuses)) {
-		parts = append(parts, fmt.Sprintf("%d x %d", status, t.statuses[status]))
+	for _, status := range slices.Sorted(maps.Keys(t.Statuses)) {
+		parts = append(parts, fmt.Sprintf("%d x %d", status, t.Statuses[status]))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("none x %d", t.broken)), ", ")
+	return strings.Join(append(parts, fmt.Sprintf("none x %d", t.Broken)), ", ")
 }
 
 // run opens all connections, starts them together and returns when each has the
@@ -124,7 +124,7 @@ func (l load) run(ctx context.Context) (*tally, error) {
 			_ = c.conn.Close()
 		}
 	}()
-	for i := range l.connections {
+	for i := range l.Connections {
 		c, err := l.client(ctx, i)
 		if err != nil {
 			return nil, err
@@ -134,12 +134,12 @@ func (l load) run(ctx context.Context) (*tally, error) {
 
 	// Use at most one core: service and database need the rest, and more threads would only
 	// wake up more often. A thread that waits for the next arrival uses none.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + min(1, l.work.rate)))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + min(1, l.Work.Rate)))
 	start := time.Now()
 	var due chan time.Time
 	var running sync.WaitGroup
-	if l.work.rate > 0 {
-		due = make(chan time.Time, 2*l.work.rate*int(l.length/time.Second+1))
+	if l.Work.Rate > 0 {
+		due = make(chan time.Time, 2*l.Work.Rate*int(l.Length/time.Second+1))
 		running.Go(func() { l.arrive(ctx, start, due) })
 	}
 	for _, c := range clients {
@@ -151,7 +151,7 @@ func (l load) run(ctx context.Context) (*tally, error) {
 	for _, c := range clients {
 		total.merge(&c.tally)
 	}
-	total.records = float64(total.completed*l.work.records) / l.length.Seconds()
+	total.Records = float64(total.Completed*l.Work.Records) / l.Length.Seconds()
 	return total, ctx.Err()
 }
 
@@ -161,9 +161,9 @@ func (l load) arrive(ctx context.Context, start time.Time, due chan<- time.Time)
 	runtime.LockOSThread() // sleeping blocks it
 	defer runtime.UnlockOSThread()
 	r := rand.New(rand.NewPCG(uint64(start.UnixNano()), 0))
-	stop := start.Add(l.length)
+	stop := start.Add(l.Length)
 	for at := start; ctx.Err() == nil; {
-		at = at.Add(time.Duration(r.ExpFloat64() / float64(l.work.rate) * float64(time.Second)))
+		at = at.Add(time.Duration(r.ExpFloat64() / float64(l.Work.Rate) * float64(time.Second)))
 		if at.After(stop) {
 			return
 		}
@@ -184,9 +184,9 @@ type client struct {
 
 // client opens a connection.
 func (l load) client(ctx context.Context, i int) (*client, error) {
-	address := l.addresses[i%len(l.addresses)]
+	address := l.Addresses[i%len(l.Addresses)]
 	c := &client{load: l, reader: bufio.NewReader(nil), requests: requests{
-		work: l.work, ids: ids{now: time.Now, connection: uint64(i)}, host: address, key: l.key,
+		work: l.Work, ids: ids{now: time.Now, connection: uint64(i)}, host: address, key: l.Keys[i%len(l.Keys)],
 		random: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(i))),
 	}}
 	return c, c.dial(ctx)
@@ -201,11 +201,11 @@ func (c *client) dial(ctx context.Context) error {
 	c.conn = conn
 	c.reader.Reset(conn)
 	// Use one deadline for the whole run, because setting it for each request costs a timer.
-	return conn.SetDeadline(time.Now().Add(c.length + answerLimit))
+	return conn.SetDeadline(time.Now().Add(c.Length + answerLimit))
 }
 
 func (c *client) run(ctx context.Context, start time.Time) {
-	stop := start.Add(c.length)
+	stop := start.Add(c.Length)
 	for begun := time.Now(); ctx.Err() == nil; {
 		if c.due != nil {
 			var more bool
@@ -213,8 +213,8 @@ func (c *client) run(ctx context.Context, start time.Time) {
 				return
 			}
 			if now := time.Now(); now.After(stop) { // the service is far behind
-				c.tally.missed++
-				c.tally.latency = append(c.tally.latency, now.Sub(begun))
+				c.tally.Missed++
+				c.tally.Latency = append(c.tally.Latency, now.Sub(begun))
 				continue
 			}
 		} else if !begun.Before(stop) {
@@ -223,7 +223,7 @@ func (c *client) run(ctx context.Context, start time.Time) {
 		a, err := c.exchange()
 		done := time.Now()
 		c.count(a, err, done.Sub(begun), done.Sub(start))
-		if c.waits && a.status == http.StatusServiceUnavailable {
+		if c.Polite && a.status == http.StatusServiceUnavailable {
 			pause(ctx, time.Second)
 			done = time.Now()
 		}
@@ -241,27 +241,27 @@ func (c *client) run(ctx context.Context, start time.Time) {
 func (c *client) count(a answer, err error, took, since time.Duration) {
 	t := &c.tally
 	if err != nil {
-		t.broken++
-		t.example = err.Error()
+		t.Broken++
+		t.Example = err.Error()
 		return
 	}
 	t.answered(a.status, 1)
 	refused := bytes.HasPrefix(a.body, refusedStart)
-	decided := bytes.Equal(a.body, completedBody) || c.work.mixed && bytes.Equal(a.body, recordedBody) || (c.work.mixed || c.work.refused > 0) && refused
+	decided := c.Work.Waits > 0 || bytes.Equal(a.body, completedBody) || c.Work.Mixed && bytes.Equal(a.body, recordedBody) || (c.Work.Mixed || c.Work.Refused > 0) && refused
 	if a.status != http.StatusOK || !decided {
-		t.example = fmt.Sprintf("%d %s", a.status, a.body)
+		t.Example = fmt.Sprintf("%d %s", a.status, a.body)
 		return
 	}
 	if refused || a.replayed {
-		t.rowless++
+		t.Rowless++
 	}
-	if since > c.length {
-		t.late++
+	if since > c.Length {
+		t.Late++
 	} else {
-		t.completed++
+		t.Completed++
 	}
-	if since <= c.length || c.due != nil { // with a rate, the slowest answers count too
-		t.latency = append(t.latency, took)
+	if since <= c.Length || c.due != nil { // with a rate, the slowest answers count too
+		t.Latency = append(t.Latency, took)
 	}
 }
 

@@ -46,11 +46,11 @@ func TestARateLeavesNoRequestOut(t *testing.T) {
 	})
 	server.Start()
 
-	got, err := load{addresses: address(server), key: "key", work: plainSale.at(500), connections: 1, length: shortRun}.run(t.Context())
+	got, err := load{Addresses: address(server), Keys: []string{"key"}, Work: plainSale.at(500), Connections: 1, Length: shortRun}.run(t.Context())
 	require.NoError(t, err)
-	require.Positive(t, got.missed)
-	require.Len(t, got.latency, int(asked.Load())+got.missed)
-	require.Zero(t, got.failed(), got.example)
+	require.Positive(t, got.Missed)
+	require.Len(t, got.Latency, int(asked.Load())+got.Missed)
+	require.Zero(t, got.failed(), got.Example)
 }
 
 func TestLoadTellsFailuresApart(t *testing.T) {
@@ -73,15 +73,15 @@ func TestLoadTellsFailuresApart(t *testing.T) {
 	})
 	server.Start()
 
-	got, err := load{addresses: address(server), key: "key", work: plainSale, connections: 3, length: shortRun}.run(t.Context())
+	got, err := load{Addresses: address(server), Keys: []string{"key"}, Work: plainSale, Connections: 3, Length: shortRun}.run(t.Context())
 	require.NoError(t, err)
-	require.Positive(t, got.completed)
-	require.Positive(t, got.broken)
-	require.Positive(t, got.statuses[503])
-	require.Equal(t, int(asked.Load()), got.statuses[200]+got.statuses[503]+got.broken)
-	require.Equal(t, int(asked.Load()), got.completed+got.late+got.failed())
-	require.Len(t, got.latency, got.completed)
-	require.NotEmpty(t, got.example)
+	require.Positive(t, got.Completed)
+	require.Positive(t, got.Broken)
+	require.Positive(t, got.Statuses[503])
+	require.Equal(t, int(asked.Load()), got.Statuses[200]+got.Statuses[503]+got.Broken)
+	require.Equal(t, int(asked.Load()), got.Completed+got.Late+got.failed())
+	require.Len(t, got.Latency, got.Completed)
+	require.NotEmpty(t, got.Example)
 }
 
 func TestReadAnswer(t *testing.T) {

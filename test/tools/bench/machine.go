@@ -132,7 +132,7 @@ func (c clock) since(before clock) usage {
 const quietCores = 0.15
 
 // waitQuiet returns when no other program uses the machine, or when all runs have waited enough.
-func (b *bench) waitQuiet(ctx context.Context) {
+func (b *bank) waitQuiet(ctx context.Context) {
 	const look = 250 * time.Millisecond
 	for b.patience > 0 && ctx.Err() == nil {
 		before := readClock()

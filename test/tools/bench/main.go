@@ -34,17 +34,17 @@ type settings struct {
 	connections []int
 	rates       []int
 	seconds     float64
-	patience    time.Duration // how long all runs together wait for other programs to finish
+	patience    time.Duration // how long all runs of an engine together wait for other programs to finish
 	rounds      int
 	rows        int // sales of the book for the chores
 	records     int
-	only        string // "service" or "other": measure one side alone
+	alone       bool   // measure the service alone
 	otherBinary string // another version of the service; empty for none
 	book        int
 	postgres    string
 	standby     bool
 	out         string
-	service     []string // name=value pairs for the service, as in its settings file
+	service     map[string]string // settings of the service
 }
 
 func (s settings) length() time.Duration { return time.Duration(s.seconds * float64(time.Second)) }
@@ -52,16 +52,16 @@ func (s settings) length() time.Duration { return time.Duration(s.seconds * floa
 // An extra is a measurement other than the rate of a work. It adds a table to the report.
 type extra struct {
 	name    string
-	measure func(*bench, context.Context) error
+	measure func(*bank, context.Context) error
 }
 
 var extras = []extra{
-	{"chores", (*bench).measureChores},
-	{"rate", (*bench).measureRates},
-	{"replicas", (*bench).measureReplicas},
-	{"neighbours", (*bench).measureNeighbours},
-	{"bytes", (*bench).measureBytes},
-	{"refusals", (*bench).measureRefusals},
+	{"chores", (*bank).measureChores},
+	{"rate", (*bank).measureRates},
+	{"replicas", (*bank).measureReplicas},
+	{"neighbours", (*bank).measureNeighbours},
+	{"bytes", (*bank).measureBytes},
+	{"refusals", (*bank).measureRefusals},
 }
 
 func main() {
@@ -79,13 +79,10 @@ func main() {
 		os.Exit(2)
 	}
 	err = guard("", func(t *runner) error {
-		binary := ""
-		if s.only != "other" {
-			fmt.Fprintln(os.Stderr, "building the service")
-			binary = service.Build(t, "bankingapi/cmd/bankingapi")
-			defer service.Remove()
-		}
-		return measureAll(ctx, t, s, binary, os.Stdout, os.Stderr)
+		fmt.Fprintln(os.Stderr, "building the service")
+		binary := service.Build(t, "bankingapi/cmd/bankingapi")
+		defer service.Remove()
+		return measureAll(ctx, "", s, binary, os.Stdout, os.Stderr)
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -99,7 +96,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	flags.SetOutput(usage)
 	var names []string
 	for _, w := range allWorks {
-		names = append(names, w.name)
+		names = append(names, w.Name)
 	}
 	for _, e := range extras {
 		names = append(names, e.name)
@@ -109,21 +106,23 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	connections := flags.String("connections", "1,16,64,256", "numbers of connections, in this order")
 	rates := flags.String("rates", "100,500,1000,2000,4000", "requests a second of the works rate and replicas, in this order")
 	flags.Float64Var(&s.seconds, "seconds", 1, "length of each run")
-	flags.DurationVar(&s.patience, "wait", time.Minute, "how long all runs together wait for other programs to leave the machine quiet")
+	flags.DurationVar(&s.patience, "wait", time.Minute, "how long all runs of an engine together wait for other programs to leave the machine quiet")
 	flags.IntVar(&s.rows, "rows", 1_000_000, "sales in the book for the work chores (a multiple of 10000, beyond 1000000 one of 1000000); a million customers at most")
 	flags.IntVar(&s.records, "records", 20_000, "sales and pushes that the work bytes stores; with fewer, the first pages of the tables count")
 	flags.IntVar(&s.rounds, "rounds", 3, "runs of each side; the table shows medians")
-	flags.StringVar(&s.only, "only", "", "measure one side alone: service or other")
+	flags.BoolVar(&s.alone, "alone", false, "measure the service alone")
 	flags.StringVar(&s.otherBinary, "other-binary", "", "measure this binary, another version of the service, as well")
-	flags.IntVar(&s.book, "book", 0, "measure a store with this many past sales and pushes as well (a multiple of 100000; a million customers from 10000000 on)")
+	flags.IntVar(&s.book, "book", 0, "measure a store with this many past sales and pushes as well; a number as for -rows")
 	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres server on which bench creates temporary databases")
 	flags.BoolVar(&s.standby, "standby", false, "start such a server, and another one as its synchronous standby")
 	flags.StringVar(&s.out, "out", "", "folder for bench.csv and bench.md (default: write none)")
+	s.service = map[string]string{}
 	flags.Func("set", "setting of the service as name=value, repeatable (http.body_limit=64KiB)", func(pair string) error {
-		if !strings.Contains(pair, "=") {
+		name, value, found := strings.Cut(pair, "=")
+		if !found {
 			return errors.New("want name=value")
 		}
-		s.service = append(s.service, pair)
+		s.service[name] = value
 		return nil
 	})
 	if err := flags.Parse(args); err != nil {
@@ -134,7 +133,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 		s.engines = []string{"postgres", "sqlite"}
 	}
 	for name := range strings.SplitSeq(*works, ",") {
-		w := slices.IndexFunc(allWorks, func(w work) bool { return w.name == name })
+		w := slices.IndexFunc(allWorks, func(w work) bool { return w.Name == name })
 		e := slices.IndexFunc(extras, func(e extra) bool { return e.name == name })
 		switch {
 		case w >= 0:
@@ -151,7 +150,6 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	if s.rates, err = numbers(*rates); err != nil {
 		return s, err
 	}
-	perGap, million := min(mostPerGap, max(1, s.book/bookStep)), mostPerGap*customers
 	for _, wrong := range []struct {
 		is   bool
 		text string
@@ -159,9 +157,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 		{flags.NArg() > 0, "unknown argument " + flags.Arg(0)},
 		{!slices.Contains([]string{"all", "sqlite", "postgres"}, *engine), "unknown engine " + *engine},
 		{s.seconds <= 0 || s.rounds < 1 || s.records < 1, "-seconds, -rounds and -records must be positive"},
-		{s.rows < customers || s.rows%customers != 0 || s.rows > million && s.rows%million != 0, "-rows must be a multiple of 10000, beyond 1000000 one of 1000000"},
-		{s.book < 0 || s.book%(customers*perGap) != 0 || s.book > 0 && s.book < bookStep, "-book must be a multiple of 100000, beyond 10000000 one of 1000000"},
-		{!slices.Contains([]string{"", "service", "other"}, s.only), "unknown side " + s.only},
+		{!isBook(s.rows) || s.book != 0 && !isBook(s.book), "-rows and -book must be multiples of 10000, beyond 1000000 of 1000000"},
 	} {
 		if wrong.is {
 			return s, errors.New(wrong.text)
@@ -189,35 +185,29 @@ func numbers(list string) (all []int, err error) {
 	return all, nil
 }
 
-// A bench measures one engine.
-type bench struct {
-	settings
-	*bank
-	report   *report
-	progress io.Writer
-}
+// isBook reports whether a book can have so many sales: as many of each customer.
+func isBook(sales int) bool { return sales >= customers && sales%(customers*perGap(sales)) == 0 }
 
-// measureAll measures every engine with a built binary and writes the report.
-func measureAll(ctx context.Context, t *runner, s settings, binary string, stdout, progress io.Writer) error {
+// measureAll measures every engine with a built binary and writes the report. The folder is for
+// temporary files; without a name it is that of the system.
+func measureAll(ctx context.Context, folder string, s settings, binary string, stdout, progress io.Writer) error {
 	r := &report{machine: describeMachine()}
-	dir := t.TempDir()
 	for _, engine := range s.engines {
-		b := &bench{settings: s, report: r, progress: progress}
-		if err := b.measureEngine(ctx, t, engine, dir, binary); err != nil {
+		err := guard(folder, func(t *runner) error {
+			b := &bank{settings: s, dir: filepath.Join(t.TempDir(), engine), t: t, report: r, progress: progress}
+			return b.measureEngine(ctx, engine, binary)
+		})
+		if err != nil {
 			return fmt.Errorf("%s: %w", engine, err)
 		}
-		s.patience = b.patience
 	}
 	return r.write(s.out, stdout)
 }
 
-func (b *bench) measureEngine(ctx context.Context, t *runner, engine, dir, binary string) (err error) {
-	if b.bank, err = openBank(ctx, t, engine, dir, binary, b.settings); err != nil {
+func (b *bank) measureEngine(ctx context.Context, engine, binary string) error {
+	if err := b.open(ctx, engine, binary); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.bank.close()) }()
-	b.report.machine = append(b.report.machine, b.describe...)
-
 	var all []*trial
 	for _, w := range b.works {
 		for _, connections := range b.connections {
@@ -230,9 +220,6 @@ func (b *bench) measureEngine(ctx context.Context, t *runner, engine, dir, binar
 		return err
 	}
 	b.report.compare(b.engine.name(), all)
-	if len(b.stores) == 0 {
-		return nil
-	}
 	for _, e := range b.extras {
 		if err := e.measure(b, ctx); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
@@ -265,13 +252,13 @@ type trial struct {
 
 // inTurn runs each trial once in a round. The first one may have a quieter machine, so
 // the next round has the other order. A run before them fills pools, caches and plans.
-func (b *bench) inTurn(ctx context.Context, trials []*trial) error {
+func (b *bank) inTurn(ctx context.Context, trials []*trial) error {
 	warm := map[string]bool{}
 	for _, o := range trials {
-		if key := o.side.name() + o.work.name; !warm[key] {
+		if key := o.side.name() + o.work.Name; !warm[key] {
 			warm[key] = true
 			if _, err := o.side.run(ctx, o.work, 16, b.length()/5); err != nil {
-				return fmt.Errorf("%s, warming up %s: %w", o.side.name(), o.work.name, err)
+				return fmt.Errorf("%s, warming up %s: %w", o.side.name(), o.work.Name, err)
 			}
 		}
 	}
@@ -279,7 +266,7 @@ func (b *bench) inTurn(ctx context.Context, trials []*trial) error {
 	for round := 1; round <= b.rounds; round++ {
 		for _, o := range trials {
 			if err := b.measure(ctx, o, round); err != nil {
-				return fmt.Errorf("%s, %s, %d connections: %w", o.side.name(), o.work.name, o.connections, err)
+				return fmt.Errorf("%s, %s, %d connections: %w", o.side.name(), o.work.Name, o.connections, err)
 			}
 		}
 		slices.Reverse(trials)
@@ -288,7 +275,7 @@ func (b *bench) inTurn(ctx context.Context, trials []*trial) error {
 }
 
 // measure runs a trial and measures the processor time meanwhile.
-func (b *bench) measure(ctx context.Context, o *trial, round int) error {
+func (b *bank) measure(ctx context.Context, o *trial, round int) error {
 	if err := b.engine.checkpoint(ctx); err != nil {
 		return err
 	}
@@ -299,18 +286,18 @@ func (b *bench) measure(ctx context.Context, o *trial, round int) error {
 	if err != nil {
 		return err
 	}
-	if t.records == 0 && t.late == 0 {
-		return fmt.Errorf("nothing completed (%s); one answer: %s", t, t.example)
+	if t.Records == 0 && t.Late == 0 {
+		return fmt.Errorf("nothing completed (%s); one answer: %s", t, t.Example)
 	}
 	m := measure{
-		engine: b.engine.name(), side: o.side.name(), work: o.work.title, connections: o.connections, round: round, rate: o.work.rate,
-		records: t.records, p50: t.latency.quantile(0.5), p99: t.latency.quantile(0.99), failed: t.failed(), used: readClock(pids...).since(before),
+		engine: b.engine.name(), side: o.side.name(), work: o.work.Title, connections: o.connections, round: round, rate: o.work.Rate,
+		records: t.Records, p50: t.Latency.quantile(0.5), p99: t.Latency.quantile(0.99), failed: t.failed(), used: readClock(pids...).since(before),
 	}
 	for _, pid := range pids {
 		m.memory += memoryBytes(pid, "VmRSS")
 	}
 	if m.failed > 0 {
-		fmt.Fprintf(b.progress, "answers: %s; one: %s\n", t, t.example)
+		fmt.Fprintf(b.progress, "answers: %s; one: %s\n", t, t.Example)
 	}
 	o.measures = append(o.measures, m)
 	o.total.merge(t)

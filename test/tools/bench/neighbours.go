@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -16,69 +13,59 @@ import (
 const (
 	victimRate           = 50
 	victimConnections    = 64
-	manyConnections      = 2500
 	waitingSubscriptions = 22
-	waitsOfSubscription  = 100
 	reversals            = 20
-	overload             = 2           // times the capacity
 	neighbourStart       = time.Second // how long a neighbour is there before the victim is measured
 )
 
 var (
-	arrayOfPushes = work{name: "push1000", title: "push, 1,000 records a request", records: 1000, rate: 60}
-	arrayOfSales  = work{name: "sale1000", title: "sale, 1,000 records a request", records: 1000, rate: 60, pick: pickAny}
+	arrayOfPushes = work{Name: "push1000", Title: "push, 1,000 records a request", Records: 1000, Rate: 60}
+	arrayOfSales  = work{Name: "sale1000", Title: "sale, 1,000 records a request", Records: 1000, Rate: 60, Sellers: anySeller}
+	waitForNews   = work{Name: "outcomes", Waits: 20 * time.Second}
 )
 
 // A neighbour is what another partner does while the victim is measured.
 type neighbour struct {
-	title  string
-	victim work
-	// run does it for the time, and returns what it reached.
-	run func(n *neighbourhood, ctx context.Context, length time.Duration) (*tally, error)
+	title       string
+	victim      work
+	work        work
+	connections int
+	overload    int // its rate in multiples of the capacity; 0: that of the work
 }
 
 var neighbours = []neighbour{
-	{"60 requests a second of 1,000 messages each", plainPush, sending(arrayOfPushes, 60)},
-	{"60 requests a second of 1,000 sales each", plainSale, sending(arrayOfSales, 60)},
-	{"sales on 2,500 connections", plainSale, sending(plainSale, manyConnections)},
-	{"2,200 waiting requests to /outcomes, and 20 reversals", plainSale, (*neighbourhood).wait},
-	{"sales at twice the capacity", plainSale, (*neighbourhood).overload},
-}
-
-// sending is a neighbour that sends a work.
-func sending(w work, connections int) func(*neighbourhood, context.Context, time.Duration) (*tally, error) {
-	return func(n *neighbourhood, ctx context.Context, length time.Duration) (*tally, error) {
-		return n.send(ctx, w, connections, length)
-	}
+	{"60 requests a second of 1,000 messages each", plainPush, arrayOfPushes, 60, 0},
+	{"60 requests a second of 1,000 sales each", plainSale, arrayOfSales, 60, 0},
+	{"sales on 2,500 connections", plainSale, plainSale, 2500, 0},
+	{"2,200 waiting requests to /outcomes, and 20 reversals", plainSale, waitForNews, 100 * waitingSubscriptions, 0},
+	{"sales at twice the capacity", plainSale, plainSale, rateConnections, 2},
 }
 
 // neighbourhood is one service with a victim and its neighbours.
 type neighbourhood struct {
 	*store
-	noting    sync.Mutex // guards the ledger
-	neighbour string     // its key
-	waiting   []string   // the keys of those who wait for outcomes
-	capacity  float64    // sales a second
+	neighbour string   // its key
+	waiting   []string // the keys of those who wait for outcomes
+	capacity  float64  // sales a second
 }
 
 // measureNeighbours measures a victim alone and beside each neighbour, in turn in the same run.
-func (b *bench) measureNeighbours(ctx context.Context) error {
-	o, err := b.openStore(ctx, "neighbours", b.versions[0], b.service)
+func (b *bank) measureNeighbours(ctx context.Context) error {
+	o, err := b.openStore(ctx, "neighbours", b.versions[0])
 	if err != nil {
 		return err
 	}
-	defer o.stop()
 	n := &neighbourhood{store: o, neighbour: o.Subscribe(b.t, "neighbour")}
 	for i := range waitingSubscriptions {
 		n.waiting = append(n.waiting, o.Subscribe(b.t, "waiting-"+strconv.Itoa(i)))
 	}
 	for _, w := range []work{plainPush, plainSale} { // the first ones warm up
-		t, err := inProcess(ctx, n.load(n.neighbour, w, victimConnections, b.length()))
+		t, err := n.load(w, victimConnections, b.length(), n.neighbour).runInProcess(ctx)
 		if err != nil {
 			return err
 		}
 		n.noteRows(w, t)
-		n.capacity = t.records
+		n.capacity = t.Records
 	}
 	for _, beside := range neighbours {
 		var alone, near, other tally
@@ -91,126 +78,90 @@ func (b *bench) measureNeighbours(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", beside.title, err)
 			}
 		}
-		fmt.Fprintf(b.progress, "%s, %s: the victim's answers: %s; one: %s\n", b.engine.name(), beside.title, &near, near.example)
-		p99 := near.latency.quantile(0.99)
+		fmt.Fprintf(b.progress, "%s, %s: the victim's answers: %s; one: %s\n", b.engine.name(), beside.title, &near, near.Example)
+		p99 := near.Latency.quantile(0.99)
+		p99Alone := alone.Latency.quantile(0.99)
 		b.report.add("A victim that sends 50 requests a second, beside a neighbour and alone.",
 			[]string{"engine", "neighbour", "victim", "p50", "p99", "alone: p50", "p99", "p99 to p99 alone", "victim's requests not completed", "neighbour completed, of its requests", "p99 of these", "both, of the capacity"},
-			b.engine.name(), beside.title, beside.victim.title,
-			short(near.latency.quantile(0.5)), short(p99), short(alone.latency.quantile(0.5)), short(alone.latency.quantile(0.99)),
-			fmt.Sprintf("%.1f", float64(p99)/float64(max(1, alone.latency.quantile(0.99)))), strconv.Itoa(near.failed()+near.missed),
-			fmt.Sprintf("%d of %d", other.completed+other.late, other.all()), short(other.latency.quantile(0.99)),
-			fmt.Sprintf("%.2f", float64(other.completed+near.completed)/(float64(b.rounds)*b.length().Seconds()*n.capacity)))
+			b.engine.name(), beside.title, beside.victim.Title,
+			short(near.Latency.quantile(0.5)), short(p99), short(alone.Latency.quantile(0.5)), short(p99Alone),
+			fmt.Sprintf("%.1f", float64(p99)/float64(max(1, p99Alone))), strconv.Itoa(near.failed()+near.Missed),
+			fmt.Sprintf("%d of %d", other.Completed+other.Late, other.all()), short(other.Latency.quantile(0.99)),
+			fmt.Sprintf("%.2f", float64(other.Completed+near.Completed)/(float64(b.rounds)*b.length().Seconds()*n.capacity)))
 	}
 	return b.prove(o, "neighbours")
 }
 
-// measureBeside measures the victim alone, and while a neighbour is there.
+// measureBeside measures the victim alone, and while a neighbour is there. It adds what they
+// reached to the tallies.
 func (n *neighbourhood) measureBeside(ctx context.Context, beside neighbour, length time.Duration, alone, near, other *tally) error {
-	victim := func(to *tally) error {
-		t, err := n.measureVictim(ctx, beside.victim, length)
-		if err != nil {
-			return err
-		}
-		to.merge(t)
-		return nil
-	}
-	if err := victim(alone); err != nil {
+	victim := n.load(beside.victim.at(victimRate), victimConnections, length, n.key)
+	byItself, err := victim.runInProcess(ctx)
+	if err != nil {
 		return err
 	}
+	neighbour := n.loadOf(beside, length+neighbourStart)
+	var loud *tally
 	done := make(chan error, 1)
 	go func() {
-		t, err := beside.run(n, ctx, length+neighbourStart)
-		other.merge(t)
+		var err error
+		loud, err = neighbour.runInProcess(ctx)
 		done <- err
 	}()
+	reversed := make(chan error, 1)
+	go func() { reversed <- n.reverse(ctx, beside) }()
 	pause(ctx, neighbourStart)
-	return errors.Join(victim(near), <-done)
+	quiet, err := victim.runInProcess(ctx)
+	err = errors.Join(err, <-done, <-reversed)
+	if err != nil {
+		return err
+	}
+	n.noteRows(beside.victim, byItself)
+	n.noteRows(beside.victim, quiet)
+	n.noteRows(beside.work, loud)
+	alone.merge(byItself)
+	near.merge(quiet)
+	other.merge(loud)
+	return nil
 }
 
 // noteRows notes the rows of a run. A 503 may have had an effect.
-func (n *neighbourhood) noteRows(w work, t *tally) {
-	n.noting.Lock()
-	defer n.noting.Unlock()
-	n.note(w, t, t.failed())
-}
+func (n *neighbourhood) noteRows(w work, t *tally) { n.note(w, t, t.failed()) }
 
-// overload sends sales at twice the capacity.
-func (n *neighbourhood) overload(ctx context.Context, length time.Duration) (*tally, error) {
-	return n.send(ctx, plainSale.at(max(1, int(overload*n.capacity))), rateConnections, length)
-}
-
-// wait holds requests for outcomes, while the bank reverses sales of the neighbour.
-func (n *neighbourhood) wait(ctx context.Context, length time.Duration) (*tally, error) {
-	ctx, stop := context.WithTimeout(ctx, length)
-	defer stop()
-	total := &tally{}
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: waitingSubscriptions * waitsOfSubscription}}
-	defer client.CloseIdleConnections()
-	var running sync.WaitGroup
-	var mutex sync.Mutex
-	for _, key := range n.waiting {
-		for range waitsOfSubscription {
-			running.Go(func() {
-				for ctx.Err() == nil {
-					status, err := n.poll(ctx, client, key)
-					mutex.Lock()
-					switch {
-					case err != nil && ctx.Err() == nil:
-						total.broken++
-					case err != nil || status == http.StatusOK: // it waited until the end, or was answered
-						total.completed++
-						status = http.StatusOK
-						fallthrough
-					default:
-						total.answered(status, 1)
-					}
-					mutex.Unlock()
-					if status != http.StatusOK {
-						pause(ctx, time.Second)
-					}
-				}
-			})
-		}
+// loadOf is the load of a neighbour. Without a rate it waits for a second after a 503, like a client
+// of ours. Those who wait for outcomes wait until the end of the run.
+func (n *neighbourhood) loadOf(beside neighbour, length time.Duration) load {
+	w := beside.work
+	if beside.overload > 0 {
+		w.Rate = max(1, int(float64(beside.overload)*n.capacity))
 	}
-	err := n.reverse(ctx)
-	running.Wait()
-	return total, err
+	keys := []string{n.neighbour}
+	if w.Waits > 0 {
+		w.Waits = min(w.Waits, length)
+		keys = n.waiting
+	}
+	l := n.load(w, beside.connections, length, keys...)
+	l.Polite = w.Rate == 0
+	return l
 }
 
-// poll waits for outcomes once.
-func (n *neighbourhood) poll(ctx context.Context, client *http.Client, key string) (status int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.services[0].URL+"/outcomes?wait=20s", http.NoBody)
-	if err != nil {
-		return 0, err
+// reverse makes sales of the neighbour and reverses them with the operator's command, if outcomes
+// are waited for. Each is an outcome.
+func (n *neighbourhood) reverse(ctx context.Context, beside neighbour) error {
+	if beside.work.Waits == 0 {
+		return nil
 	}
-	request.Header.Set("Ocp-Apim-Subscription-Key", key)
-	answer, err := client.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	_, _ = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode, answer.Body.Close()
-}
-
-// reverse makes sales of the neighbour and reverses them with the operator's command. Each is
-// an outcome.
-func (n *neighbourhood) reverse(ctx context.Context) error {
-	c, err := n.load(n.neighbour, plainSale, 1, answerLimit).client(ctx, 0)
+	c, err := n.load(plainSale, 1, answerLimit, n.neighbour).client(ctx, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.conn.Close() }()
 	for range reversals {
-		if ctx.Err() != nil {
-			return nil // the measurement has ended
-		}
 		a, err := c.exchange()
 		if err != nil || string(a.body) != string(completedBody) {
 			return errors.Join(err, fmt.Errorf("%d %s", a.status, a.body))
 		}
-		n.noting.Lock()
 		n.ledger["sales"].acknowledged++
-		n.noting.Unlock()
 		if text, err := n.Command("sales", "reverse", string(a.operation[:]), "--reason", "bench").CombinedOutput(); err != nil {
 			return fmt.Errorf("sales reverse: %w\n%s", err, text)
 		}

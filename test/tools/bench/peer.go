@@ -17,6 +17,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"bankingapi/test/kit/service"
 )
 
 // The peers are services with the same requests, answers and rows. They use net/http
@@ -55,59 +57,33 @@ func isPeer() bool {
 // peer is the side that runs the peer as a process of its own.
 type peer struct {
 	title, dsn string
-	cmd        *exec.Cmd
-	leash      io.Closer // its standard input: it ends when this does, also if this process is killed
+	process    *service.Process
 	address    string
 }
 
-func startPeer(ctx context.Context, dsn, title string) (*peer, error) {
+func startPeer(t service.T, dsn, title string) (*peer, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, peerCommand, title, dsn)
-	cmd.Stderr = os.Stderr
-	leash, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &peer{title: title, dsn: dsn, cmd: cmd, leash: leash}
-	if _, err := fmt.Fscanln(out, &p.address); err != nil {
-		return nil, errors.Join(fmt.Errorf("the %s did not start: %w", title, err), p.stop())
-	}
-	return p, nil
-}
-
-func (p *peer) stop() error {
-	return errors.Join(p.leash.Close(), p.cmd.Wait())
+	process := new(service.Bank).StartCommand(t, exec.Command(self, peerCommand, title, dsn))
+	return &peer{title: title, dsn: dsn, process: process, address: process.Await(t, process.Out, `(\S+)\n`)}, nil
 }
 
 func (p *peer) name() string { return p.title }
 
-func (p *peer) pids() []int { return []int{p.cmd.Process.Pid} }
+func (p *peer) pids() []int { return []int{p.process.Pid} }
 
 func (p *peer) run(ctx context.Context, w work, connections int, length time.Duration) (*tally, error) {
-	w.mixed = false // it supports only clean sales
-	t, err := load{addresses: []string{p.address}, work: w, connections: connections, length: length}.run(ctx)
+	w.Mixed = false // it supports only clean sales
+	t, err := load{Addresses: []string{p.address}, Keys: []string{""}, Work: w, Connections: connections, Length: length}.run(ctx)
 	time.Sleep(3 * peerIdle) // its connections are closed when pgbench needs them
 	return t, err
 }
 
-// servePeer runs the peer until its standard input ends. It prints its address.
+// servePeer runs the peer until its process is killed. It prints its address.
 func servePeer(dsn string, pipelined bool) error {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
+	ctx := context.Background()
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return err
@@ -131,13 +107,9 @@ func servePeer(dsn string, pipelined bool) error {
 	}
 	mux.HandleFunc("POST /BankingApiV01/BuyFundFromCustomer", answering[*peerSale](pool, send))
 	mux.HandleFunc("POST /BankingApiV01/AddPushNotificationResponse", answering[*peerPush](pool, send))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: answerLimit}
-	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.Background()) })
 	fmt.Println(listener.Addr())
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: answerLimit}
+	return server.Serve(listener)
 }
 
 // A step is a statement of a transaction.
@@ -146,27 +118,43 @@ type step struct {
 	arguments []any
 }
 
-// A sender carries out the steps of a request. The price of a sale is an expression for it
-// and the argument $1 of this expression.
-type sender func(ctx context.Context, pool *pgxpool.Pool, steps func(price func(id int64) (expression string, argument int64, err error)) ([]step, error)) error
+// A price is an SQL expression for the price of a sale, and its argument $1.
+type price struct {
+	expression string
+	argument   int64
+}
+
+// A record of a request has steps. One that has no price ignores it.
+type record interface {
+	priceID() int64 // 0 if the record has no price
+	steps(h *peerHeader, body []byte, p price) ([]step, error)
+}
+
+// A sender carries out the steps of the records of a request.
+type sender func(ctx context.Context, pool *pgxpool.Pool, h *peerHeader, body []byte, records []record) error
 
 // oneByOne reads the price and sends each step when it has the result of the one before.
-func oneByOne(ctx context.Context, pool *pgxpool.Pool, steps func(func(int64) (string, int64, error)) ([]step, error)) error {
+func oneByOne(ctx context.Context, pool *pgxpool.Pool, h *peerHeader, body []byte, records []record) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		all, err := steps(func(id int64) (_ string, price int64, err error) {
-			err = tx.QueryRow(ctx, "SELECT price FROM prices WHERE price_id = $1", id).Scan(&price)
-			return "$1::bigint", price, err
-		})
-		if err != nil {
-			return err
-		}
-		for _, s := range all {
-			tag, err := tx.Exec(ctx, s.sql, s.arguments...)
+		for _, record := range records {
+			p := price{expression: "$1::bigint"}
+			if id := record.priceID(); id != 0 {
+				if err := tx.QueryRow(ctx, "SELECT price FROM prices WHERE price_id = $1", id).Scan(&p.argument); err != nil {
+					return err
+				}
+			}
+			steps, err := record.steps(h, body, p)
 			if err != nil {
 				return err
 			}
-			if tag.RowsAffected() == 0 && !strings.HasSuffix(s.sql, "DO NOTHING") {
-				return errors.New("refused")
+			for _, s := range steps {
+				tag, err := tx.Exec(ctx, s.sql, s.arguments...)
+				if err != nil {
+					return err
+				}
+				if tag.RowsAffected() == 0 && !strings.HasSuffix(s.sql, "DO NOTHING") {
+					return errors.New("refused")
+				}
 			}
 		}
 		return nil
@@ -174,24 +162,22 @@ func oneByOne(ctx context.Context, pool *pgxpool.Pool, steps func(func(int64) (s
 }
 
 // together sends all steps as one transaction in one round trip.
-func together(ctx context.Context, pool *pgxpool.Pool, steps func(func(int64) (string, int64, error)) ([]step, error)) error {
-	all, err := steps(func(id int64) (string, int64, error) {
-		return "(SELECT price FROM prices WHERE price_id = $1)", id, nil
-	})
-	if err != nil {
-		return err
-	}
+func together(ctx context.Context, pool *pgxpool.Pool, h *peerHeader, body []byte, records []record) error {
 	var batch pgx.Batch
-	for _, s := range all {
-		batch.Queue(s.sql, s.arguments...)
+	for _, record := range records {
+		steps, err := record.steps(h, body, price{"(SELECT price FROM prices WHERE price_id = $1)", record.priceID()})
+		if err != nil {
+			return err
+		}
+		for _, s := range steps {
+			batch.Queue(s.sql, s.arguments...)
+		}
 	}
 	return pool.SendBatch(ctx, &batch).Close()
 }
 
 // answering decodes a request and carries out the steps of its records.
-func answering[Record interface {
-	steps(h *peerHeader, body []byte, price func(int64) (string, int64, error)) ([]step, error)
-}](pool *pgxpool.Pool, send sender) http.HandlerFunc {
+func answering[Record record](pool *pgxpool.Pool, send sender) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var request struct {
 			Header     peerHeader
@@ -200,16 +186,11 @@ func answering[Record interface {
 		body, err := io.ReadAll(r.Body)
 		err = errors.Join(err, json.Unmarshal(body, &request))
 		if err == nil {
-			err = send(r.Context(), pool, func(price func(int64) (string, int64, error)) (all []step, err error) {
-				for _, record := range request.Parameters {
-					steps, err := record.steps(&request.Header, body, price)
-					if err != nil {
-						return nil, err
-					}
-					all = append(all, steps...)
-				}
-				return all, nil
-			})
+			var records []record
+			for _, each := range request.Parameters {
+				records = append(records, each)
+			}
+			err = send(r.Context(), pool, &request.Header, body, records)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -239,8 +220,10 @@ type peerSale struct {
 	}
 }
 
+func (s *peerSale) priceID() int64 { return s.FundToProcess.PriceID }
+
 // steps are those of sql/sale.sql.
-func (s *peerSale) steps(h *peerHeader, body []byte, price func(int64) (string, int64, error)) ([]step, error) {
+func (s *peerSale) steps(h *peerHeader, body []byte, p price) ([]step, error) {
 	var units int64
 	whole, decimals, _ := strings.Cut(s.FundAmount.String(), ".")
 	if _, err := fmt.Sscan(whole+(decimals + "000000")[:6], &units); err != nil {
@@ -252,18 +235,17 @@ func (s *peerSale) steps(h *peerHeader, body []byte, price func(int64) (string, 
 	}
 	fingerprint := sha256.Sum256(body)
 	a, f := &s.DestinationAccount, &s.FundToProcess
-	perUnit, of, err := price(f.PriceID)
-	proceeds := "($2::bigint * (" + perUnit + " / 10000) + 50000000) / 100000000"
+	proceeds := "($2::bigint * (" + p.expression + " / 10000) + 50000000) / 100000000"
 	return []step{
 		{"INSERT INTO operations VALUES (now(), now(), 2, 2, $1, $2, $3, 'bench', $4, $5, $6, $7)",
 			[]any{identityOf([]byte(h.CallerID)), id, fingerprint[:], h.AppKey, h.Channel, h.TellerName, h.CallerID}},
 		{"UPDATE holdings SET units = units - $1 WHERE customer_no = $2 AND imkb_code = $3 AND holder_corporation_name = $4",
 			[]any{units, s.CustomerNo, f.IMKBCode, f.HolderCorporationName}},
 		{"UPDATE accounts SET balance = balance + " + proceeds + " WHERE customer_no = $3 AND branch_code = $4 AND account_suffix = $5 AND currency_code = $6",
-			[]any{of, units, a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode}},
-		{"INSERT INTO sales VALUES ($3, $7, $2, $8, $9, $10, $7, " + perUnit + ", " + proceeds + ", 0, 2, $4, $11, $5, $6)",
-			[]any{of, units, s.CustomerNo, id, f.IMKBCode, f.HolderCorporationName, f.PriceID, a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode}},
-	}, err
+			[]any{p.argument, units, a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode}},
+		{"INSERT INTO sales VALUES ($3, $7, $2, $8, $9, $10, $7, " + p.expression + ", " + proceeds + ", 0, 2, $4, $11, $5, $6)",
+			[]any{p.argument, units, s.CustomerNo, id, f.IMKBCode, f.HolderCorporationName, f.PriceID, a.CustomerNo, a.BranchCode, a.AccountSuffix, a.CurrencyCode}},
+	}, nil
 }
 
 // identityOf is the first half of a SHA-256.
@@ -280,8 +262,10 @@ type peerPush struct {
 	TranData                                                                                           json.RawMessage
 }
 
+func (*peerPush) priceID() int64 { return 0 }
+
 // steps are those of sql/push.sql.
-func (p *peerPush) steps(h *peerHeader, body []byte, _ func(int64) (string, int64, error)) ([]step, error) {
+func (p *peerPush) steps(h *peerHeader, body []byte, _ price) ([]step, error) {
 	var steps []step
 	if h.id == (uuid.UUID{}) { // of the first record
 		id, err := uuid.NewV7()

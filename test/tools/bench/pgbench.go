@@ -78,7 +78,7 @@ func (p *pgbench) run(ctx context.Context, w work, connections int, length time.
 	cmd := exec.CommandContext(ctx, p.binary, "--no-vacuum", "--protocol=prepared",
 		"--client="+strconv.Itoa(clients), "--jobs="+strconv.Itoa(min(clients, 2)),
 		"--time="+strconv.Itoa(max(1, int(length.Seconds()+0.5))),
-		"--file="+filepath.Join(p.dir, "sql", w.script+".sql"),
+		"--file="+filepath.Join(p.dir, "sql", w.Script+".sql"),
 		"--define=n=0", "--define=run="+strconv.FormatInt(p.runs, 10), p.dsn)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *pgbench) run(ctx context.Context, w work, connections int, length time.
 	if err != nil {
 		return nil, err
 	}
-	return &tally{records: rate * float64(w.records)}, nil
+	return &tally{Records: rate * float64(w.Records)}, nil
 }
 
 var (

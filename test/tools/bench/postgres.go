@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"bankingapi/test/kit/testdb"
 )
 
 // defaultDSN returns the Postgres server of the tests, or otherwise the one on this machine.
@@ -26,27 +28,45 @@ type cluster struct {
 	created []string
 }
 
-// openPostgres connects to the server and prepares pgbench on it.
-func openPostgres(ctx context.Context, dsn, dir string) (_ engine, _ side, _ []fact, err error) {
-	c, err := openCluster(ctx, dsn)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.close())
+// openPostgres connects to the server and prepares pgbench and the peer on it.
+func (b *bank) openPostgres(ctx context.Context) (err error) {
+	server := b.postgres
+	if b.standby {
+		if server, _, err = testdb.StartPair("fsync=on", "synchronous_commit=on", "full_page_writes=on"); err != nil {
+			return err
 		}
-	}()
+	}
+	c, err := openCluster(ctx, server)
+	if err != nil {
+		return err
+	}
+	b.t.Cleanup(func() {
+		if err := c.close(); err != nil {
+			b.t.Errorf("%v", err)
+		}
+	})
+	b.engine = c
 	facts, err := c.describe(ctx)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	otherDSN, err := c.create(ctx, "pgbench")
+	b.report.machine = append(b.report.machine, facts...)
+	if b.alone {
+		return nil
+	}
+	dsn, err := c.create(ctx, "pgbench")
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	other, err := openPgbench(ctx, dir, otherDSN)
-	return c, other, facts, err
+	alone, err := openPgbench(ctx, b.dir, dsn)
+	if err != nil {
+		return err
+	}
+	if b.peer, err = startPeer(b.t, dsn, peerName); err != nil {
+		return err
+	}
+	b.others = []side{alone, b.peer}
+	return nil
 }
 
 func openCluster(ctx context.Context, dsn string) (*cluster, error) {

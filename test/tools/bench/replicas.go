@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -12,12 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// skewedSale sells the holding of one customer more often than those of all others, that of
-// a second one more often than those of the rest, and so on.
-var skewedSale = work{name: "sale-zipf", title: "sale, Zipf 2.0 among 10,000 customers", records: 1, pick: func(r *rand.Rand) (seller, paid int) {
-	seller = customerNo(int(rand.NewZipf(r, 2, 1, customers-1).Uint64()))
-	return seller, seller
-}}
+// skewedSale has Zipf's distribution with the exponent 2.
+var skewedSale = work{Name: "sale-zipf", Title: "sale, Zipf 2.0 among 10,000 customers", Records: 1, Sellers: skewedSellers}
 
 // replicas is the side of services on one store. Sales become due meanwhile, for which the
 // services compete.
@@ -33,7 +28,7 @@ func (r replicas) name() string { return r.title }
 func (r replicas) run(ctx context.Context, w work, connections int, length time.Duration) (*tally, error) {
 	due, stop := context.WithCancel(ctx)
 	added := make(chan error, 1)
-	go func() { added <- r.becomeDue(due, 1+w.rate/10) }()
+	go func() { added <- r.becomeDue(due, 1+w.Rate/10) }()
 	t, err := r.store.run(ctx, w, connections, length)
 	stop()
 	return t, errors.Join(err, <-added)
@@ -43,7 +38,7 @@ func (r replicas) run(ctx context.Context, w work, connections int, length time.
 func (o *store) becomeDue(ctx context.Context, some int) error {
 	size := fmt.Sprintf("(extract(epoch FROM now()) * 10)::bigint %% 16777216 AS round, %d AS sales", some)
 	for every := time.Tick(time.Second); ctx.Err() == nil; {
-		if err := runScript(context.WithoutCancel(ctx), o.dsn, "due", size); err != nil {
+		if err := runScript(context.WithoutCancel(ctx), o.DSN, "due", size); err != nil {
 			return err
 		}
 		o.ledger["sales"].before += some
@@ -61,7 +56,7 @@ type counts struct{ deadlocks, settled int }
 // counts ends the connections of services that have stopped, because Postgres counts what a
 // connection did at the latest when it ends.
 func (o *store) counts(ctx context.Context) (c counts, err error) {
-	conn, err := pgx.Connect(ctx, o.dsn)
+	conn, err := pgx.Connect(ctx, o.DSN)
 	if err != nil {
 		return c, err
 	}
@@ -77,15 +72,14 @@ func (o *store) counts(ctx context.Context) (c counts, err error) {
 
 // measureReplicas measures sales that arrive at fixed rates at one service and at three on
 // the same Postgres.
-func (b *bench) measureReplicas(ctx context.Context) error {
+func (b *bank) measureReplicas(ctx context.Context) error {
 	if b.engine.name() != "postgres" {
 		return nil // a file of SQLite is for one service
 	}
-	o, err := b.newStore(ctx, "replicas", b.versions[0], b.service)
+	o, err := b.newStore(ctx, "replicas", b.versions[0])
 	if err != nil {
 		return err
 	}
-	defer o.stop()
 	if err := o.prepare(1); err != nil {
 		return err
 	}
@@ -115,7 +109,7 @@ func (b *bench) measureReplicas(ctx context.Context) error {
 }
 
 // measureReplica starts the services of a trial, warms them up and measures them.
-func (b *bench) measureReplica(ctx context.Context, o *store, t *trial, round int) error {
+func (b *bank) measureReplica(ctx context.Context, o *store, t *trial, round int) error {
 	side := t.side.(replicas)
 	before, err := o.counts(ctx)
 	if err != nil {

@@ -63,7 +63,7 @@ func (r *report) compare(engine string, trials []*trial) {
 	for _, o := range trials {
 		ratio := ""
 		for _, ours := range trials {
-			same := ours.work.name == o.work.name && ours.connections == o.connections
+			same := ours.work.Name == o.work.Name && ours.connections == o.connections
 			if same && ours.side.name() == plainName && ours != o && o.median(records) > 0 {
 				ratio = fmt.Sprintf("**%.2f**", ours.median(records)/o.median(records))
 			}
@@ -71,7 +71,7 @@ func (r *report) compare(engine string, trials []*trial) {
 		used := func(figure func(measure) float64) string { return cores(o.median(figure)) }
 		r.add("Records stored per second, cores in use meanwhile (their kernel time included), and the memory of the service. Medians.",
 			[]string{"engine", "work", "connections", "side", "per second", "bankingapi to it", "p50", "p99", "service", "Postgres", "load generator", "other programs", "memory"},
-			engine, o.work.title, strconv.Itoa(o.connections), o.side.name(), fmt.Sprintf("%.0f", o.median(records)), ratio,
+			engine, o.work.Title, strconv.Itoa(o.connections), o.side.name(), fmt.Sprintf("%.0f", o.median(records)), ratio,
 			short(median(o.measures, func(m measure) time.Duration { return m.p50 })), short(median(o.measures, func(m measure) time.Duration { return m.p99 })),
 			used(func(m measure) float64 { return m.used.service }), used(func(m measure) float64 { return m.used.database }),
 			used(func(m measure) float64 { return m.used.generator }), used(func(m measure) float64 { return m.used.foreign }),

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bankingapi/test/kit/golden"
-	"bankingapi/test/kit/service"
 
 	"github.com/stretchr/testify/require"
 )
@@ -39,7 +38,7 @@ func aReport() *report {
 		o := &trial{work: plainSale, side: aSide{title: row.side}, connections: row.connections}
 		for round := 1; round <= 3; round++ {
 			o.measures = append(o.measures, measure{
-				engine: "postgres", side: row.side, work: plainSale.title, connections: row.connections, round: round,
+				engine: "postgres", side: row.side, work: plainSale.Title, connections: row.connections, round: round,
 				records: row.records * float64(round), p50: row.p50 * time.Duration(round), p99: 3 * row.p50,
 				used: usage{generator: 0.3, service: 0.8, database: 0.6}, memory: 60_000_000,
 			})
@@ -86,13 +85,11 @@ func TestCommandLine(t *testing.T) {
 	require.Len(t, s.works, 1)
 	require.Len(t, s.extras, 1)
 	require.Equal(t, []int{1, 64}, s.connections)
-	p := newProgram(nil, service.Open("postgres", "", "bankingapi"), s.service)
-	require.Equal(t, "1", p.Setting("commit.batch_limit"))
-	require.Equal(t, "warn", p.Setting("log.level"))
+	require.Equal(t, map[string]string{"commit.batch_limit": "1", "log.level": "warn"}, s.service)
 
 	for _, wrong := range [][]string{
 		{"-engine=oracle"}, {"-work=buy"}, {"-connections=0"}, {"-connections=x"}, {"-rates=0"}, {"-rounds=0"}, {"-seconds=0"},
-		{"-only=both"}, {"-set=nothing"}, {"stray"}, {"-book=-1"}, {"-book=5000"},
+		{"-set=nothing"}, {"stray"}, {"-book=-1"}, {"-book=5000"},
 		{"-rows=5"}, {"-rows=15000"}, {"-rows=1500000"}, {"-other-binary=/no/such/file"},
 	} {
 		_, err := parse(wrong, io.Discard)

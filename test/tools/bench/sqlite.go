@@ -8,32 +8,35 @@ import (
 )
 
 // sqliteFiles lends files in one folder.
-type sqliteFiles struct {
-	dir  string
-	loop *sqliteLoop
-}
+type sqliteFiles struct{ dir string }
 
 // openSQLite prepares the bare loop in the folder.
-func openSQLite(ctx context.Context, dir string) (engine, side, []fact, error) {
-	loop, err := openSQLiteLoop(ctx, dir)
+func (b *bank) openSQLite(ctx context.Context) error {
+	b.engine = sqliteFiles{b.dir}
+	loop, err := openSQLiteLoop(ctx, b.dir)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
+	b.t.Cleanup(func() { _ = loop.close() })
 	var version string
 	if err := loop.conn.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version); err != nil {
-		return nil, nil, nil, errors.Join(err, loop.close())
+		return err
 	}
-	return &sqliteFiles{dir: dir, loop: loop}, loop, []fact{{"SQLite", version + ", WAL, synchronous=FULL"}}, nil
+	b.report.machine = append(b.report.machine, fact{"SQLite", version + ", WAL, synchronous=FULL"})
+	if !b.alone {
+		b.others = []side{loop}
+	}
+	return nil
 }
 
-func (f *sqliteFiles) name() string { return "sqlite" }
+func (sqliteFiles) name() string { return "sqlite" }
 
-func (f *sqliteFiles) create(_ context.Context, purpose string) (string, error) {
+func (f sqliteFiles) create(_ context.Context, purpose string) (string, error) {
 	return filepath.Join(f.dir, purpose, "data", "bankingapi.db"), nil // the folder where the service keeps its certificate
 }
 
 // fill needs no care for the disk: a file that was cut short is thrown away.
-func (f *sqliteFiles) fill(ctx context.Context, dsn, script, size string) (err error) {
+func (sqliteFiles) fill(ctx context.Context, dsn, script, size string) (err error) {
 	text, err := scripts.ReadFile("sql/" + script + "-sqlite.sql")
 	if err != nil {
 		return err
@@ -56,11 +59,11 @@ func (f *sqliteFiles) fill(ctx context.Context, dsn, script, size string) (err e
 }
 
 // checkpoint has nothing to do: SQLite writes back as it goes.
-func (f *sqliteFiles) checkpoint(context.Context) error { return nil }
+func (sqliteFiles) checkpoint(context.Context) error { return nil }
 
 // used counts the pages of the file and those that are still in its log. The log is
 // written again from the beginning, so its size says nothing.
-func (f *sqliteFiles) used(ctx context.Context, dsn string) (stored, logged int64, err error) {
+func (sqliteFiles) used(ctx context.Context, dsn string) (stored, logged int64, err error) {
 	db, err := sql.Open("sqlite", "file:"+dsn)
 	if err != nil {
 		return 0, 0, err
@@ -69,5 +72,3 @@ func (f *sqliteFiles) used(ctx context.Context, dsn string) (stored, logged int6
 	err = db.QueryRowContext(ctx, "SELECT c.page_count * s.page_size FROM pragma_page_count c, pragma_page_size s").Scan(&stored)
 	return stored, 0, err
 }
-
-func (f *sqliteFiles) close() error { return f.loop.close() }

@@ -72,10 +72,10 @@ func (l *sqliteLoop) run(ctx context.Context, w work, _ int, length time.Duratio
 			return nil, err
 		}
 		done := time.Now()
-		t.latency = append(t.latency, done.Sub(begun))
+		t.Latency = append(t.Latency, done.Sub(begun))
 		begun = done
 	}
-	t.records = float64(len(t.latency)*w.records) / time.Since(start).Seconds()
+	t.Records = float64(len(t.Latency)*w.Records) / time.Since(start).Seconds()
 	return t, nil
 }
 
@@ -83,12 +83,12 @@ func (l *sqliteLoop) transaction(ctx context.Context, w work) error {
 	if err := l.exec(ctx, begin); err != nil {
 		return err
 	}
-	if w.pick != nil {
+	if w.Sellers != nobody {
 		if err := l.sale(ctx, w); err != nil {
 			return err
 		}
 	} else {
-		if err := l.push(ctx, w.records); err != nil {
+		if err := l.push(ctx, w.Records); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (l *sqliteLoop) exec(ctx context.Context, text string, args ...any) error {
 }
 
 func (l *sqliteLoop) sale(ctx context.Context, w work) error {
-	customer, account := w.pick(l.random)
+	customer, account := w.Sellers.pick(l.random)
 	units := 1_000_000 + l.random.IntN(4_000_000)
 	callerID := l.id()
 	operationID := sha256.Sum256([]byte("operation" + callerID))

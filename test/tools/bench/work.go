@@ -27,59 +27,70 @@ func customerNo(i int) int { return firstCustomer + numberStep*i }
 
 // A work is one kind of request, with the equivalent work of the other side.
 type work struct {
-	name    string
-	title   string
-	records int                                 // rows that one request stores, if it completes
-	pick    func(*rand.Rand) (seller, paid int) // of a sale; nil: it is a push
-	mixed   bool                                // some sales are refused, repeated or for a later day
-	refused int                                 // percent of sales of a fund that the customer does not have
-	callers bool                                // each push has a CallerId
-	rate    int                                 // requests a second; 0: a connection sends the next one when it has an answer
-	script  string                              // of pgbench
+	Name    string
+	Title   string
+	Records int           // rows that one request stores, if it completes
+	Sellers sellers       // of a sale
+	Mixed   bool          // some sales are refused, repeated or for a later day
+	Refused int           // percent of sales of a fund that the customer does not have
+	Callers bool          // each push has a CallerId
+	Waits   time.Duration // reads outcomes, and waits so long for one
+	Rate    int           // requests a second; 0: a connection sends the next one when it has an answer
+	Script  string        // of pgbench
 }
 
 // A plain insert of a push by pgbench has no CallerId to keep, which makes it the harder
 // opponent. Mixed sales stand beside clean ones: the ratio shows what the mix costs.
 var (
-	plainSale = work{name: "sale", title: "sale, random among 10,000 customers", records: 1, pick: pickAny, script: "sale"}
-	plainPush = work{name: "push", title: "push, one record a request", records: 1, script: "push"}
+	plainSale = work{Name: "sale", Title: "sale, random among 10,000 customers", Records: 1, Sellers: anySeller, Script: "sale"}
+	plainPush = work{Name: "push", Title: "push, one record a request", Records: 1, Script: "push"}
 	allWorks  = []work{
 		plainSale,
-		{name: "sale-hot", title: "sale, all to one account, half on 10 customers", records: 1, pick: pickHot, script: "sale-hot"},
-		{name: "sale-mixed", title: "sale, 5 % refused, 2 % repeated, 1 % for a later day", records: 1, pick: pickAny, mixed: true, script: "sale"},
+		{Name: "sale-hot", Title: "sale, all to one account, half on 10 customers", Records: 1, Sellers: hotSellers, Script: "sale-hot"},
+		{Name: "sale-mixed", Title: "sale, 5 % refused, 2 % repeated, 1 % for a later day", Records: 1, Sellers: anySeller, Mixed: true, Script: "sale"},
 		plainPush,
-		{name: "push-caller", title: "push, one record a request, CallerId each", records: 1, callers: true, script: "push"},
-		{name: "push100", title: "push, 100 records a request", records: 100, script: "push100"},
+		{Name: "push-caller", Title: "push, one record a request, CallerId each", Records: 1, Callers: true, Script: "push"},
+		{Name: "push100", Title: "push, 100 records a request", Records: 100, Script: "push100"},
 	}
 )
 
 // at is the work at a rate.
 func (w work) at(rate int) work {
-	w.rate = rate
+	w.Rate = rate
 	return w
 }
 
 // export is the export that shows the rows of the work.
 func (w work) export() string {
-	if w.pick == nil {
+	if w.Sellers == nobody {
 		return "notifications"
 	}
 	return "sales"
 }
 
-// pickAny chooses any seller, who is paid.
-func pickAny(r *rand.Rand) (seller, paid int) {
-	seller = customerNo(r.IntN(customers))
-	return seller, seller
-}
+// sellers says whose holdings are sold.
+type sellers int
 
-// pickHot chooses half of the sellers among ten. All pay into the same account.
-func pickHot(r *rand.Rand) (seller, paid int) {
-	seller, _ = pickAny(r)
-	if r.IntN(2) == 0 {
-		seller = customerNo(r.IntN(hotCustomers))
+const (
+	nobody        sellers = iota // it is a push
+	anySeller                    // each is as likely as any other, and is paid
+	hotSellers                   // half of the sales are of ten customers, and all pay into the same account
+	skewedSellers                // as anySeller, but one customer sells more often than all others, a second one more often than the rest, and so on
+)
+
+// pick chooses a seller, and the customer who is paid.
+func (s sellers) pick(r *rand.Rand) (seller, paid int) {
+	seller = customerNo(r.IntN(customers))
+	switch s {
+	case hotSellers:
+		if r.IntN(2) == 0 {
+			seller = customerNo(r.IntN(hotCustomers))
+		}
+		return seller, customerNo(0)
+	case skewedSellers:
+		seller = customerNo(int(rand.NewZipf(r, 2, 1, customers-1).Uint64()))
 	}
-	return seller, customerNo(0)
+	return seller, seller
 }
 
 // requests writes the requests of one connection.
@@ -96,15 +107,18 @@ type requests struct {
 // traffic: of 100 sales, 2 repeat the request before, 5 are of a fund that the customer does
 // not have, and 1 is for a later day.
 func (q *requests) next() []byte {
+	if q.Waits > 0 {
+		return fmt.Appendf(nil, "GET /outcomes?wait=%s HTTP/1.1\r\nHost: %s\r\nOcp-Apim-Subscription-Key: %s\r\n\r\n", q.Waits, q.host, q.key)
+	}
 	kind := 100
-	if q.mixed {
+	if q.Mixed {
 		kind = q.random.IntN(100)
 	}
 	if kind < 2 && len(q.request) > 0 {
 		return q.request
 	}
 	path := "AddPushNotificationResponse"
-	if q.pick != nil {
+	if q.Sellers != nobody {
 		path = "BuyFundFromCustomer"
 		q.sales(kind)
 	} else {
@@ -118,12 +132,12 @@ func (q *requests) next() []byte {
 
 func (q *requests) sales(kind int) {
 	q.body = fmt.Appendf(q.body[:0], `{"Header":{"AppKey":"","Channel":"MOBILE","TellerName":"","CallerId":"%s"},"Parameters":[`, q.id())
-	for range q.records {
-		seller, paid := q.pick(q.random)
+	for range q.Records {
+		seller, paid := q.Sellers.pick(q.random)
 		whole, decimals := 1+q.random.IntN(4), q.random.IntN(1_000_000)
 		fund, day := seller%funds, ""
 		switch {
-		case kind < 7 || q.refused > 0 && q.random.IntN(100) < q.refused:
+		case kind < 7 || q.Refused > 0 && q.random.IntN(100) < q.Refused:
 			fund = (seller + 1) % funds
 		case kind == 7:
 			day = q.now().AddDate(0, 0, 30).Format(time.DateOnly)
@@ -137,11 +151,11 @@ func (q *requests) sales(kind int) {
 
 func (q *requests) pushes() {
 	caller := ""
-	if q.callers {
+	if q.Callers {
 		caller = `,"CallerId":"` + q.id() + `"`
 	}
 	q.body = fmt.Appendf(q.body[:0], `{"Header":{"Channel":"PUSH"%s},"Parameters":[`, caller)
-	for range q.records {
+	for range q.Records {
 		q.body = fmt.Appendf(q.body, `{"ExternalApplicationCode":"MOBILBANK","ExternalTranCode":"FUNDSALE","UserId":"user-%d","PushId":"%s","PushInteractionId":42,"Platform":73,`+
 			`"Subject":"Fon satış talimatınız gerçekleşti","Content":"Sayın müşterimiz, fon satış talimatınız bugün gerçekleşmiştir. Satış tutarı hesabınıza aktarılmıştır. Ayrıntılar için uygulamamızı ziyaret edebilirsiniz.",`+
 			`"DeepLinkUrl":"examplebank://funds/sales/latest","SendStatus":1,"SendDate":"2026-11-20","TranData":[{"Code":"FUND","Name":"F07"},{"Code":"LANG","Name":"TR"}]},`,

@@ -26,8 +26,8 @@ func TestRequestsAreWhatTheContractShows(t *testing.T) {
 		text := string(q.next()) + "\n"
 		second := q.next()
 		text += string(second)
-		if w.records == 1 {
-			golden.Equal(t, w.name+".http", text)
+		if w.Records == 1 {
+			golden.Equal(t, w.Name+".http", text)
 		}
 		parsed, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(second)))
 		require.NoError(t, err)
@@ -38,13 +38,13 @@ func TestRequestsAreWhatTheContractShows(t *testing.T) {
 			}
 		}
 		require.NoError(t, json.NewDecoder(parsed.Body).Decode(&content))
-		require.Len(t, content.Parameters, w.records)
+		require.Len(t, content.Parameters, w.Records)
 		unlike := map[string]bool{}
 		for _, record := range content.Parameters {
 			unlike[record.PushID] = true
-			require.True(t, w.pick == nil || slices.Contains(known, record.CustomerNo), "a customer of the book")
+			require.True(t, w.Sellers == nobody || slices.Contains(known, record.CustomerNo), "a customer of the book")
 		}
-		require.Len(t, unlike, w.records, "records of their own")
+		require.Len(t, unlike, w.Records, "records of their own")
 	}
 }
 
