@@ -46,7 +46,7 @@ func Postgres(t testing.TB) string {
 			run(t, dsn, "DROP DATABASE "+unused+" WITH (FORCE)")
 		}
 	})
-	return inDatabase(dsn, name)
+	return InDatabase(dsn, name)
 }
 
 // databases has the databases of running tests and empty ones for the next
@@ -90,7 +90,7 @@ func empty(t testing.TB, dsn, name string) {
 		"ALTER DATABASE "+name+" WITH ALLOW_CONNECTIONS true",
 		"ALTER DATABASE "+name+" RESET ALL",
 		"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '"+name+"'")
-	run(t, inDatabase(dsn, name), `DO $$ DECLARE name text; BEGIN
+	run(t, InDatabase(dsn, name), `DO $$ DECLARE name text; BEGIN
 		FOR name IN SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%' AND nspname <> 'information_schema' LOOP
 			EXECUTE format('DROP SCHEMA %I CASCADE', name);
 		END LOOP;
@@ -139,8 +139,8 @@ func without(t testing.TB, reason error) {
 // of the service are not enough while other programs keep all cores busy.
 const connectTimeout = "60"
 
-// inDatabase is the DSN, a URL or key=value, with another database and connectTimeout.
-func inDatabase(dsn, name string) string {
+// InDatabase returns the DSN, a URL or key=value, with another database and connectTimeout.
+func InDatabase(dsn, name string) string {
 	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
 		u.Path = "/" + name
 		query := u.Query()

@@ -15,9 +15,9 @@ var rateColumns = []string{"engine", "work", "requests a second", "side", "p50",
 
 // row returns the cells of rateColumns.
 func (o *trial) row(engine string) []string {
-	quantile := func(q float64) string { return short(o.total.Latency.quantile(q)) }
+	latency := o.total.Latency
 	return []string{
-		engine, o.work.Title, strconv.Itoa(o.work.Rate), o.side.name(), quantile(0.5), quantile(0.99), quantile(0.999),
+		engine, o.work.Title, strconv.Itoa(o.work.Rate), o.side.name(), short(quantile(latency, 0.5)), short(quantile(latency, 0.99)), short(quantile(latency, 0.999)),
 		fmt.Sprintf("%.1f %%", 100*float64(o.total.Completed)/float64(max(1, o.total.all()))),
 		cores(o.median(func(m measure) float64 { return m.used.service + m.used.database })),
 	}

@@ -56,21 +56,8 @@ type tally struct {
 	Statuses  map[int]int
 	Broken    int    // requests without a response, whose outcome is unknown
 	Example   string // a response that was not a completed operation
-	Latency   latencies
+	Latency   []time.Duration
 	Records   float64 // stored per second
-}
-
-// latencies are not safe for concurrent use.
-type latencies []time.Duration
-
-// quantile returns the latency that a share q (0 to 1) did not exceed. It is 0
-// if nothing was recorded. It sorts the latencies.
-func (l latencies) quantile(q float64) time.Duration {
-	if len(l) == 0 {
-		return 0
-	}
-	slices.Sort(l)
-	return l[max(1, int(q*float64(len(l))+0.5))-1]
 }
 
 // failed returns the number of responses that were not a completed operation.

@@ -113,7 +113,7 @@ func parse(args []string, usage io.Writer) (s settings, err error) {
 	flags.BoolVar(&s.alone, "alone", false, "measure the service alone")
 	flags.StringVar(&s.otherBinary, "other-binary", "", "measure this binary, another version of the service, as well")
 	flags.IntVar(&s.book, "book", 0, "measure a store with this many past sales and pushes as well; a number as for -rows")
-	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres server on which bench creates temporary databases")
+	flags.StringVar(&s.postgres, "postgres", defaultDSN(), "Postgres server on which bench creates temporary databases; without sslmode, drivers try TLS first")
 	flags.BoolVar(&s.standby, "standby", false, "start such a server, and another one as its synchronous standby")
 	flags.StringVar(&s.out, "out", "", "folder for bench.csv and bench.md (default: write none)")
 	s.service = map[string]string{}
@@ -291,7 +291,7 @@ func (b *bank) measure(ctx context.Context, o *trial, round int) error {
 	}
 	m := measure{
 		engine: b.engine.name(), side: o.side.name(), work: o.work.Title, connections: o.connections, round: round, rate: o.work.Rate,
-		records: t.Records, p50: t.Latency.quantile(0.5), p99: t.Latency.quantile(0.99), failed: t.failed(), used: readClock(pids...).since(before),
+		records: t.Records, p50: quantile(t.Latency, 0.5), p99: quantile(t.Latency, 0.99), failed: t.failed(), used: readClock(pids...).since(before),
 	}
 	for _, pid := range pids {
 		m.memory += memoryBytes(pid, "VmRSS")

@@ -79,14 +79,14 @@ func (b *bank) measureNeighbours(ctx context.Context) error {
 			}
 		}
 		fmt.Fprintf(b.progress, "%s, %s: the victim's answers: %s; one: %s\n", b.engine.name(), beside.title, &near, near.Example)
-		p99 := near.Latency.quantile(0.99)
-		p99Alone := alone.Latency.quantile(0.99)
+		p99 := quantile(near.Latency, 0.99)
+		p99Alone := quantile(alone.Latency, 0.99)
 		b.report.add("A victim that sends 50 requests a second, beside a neighbour and alone.",
 			[]string{"engine", "neighbour", "victim", "p50", "p99", "alone: p50", "p99", "p99 to p99 alone", "victim's requests not completed", "neighbour completed, of its requests", "p99 of these", "both, of the capacity"},
 			b.engine.name(), beside.title, beside.victim.Title,
-			short(near.Latency.quantile(0.5)), short(p99), short(alone.Latency.quantile(0.5)), short(p99Alone),
+			short(quantile(near.Latency, 0.5)), short(p99), short(quantile(alone.Latency, 0.5)), short(p99Alone),
 			fmt.Sprintf("%.1f", float64(p99)/float64(max(1, p99Alone))), strconv.Itoa(near.failed()+near.Missed),
-			fmt.Sprintf("%d of %d", other.Completed+other.Late, other.all()), short(other.Latency.quantile(0.99)),
+			fmt.Sprintf("%d of %d", other.Completed+other.Late, other.all()), short(quantile(other.Latency, 0.99)),
 			fmt.Sprintf("%.2f", float64(other.Completed+near.Completed)/(float64(b.rounds)*b.length().Seconds()*n.capacity)))
 	}
 	return b.prove(o, "neighbours")

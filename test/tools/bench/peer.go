@@ -33,7 +33,7 @@ const (
 )
 
 // peerCommand makes this binary a peer. Its arguments are the name of the peer and a
-// database with the tables of sql/postgres.sql.
+// database with the tables of sql/tables.sql.
 const peerCommand = "peer"
 
 // peerConnections is how many connections the peer has. More make it slower.

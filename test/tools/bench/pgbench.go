@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -12,12 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
-
-//go:embed sql
-var scripts embed.FS
 
 // pgbenchClients is the most clients that pgbench runs with: a Postgres as
 // installed takes 100 connections, and more clients make it slower.
@@ -38,19 +32,8 @@ func openPgbench(ctx context.Context, dir, dsn string) (*pgbench, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
+	if err := runScript(ctx, "pgx", dsn, "", "tables.sql", "VACUUM ANALYZE"); err != nil {
 		return nil, err
-	}
-	defer conn.Close(ctx)
-	schema, err := scripts.ReadFile("sql/postgres.sql")
-	if err != nil {
-		return nil, err
-	}
-	for _, statement := range []string{string(schema), "VACUUM ANALYZE"} {
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			return nil, err
-		}
 	}
 	p := &pgbench{binary: binary, dir: filepath.Join(dir, "pgbench"), dsn: dsn, runs: time.Now().Unix()}
 	return p, os.CopyFS(p.dir, scripts)
@@ -79,7 +62,7 @@ func (p *pgbench) run(ctx context.Context, w work, connections int, length time.
 		"--client="+strconv.Itoa(clients), "--jobs="+strconv.Itoa(min(clients, 2)),
 		"--time="+strconv.Itoa(max(1, int(length.Seconds()+0.5))),
 		"--file="+filepath.Join(p.dir, "sql", w.Script+".sql"),
-		"--define=n=0", "--define=run="+strconv.FormatInt(p.runs, 10), p.dsn)
+		"--define=n=0", "--define=run="+strconv.FormatInt(p.runs, 10), "--define=hot="+strconv.FormatBool(w.Sellers == hotSellers), p.dsn)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("pgbench: %w\n%s", err, out)

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,6 +21,7 @@ func defaultDSN() string {
 
 // A cluster is the Postgres server on which temporary databases are created.
 type cluster struct {
+	dsn     string
 	admin   *pgx.Conn
 	created []string
 }
@@ -74,7 +72,7 @@ func openCluster(ctx context.Context, dsn string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{admin: admin}, nil
+	return &cluster{dsn: dsn, admin: admin}, nil
 }
 
 func (c *cluster) name() string { return "postgres" }
@@ -86,43 +84,12 @@ func (c *cluster) create(ctx context.Context, purpose string) (string, error) {
 		return "", err
 	}
 	c.created = append(c.created, name)
-	config := c.admin.Config()
-	dsn := url.URL{Scheme: "postgres", User: url.User(config.User), Path: "/" + name}
-	if config.Password != "" {
-		dsn.User = url.UserPassword(config.User, config.Password)
-	}
-	query := url.Values{"host": {config.Host}, "port": {strconv.Itoa(int(config.Port))}, "sslmode": {"disable"}}
-	// Without sslmode, drivers try TLS first. Both sides would then measure its
-	// cost on a local connection.
-	if config.TLSConfig != nil && strings.Contains(config.ConnString(), "sslmode") {
-		query.Set("sslmode", "require")
-	}
-	dsn.RawQuery = query.Encode()
-	return dsn.String(), nil
+	return testdb.InDatabase(c.dsn, name), nil
 }
 
 // fill takes minutes for ten million rows.
 func (c *cluster) fill(ctx context.Context, dsn, script, size string) error {
-	return runScript(ctx, dsn, script, size, "VACUUM ANALYZE")
-}
-
-// runScript runs a script with the table size, and then more statements.
-func runScript(ctx context.Context, dsn, script, size string, more ...string) (err error) {
-	text, err := scripts.ReadFile("sql/" + script + "-postgres.sql")
-	if err != nil {
-		return err
-	}
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
-	for _, statement := range append([]string{"CREATE TEMP TABLE size AS SELECT " + size, string(text)}, more...) {
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
+	return runScript(ctx, "pgx", dsn, "CREATE TEMP TABLE size AS SELECT "+size, script+"-postgres.sql", "VACUUM ANALYZE")
 }
 
 // checkpoint gives every run the same start: no dirty pages, so the first
@@ -155,20 +122,19 @@ func (c *cluster) describe(ctx context.Context) ([]fact, error) {
 	return facts, nil
 }
 
-// close drops the created databases.
+// close drops the created databases. It needs a new connection: an interrupt closes one that waits
+// for an answer.
 func (c *cluster) close() error {
 	ctx := context.Background()
-	if c.admin.IsClosed() { // an interrupt closes a connection that waits for an answer
-		admin, err := pgx.ConnectConfig(ctx, c.admin.Config())
-		if err != nil {
-			return err
-		}
-		c.admin = admin
+	_ = c.admin.Close(ctx)
+	admin, err := pgx.Connect(ctx, c.dsn)
+	if err != nil {
+		return err
 	}
 	var errs []error
 	for _, name := range c.created {
-		_, err := c.admin.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
+		_, err := admin.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, c.admin.Close(ctx))...)
+	return errors.Join(append(errs, admin.Close(ctx))...)
 }

@@ -79,13 +79,23 @@ func (r *report) compare(engine string, trials []*trial) {
 	}
 }
 
-func median[M any, T cmp.Ordered](measures []M, of func(M) T) T {
+// median returns the median of a figure. Of an even number, it is the lower one of the two.
+func median[M any, T cmp.Ordered](measures []M, figure func(M) T) T {
 	var values []T
 	for _, m := range measures {
-		values = append(values, of(m))
+		values = append(values, figure(m))
+	}
+	return quantile(values, 0.5)
+}
+
+// quantile returns the value that a share q (0 to 1) did not exceed. It sorts the values, and
+// returns zero if there is none.
+func quantile[T cmp.Ordered](values []T, q float64) (value T) {
+	if len(values) == 0 {
+		return value
 	}
 	slices.Sort(values)
-	return values[(len(values)-1)/2]
+	return values[max(1, int(q*float64(len(values))+0.5))-1]
 }
 
 // write writes the tables to stdout, and all files to the folder if it has a name.

@@ -36,26 +36,9 @@ func (f sqliteFiles) create(_ context.Context, purpose string) (string, error) {
 }
 
 // fill needs no care for the disk: a file that was cut short is thrown away.
-func (sqliteFiles) fill(ctx context.Context, dsn, script, size string) (err error) {
-	text, err := scripts.ReadFile("sql/" + script + "-sqlite.sql")
-	if err != nil {
-		return err
-	}
-	db, err := sql.Open("sqlite", "file:"+dsn+"?_pragma=synchronous(OFF)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-1000000)")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	if _, err := conn.ExecContext(ctx, "CREATE TEMP TABLE size AS SELECT "+size); err != nil {
-		return err
-	}
-	_, err = conn.ExecContext(ctx, string(text))
-	return err
+func (sqliteFiles) fill(ctx context.Context, dsn, script, size string) error {
+	fast := "file:" + dsn + "?_pragma=synchronous(OFF)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-1000000)"
+	return runScript(ctx, "sqlite", fast, "CREATE TEMP TABLE size AS SELECT "+size, script+"-sqlite.sql", "")
 }
 
 // checkpoint has nothing to do: SQLite writes back as it goes.

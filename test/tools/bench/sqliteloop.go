@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"time"
-
-	_ "modernc.org/sqlite" // the driver that the service also uses
 )
 
 // sqliteLoop is the other side on SQLite: a loop with the same driver, one connection and
@@ -39,14 +38,15 @@ func openSQLiteLoop(ctx context.Context, dir string) (*sqliteLoop, error) {
 }
 
 func (l *sqliteLoop) prepare(ctx context.Context) error {
-	schema, err := scripts.ReadFile("sql/sqlite.sql")
+	text, err := scripts.ReadFile("sql/tables.sql")
 	if err != nil {
 		return err
 	}
+	schema := strings.ReplaceAll(string(text), "\n);", "\n) WITHOUT ROWID;") // as the tables of the service
 	if l.conn, err = l.db.Conn(ctx); err != nil {
 		return err
 	}
-	if _, err := l.conn.ExecContext(ctx, string(schema)); err != nil {
+	if _, err := l.conn.ExecContext(ctx, schema); err != nil {
 		return err
 	}
 	for _, text := range []string{begin, insertOperation, selectPrice, takeUnits, creditAccount, insertSale, insertPush, insertMessage, commit} {

@@ -10,7 +10,7 @@ import (
 )
 
 // Both sides sell from this book: every customer has a holding of one of twenty
-// funds and one account. sql/postgres.sql loads the same rows for the other
+// funds and one account. sql/tables.sql loads the same rows for the other
 // side. The customer numbers have gaps, in which a big book has its other
 // customers. So the sales of a run use the whole range of its indexes.
 const (
@@ -46,7 +46,7 @@ var (
 	plainPush = work{Name: "push", Title: "push, one record a request", Records: 1, Script: "push"}
 	allWorks  = []work{
 		plainSale,
-		{Name: "sale-hot", Title: "sale, all to one account, half on 10 customers", Records: 1, Sellers: hotSellers, Script: "sale-hot"},
+		{Name: "sale-hot", Title: "sale, all to one account, half on 10 customers", Records: 1, Sellers: hotSellers, Script: "sale"},
 		{Name: "sale-mixed", Title: "sale, 5 % refused, 2 % repeated, 1 % for a later day", Records: 1, Sellers: anySeller, Mixed: true, Script: "sale"},
 		plainPush,
 		{Name: "push-caller", Title: "push, one record a request, CallerId each", Records: 1, Callers: true, Script: "push"},

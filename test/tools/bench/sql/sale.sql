@@ -1,8 +1,15 @@
 -- One sale, one transaction, one statement per step: what a careful service
--- without group commit does for each request.
+-- without group commit does for each request. If it is hot, every sale pays into one account,
+-- and half of them sell the holdings of the same ten customers.
 \set n :n + 1
+\if :hot
+\set half random(0, 1)
+\set customer 10000001 + 101 * (case when :half = 1 then random(0, 9) else random(0, 9999) end)
+\set account 10000001
+\else
 \set customer 10000001 + 101 * random(0, 9999)
 \set account :customer
+\endif
 \set fund :customer % 20
 \set units random(1000000, 4999999)
 BEGIN;

@@ -1,6 +1,7 @@
 -- The other side's book: the tables a service that runs one transaction per
 -- request would have, with the columns and keys of the real one, so that both
--- sides write rows of the same width. Nothing of ours touches them.
+-- sides write rows of the same width. Nothing of ours touches them. SQLite stores days and
+-- instants as text in these columns, and ids as blobs.
 CREATE TABLE prices (
     price_id                bigint PRIMARY KEY,
     imkb_code               text   NOT NULL,
@@ -81,14 +82,17 @@ CREATE TABLE notifications (
 CREATE INDEX notifications_operation ON notifications (operation_id);
 
 -- The same book as the CSV files that the service imports.
+WITH RECURSIVE fund (f) AS (SELECT 0 UNION ALL SELECT f + 1 FROM fund WHERE f < 19)
 INSERT INTO prices
-SELECT 101 + f, 'F' || lpad(f::text, 2, '0'), 'EXAMPLE PORTFOY YONETIMI A.S.', 1234567891 + f * 1000003, 'TRY', '2020-01-02'
-FROM generate_series(0, 19) f;
+SELECT 101 + f, 'F' || substr(CAST(100 + f AS text), 2), 'EXAMPLE PORTFOY YONETIMI A.S.', 1234567891 + f * 1000003, 'TRY', '2020-01-02'
+FROM fund;
 
+WITH RECURSIVE customer (c) AS (SELECT 10000001 UNION ALL SELECT c + 101 FROM customer WHERE c < 10000001 + 101 * 9999)
 INSERT INTO holdings
-SELECT c, 'F' || lpad((c % 20)::text, 2, '0'), 'EXAMPLE PORTFOY YONETIMI A.S.', 100000000000000
-FROM generate_series(10000001, 10000001 + 101 * 9999, 101) c;
+SELECT c, 'F' || substr(CAST(100 + c % 20 AS text), 2), 'EXAMPLE PORTFOY YONETIMI A.S.', 100000000000000
+FROM customer;
 
+WITH RECURSIVE customer (c) AS (SELECT 10000001 UNION ALL SELECT c + 101 FROM customer WHERE c < 10000001 + 101 * 9999)
 INSERT INTO accounts
 SELECT c, 101, 351, 'TRY', 0
-FROM generate_series(10000001, 10000001 + 101 * 9999, 101) c;
+FROM customer;
