@@ -38,14 +38,11 @@ type bank struct {
 // A version is a binary of the service.
 type version struct{ name, binary string }
 
-// purpose is the name of its stores.
-func (v version) purpose() string { return strings.ReplaceAll(v.name, " ", "_") }
-
 // An engine creates temporary stores.
 type engine interface {
 	name() string
 	// create creates an empty store and returns its DSN for the service.
-	create(ctx context.Context, purpose string) (dsn string, err error)
+	create(ctx context.Context, name string) (dsn string, err error)
 	// fill runs a script of sql on a store of the service: "book" adds past
 	// sales and pushes, "due" adds sales that are due. The size is a list of
 	// SQL expressions with the names that the script uses.
@@ -76,7 +73,7 @@ func (b *bank) open(ctx context.Context, name, binary string) error {
 		b.versions = append(b.versions, version{otherName, b.otherBinary})
 	}
 	for _, v := range b.versions {
-		o, err := b.openStore(ctx, v.purpose(), v)
+		o, err := b.openStore(ctx, v.name, v)
 		if err != nil {
 			return err
 		}
@@ -120,11 +117,12 @@ func (r rows) check(stored int) error {
 
 // newStore creates an empty store.
 func (b *bank) newStore(ctx context.Context, purpose string, v version) (*store, error) {
-	dir := filepath.Join(b.dir, purpose)
+	folder := strings.NewReplacer(" ", "_", ",", "").Replace(purpose)
+	dir := filepath.Join(b.dir, folder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	dsn, err := b.engine.create(ctx, purpose)
+	dsn, err := b.engine.create(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +286,7 @@ func (c *lineCounter) Write(p []byte) (int, error) {
 
 // prove stops the services of a store and checks what they left behind: every
 // acknowledged operation is stored, none twice, and the book balances.
-func (b *bank) prove(o *store, name string) error {
+func (b *bank) prove(o *store) error {
 	o.stop()
 	proof := ""
 	for _, export := range []string{"sales", "notifications"} {
@@ -303,6 +301,6 @@ func (b *bank) prove(o *store, name string) error {
 		proof += fmt.Sprintf("%d %s acknowledged, %d stored; ", r.acknowledged, export, stored-r.before)
 	}
 	o.Must(o.t, "verify")
-	b.report.proofs = append(b.report.proofs, b.engine.name()+", "+name+": "+proof+"`bankingapi verify` found nothing wrong")
+	b.report.proofs = append(b.report.proofs, b.engine.name()+", "+o.purpose+": "+proof+"`bankingapi verify` found nothing wrong")
 	return nil
 }

@@ -45,7 +45,7 @@ func (b *bank) measureChores(ctx context.Context) error {
 	books := map[version]*store{}
 	for round := range b.rounds {
 		for _, v := range b.versions {
-			o, err := b.newStore(ctx, fmt.Sprintf("chores_%s_%d", v.purpose(), round), v)
+			o, err := b.newStore(ctx, fmt.Sprintf("%s, chores %d", v.name, round), v)
 			if err != nil {
 				return err
 			}

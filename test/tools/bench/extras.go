@@ -105,7 +105,7 @@ func (b *bank) measureBytes(ctx context.Context) error {
 }
 
 func (b *bank) bytesOf(ctx context.Context, v version, w work) error {
-	o, err := b.openStore(ctx, "bytes_"+w.Name+"_"+v.purpose(), v)
+	o, err := b.openStore(ctx, v.name+", bytes of "+w.Name, v)
 	if err != nil {
 		return err
 	}
@@ -137,5 +137,5 @@ func (b *bank) bytesOf(ctx context.Context, v version, w work) error {
 	b.report.add("What one record adds to the database, with its indexes and the trail, and to the log that the database writes.",
 		[]string{"engine", "side", "work", "records", "bytes stored of one", "bytes in the database's log of one"},
 		b.engine.name(), v.name, w.Title, strconv.Itoa(done), strconv.FormatInt((storedNow-stored)/int64(done), 10), log)
-	return b.prove(o, v.name+", bytes of "+w.Name)
+	return b.prove(o)
 }

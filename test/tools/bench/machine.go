@@ -54,19 +54,20 @@ const tick = 10 * time.Millisecond
 
 // A clock is the processor time used up to a moment, by program.
 type clock struct {
-	at                                          time.Time
-	busy, generator, service, database, pgbench time.Duration
+	at                                 time.Time
+	busy, generator, service, database time.Duration
 }
 
 // usage is processor time per time, in cores. foreign is the time of other
 // programs on the machine.
 type usage struct{ generator, service, database, foreign float64 }
 
-// readClock reads the times of the machine, this process, the services and every
-// Postgres process on this machine.
+// readClock reads the times of the machine, this process with its ended children, such as
+// pgbench, the services and every Postgres process on this machine.
 func readClock(services ...int) clock {
 	c := clock{at: time.Now(), busy: busyTime()}
-	c.generator, c.pgbench = processTime(os.Getpid())
+	own, children := processTime(os.Getpid())
+	c.generator = own + children
 	for _, pid := range services {
 		own, _ := processTime(pid)
 		c.service += own
@@ -119,7 +120,7 @@ func (c clock) since(before clock) usage {
 		return max(0, (now-then).Seconds()/c.at.Sub(before.at).Seconds())
 	}
 	u := usage{
-		generator: cores(c.generator+c.pgbench, before.generator+before.pgbench),
+		generator: cores(c.generator, before.generator),
 		service:   cores(c.service, before.service),
 		database:  cores(c.database, before.database),
 	}

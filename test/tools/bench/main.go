@@ -226,7 +226,7 @@ func (b *bank) measureEngine(ctx context.Context, engine, binary string) error {
 		}
 	}
 	for _, s := range b.stores {
-		if err := b.prove(s, s.purpose); err != nil {
+		if err := b.prove(s); err != nil {
 			return fmt.Errorf("after the runs: %w", err)
 		}
 	}

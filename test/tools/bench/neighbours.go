@@ -89,7 +89,7 @@ func (b *bank) measureNeighbours(ctx context.Context) error {
 			fmt.Sprintf("%d of %d", other.Completed+other.Late, other.all()), short(quantile(other.Latency, 0.99)),
 			fmt.Sprintf("%.2f", float64(other.Completed+near.Completed)/(float64(b.rounds)*b.length().Seconds()*n.capacity)))
 	}
-	return b.prove(o, "neighbours")
+	return b.prove(o)
 }
 
 // measureBeside measures the victim alone, and while a neighbour is there. It adds what they

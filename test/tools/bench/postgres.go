@@ -78,8 +78,8 @@ func openCluster(ctx context.Context, dsn string) (*cluster, error) {
 func (c *cluster) name() string { return "postgres" }
 
 // create creates an empty database and returns its URL.
-func (c *cluster) create(ctx context.Context, purpose string) (string, error) {
-	name := fmt.Sprintf("bench_%s_%d", purpose, os.Getpid())
+func (c *cluster) create(ctx context.Context, name string) (string, error) {
+	name = fmt.Sprintf("bench_%s_%d", name, os.Getpid())
 	if _, err := c.admin.Exec(ctx, "CREATE DATABASE "+name); err != nil {
 		return "", err
 	}

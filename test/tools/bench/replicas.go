@@ -105,7 +105,7 @@ func (b *bank) measureReplicas(ctx context.Context) error {
 		b.report.add("Replicas of the service on one Postgres. Latency from the moment at which a request was due.", columns, append(t.row(b.engine.name()),
 			strconv.Itoa(t.total.failed()), strconv.Itoa(found.deadlocks), strconv.Itoa(found.settled))...)
 	}
-	return b.prove(o, "replicas")
+	return b.prove(o)
 }
 
 // measureReplica starts the services of a trial, warms them up and measures them.

@@ -31,8 +31,8 @@ func (b *bank) openSQLite(ctx context.Context) error {
 
 func (sqliteFiles) name() string { return "sqlite" }
 
-func (f sqliteFiles) create(_ context.Context, purpose string) (string, error) {
-	return filepath.Join(f.dir, purpose, "data", "bankingapi.db"), nil // the folder where the service keeps its certificate
+func (f sqliteFiles) create(_ context.Context, name string) (string, error) {
+	return filepath.Join(f.dir, name, "data", "bankingapi.db"), nil // the folder where the service keeps its certificate
 }
 
 // fill needs no care for the disk: a file that was cut short is thrown away.
