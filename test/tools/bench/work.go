@@ -89,6 +89,7 @@ func (s sellers) pick(r *rand.Rand) (seller, paid int) {
 		return seller, customerNo(0)
 	case skewedSellers:
 		seller = customerNo(int(rand.NewZipf(r, 2, 1, customers-1).Uint64()))
+	case nobody, anySeller:
 	}
 	return seller, seller
 }
