@@ -32,7 +32,11 @@ func openPgbench(ctx context.Context, dir, dsn string) (*pgbench, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := runScript(ctx, "pgx", dsn, "", "tables.sql", "VACUUM ANALYZE"); err != nil {
+	schema, err := scripts.ReadFile("sql/tables.sql")
+	if err != nil {
+		return nil, err
+	}
+	if err := execute(ctx, "pgx", dsn, string(schema), "VACUUM ANALYZE"); err != nil {
 		return nil, err
 	}
 	p := &pgbench{binary: binary, dir: filepath.Join(dir, "pgbench"), dsn: dsn, runs: time.Now().Unix()}

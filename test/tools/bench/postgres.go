@@ -89,7 +89,7 @@ func (c *cluster) create(ctx context.Context, name string) (string, error) {
 
 // fill takes minutes for ten million rows.
 func (c *cluster) fill(ctx context.Context, dsn, script, size string) error {
-	return runScript(ctx, "pgx", dsn, "CREATE TEMP TABLE size AS SELECT "+size, script+"-postgres.sql", "VACUUM ANALYZE")
+	return fillWith(ctx, "pgx", dsn, c.name(), script, size, "VACUUM ANALYZE")
 }
 
 // checkpoint gives every run the same start: no dirty pages, so the first

@@ -36,9 +36,9 @@ func (r replicas) run(ctx context.Context, w work, connections int, length time.
 
 // becomeDue adds some sales that are due every second, until the context ends.
 func (o *store) becomeDue(ctx context.Context, some int) error {
-	size := fmt.Sprintf("CREATE TEMP TABLE size AS SELECT (extract(epoch FROM now()) * 10)::bigint %% 16777216 AS round, %d AS sales", some)
+	size := fmt.Sprintf("(extract(epoch FROM now()) * 10)::bigint %% 16777216 AS round, %d AS sales", some)
 	for every := time.Tick(time.Second); ctx.Err() == nil; {
-		if err := runScript(context.WithoutCancel(ctx), "pgx", o.DSN, size, "due-postgres.sql", ""); err != nil {
+		if err := fillWith(context.WithoutCancel(ctx), "pgx", o.DSN, "postgres", "due", size, ""); err != nil {
 			return err
 		}
 		o.ledger["sales"].before += some

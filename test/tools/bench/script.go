@@ -13,13 +13,22 @@ import (
 //go:embed sql
 var scripts embed.FS
 
-// runScript runs a file of sql on a database, between the statements before and after it. All run
-// on one connection, so the script finds the temporary tables of the statements before.
-func runScript(ctx context.Context, driver, dsn, before, script, after string) (err error) {
-	text, err := scripts.ReadFile("sql/" + script)
+// fillWith fills a database of the service with a script of sql: first its file for the engine, then
+// the file for both, and at the end more statements. The size is as for engine.fill.
+func fillWith(ctx context.Context, driver, dsn, engine, script, size, more string) error {
+	specific, err := scripts.ReadFile("sql/" + script + "-" + engine + ".sql")
 	if err != nil {
 		return err
 	}
+	common, err := scripts.ReadFile("sql/" + script + ".sql")
+	if err != nil {
+		return err
+	}
+	return execute(ctx, driver, dsn, "CREATE TEMP TABLE size AS SELECT "+size, string(specific), string(common), more)
+}
+
+// execute runs statements on one connection, so that they find their temporary tables.
+func execute(ctx context.Context, driver, dsn string, statements ...string) (err error) {
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		return err
@@ -30,7 +39,7 @@ func runScript(ctx context.Context, driver, dsn, before, script, after string) (
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	for _, statement := range []string{before, string(text), after} {
+	for _, statement := range statements {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}

@@ -36,9 +36,9 @@ func (f sqliteFiles) create(_ context.Context, name string) (string, error) {
 }
 
 // fill needs no care for the disk: a file that was cut short is thrown away.
-func (sqliteFiles) fill(ctx context.Context, dsn, script, size string) error {
+func (f sqliteFiles) fill(ctx context.Context, dsn, script, size string) error {
 	fast := "file:" + dsn + "?_pragma=synchronous(OFF)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-1000000)"
-	return runScript(ctx, "sqlite", fast, "CREATE TEMP TABLE size AS SELECT "+size, script+"-sqlite.sql", "")
+	return fillWith(ctx, "sqlite", fast, f.name(), script, size, "")
 }
 
 // checkpoint has nothing to do: SQLite writes back as it goes.

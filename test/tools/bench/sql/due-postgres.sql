@@ -1,16 +1,4 @@
--- Sales whose day has come and that wait to be settled, one for each of the first
--- customers. Their day is that of the prices. The table size says how many, and which round it is.
 CREATE TEMP TABLE due AS
 SELECT format('01%s-0000-7000-8000-%s', lpad(to_hex(round), 6, '0'), lpad(to_hex(customer_no), 12, '0'))::uuid AS id,
     customer_no, imkb_code, holder_corporation_name
 FROM size, LATERAL (SELECT * FROM holdings ORDER BY customer_no LIMIT sales) h;
-
-INSERT INTO operations (received_at, due_on, operation, state, identity, operation_id, subscription)
-SELECT '2020-01-01 03:04:05Z', '2020-01-02', 2, 1, id, id, 'bench' FROM due;
-
-INSERT INTO sales (customer_no, price_id, units, account_customer_no, branch_code, account_suffix, selected_date, position, state, operation_id,
-    currency_code, imkb_code, holder_corporation_name)
-SELECT customer_no, 101 + customer_no % 20, 1000000, customer_no, 101, 351, '2020-01-02', 0, 1, id, 'TRY', imkb_code, holder_corporation_name
-FROM due;
-
-DROP TABLE due;
