@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -49,7 +48,10 @@ func (b *bank) measureChores(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(o.prepareImport(perGap(b.rows)), run(o, chores[0])); err != nil {
+			if err := o.prepareImport(perGap(b.rows)); err != nil {
+				return err
+			}
+			if err := run(o, chores[0]); err != nil {
 				return err
 			}
 			books[v] = o
