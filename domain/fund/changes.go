@@ -2,7 +2,6 @@ package fund
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -130,14 +129,6 @@ func MoneyPosting(kind PostingKind, id operation.ID, index int, a AccountKey, mi
 
 // IsMoney reports whether the posting belongs to an account.
 func (p *Posting) IsMoney() bool { return !p.Account.Currency.IsNone() }
-
-// Position names the holding or account of the posting.
-func (p *Posting) Position() string {
-	if p.IsMoney() {
-		return fmt.Sprintf("account %d-%d-%d %s", p.Account.BranchCode, p.Account.CustomerNo, p.Account.AccountSuffix, p.Account.Currency.Code())
-	}
-	return p.Holding.IMKBCode + " " + p.Holding.HolderCorporationName
-}
 
 // Format formats a quantity in the unit of the position.
 func (p *Posting) Format(quantity int64) string {

@@ -69,8 +69,8 @@ func (o *reverseCommand) check(c *call) (err error) {
 // reversed says what became of an operation.
 type reversed struct {
 	OperationID string `json:"OperationId"`
-	Reversal    string // empty unless it was reversed
-	WaitsAgain  string // the operation that has its sales now; empty if none has
+	ReversalID  string `json:"ReversalId"`         // empty unless it was reversed
+	WaitingID   string `json:"WaitingOperationId"` // the operation that has its sales now, if they wait again; otherwise empty
 	Problem     string // why it is not reversed
 	DryRun      bool
 }
@@ -139,9 +139,9 @@ func (o *reverseCommand) reverse(c *call, id operation.ID) (done reversed, err e
 	if err != nil {
 		return done, err
 	}
-	done.Reversal = reversal.String()
+	done.ReversalID = reversal.String()
 	if again != (operation.ID{}) {
-		done.WaitsAgain = again.String()
+		done.WaitingID = again.String()
 	}
 	return done, nil
 }

@@ -253,8 +253,8 @@ func TestReversedForItsPrice(t *testing.T) {
 	var done reversed
 	b.read(t, &done, "sales", "reverse", "--price-id", "2", "--reason", " wrong price ", "--as", "ayse")
 	require.Equal(t, now.ID.String(), done.OperationID)
-	require.NotEmpty(t, done.Reversal)
-	require.Equal(t, b.must(t, "show", "operation", done.OperationID), b.must(t, "show", "operation", done.Reversal), "the ID of a reversal leads to what it reversed")
+	require.NotEmpty(t, done.ReversalID)
+	require.Equal(t, b.must(t, "show", "operation", done.OperationID), b.must(t, "show", "operation", done.ReversalID), "the ID of a reversal leads to what it reversed")
 	require.Equal(t, outcome{1, "", "bankingapi: price 99: nothing is stored under this ID\n"}, b.run(t, "sales", "reverse", "--price-id", "99", "--dry-run"))
 	require.Equal(t, "0 of 0 operations with a sale at PriceID 2 reversed.\n", b.run(t, "sales", "reverse", "--price-id", "2", "--reason", "again").err)
 	require.Regexp(t, `,ayse,.*,sales\.reverse,`+now.ID.String()+`,wrong price,1 sale`, b.must(t, "export", "audit"))

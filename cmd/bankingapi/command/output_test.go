@@ -79,7 +79,7 @@ func TestFormatJSON(t *testing.T) {
 	require.Empty(t, operation["Sales"])
 	require.Equal(t, false, operation["Refused"])
 	require.Contains(t, do("export", "audit", "--format", "ndjson"), `{"Id":"`+statement["OperationId"].(string)+`"`, "the act of the import")
-	for _, list := range []string{"Reason", "Erased", "WaitsFor"} {
+	for _, list := range []string{"Errors", "Erased", "WaitsFor"} {
 		require.Equal(t, []any{}, operation[list], list)
 	}
 

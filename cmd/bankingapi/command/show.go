@@ -153,9 +153,9 @@ type shownOperation struct {
 	ReceivedAt    *time.Time      `json:",omitempty"`
 	State         operation.State `json:",omitempty"`
 	Refused       bool
-	CancelledAt   *time.Time `json:",omitempty"`
-	SettledAt     *time.Time `json:",omitempty"`
-	Reason        []reason
+	CancelledAt   *time.Time  `json:",omitempty"`
+	SettledAt     *time.Time  `json:",omitempty"`
+	Errors        []refusal   // why it was refused or has failed, as in answers
 	Reversed      *reversal   `json:",omitempty"`
 	Corrected     *correction `json:",omitempty"`
 	Erased        []erased
@@ -166,11 +166,14 @@ type shownOperation struct {
 	Repeated      []repeated
 }
 
-type reason struct{ Code, Pointer string }
+type refusal struct {
+	Code    string `json:"code"`
+	Pointer string `json:"pointer"`
+}
 
 type reversal struct {
-	At       *time.Time
-	Reversal string
+	At         *time.Time
+	ReversalID string `json:"ReversalId"`
 }
 
 type correction struct{ By, Reason string }
@@ -183,9 +186,9 @@ type erased struct {
 
 // repeated is a message that was stored before, by another operation or by an earlier record.
 type repeated struct {
-	Position       int
-	StoredBy       string
-	StoredPosition int
+	Position          int
+	StoredOperationID string `json:"StoredOperationId"`
+	StoredPosition    int
 }
 
 type notification struct {
@@ -247,15 +250,17 @@ func (p posting) PostedAt() *time.Time { return instant(p.Entry.PostedAt) }
 func shownOperationOf(o *backoffice.Operation) shownOperation {
 	of := shownOperation{
 		OperationID: o.ID.String(), Operation: "import or correction", Refused: o.Refusal != nil,
-		Reason: []reason{}, Erased: []erased{}, WaitsFor: []awaited{}, Sales: []sale{}, Postings: []posting{}, Notifications: []notification{}, Repeated: []repeated{},
+		Errors: []refusal{}, Erased: []erased{}, WaitsFor: []awaited{}, Sales: []sale{}, Postings: []posting{}, Notifications: []notification{}, Repeated: []repeated{},
 	}
 	if was, ok := o.Decision(); ok {
 		requestID := cmp.Or(was.Header.RequestID, of.OperationID)
-		of.Operation, of.ReceivedAt, of.State = was.Operation.String(), instant(was.ReceivedAt), was.State
+		of.Operation = was.Operation.String()
+		of.ReceivedAt = instant(was.ReceivedAt)
+		of.State = was.State
 		of.Subscription, of.CallerID, of.RequestID = &was.Subscription, &was.Header.CallerID, &requestID
 	}
 	for _, f := range o.Faults() {
-		of.Reason = append(of.Reason, reason{f.Code, f.Pointer})
+		of.Errors = append(of.Errors, refusal{f.Code, f.Pointer})
 	}
 	if o.Reversal != nil {
 		of.Reversed = &reversal{instant(o.Reversal.At), o.Reversal.ID.String()}
@@ -293,7 +298,7 @@ func accountText(a fund.AccountKey) string {
 // positionText names the holding or account of a posting.
 func positionText(p *fund.PostingEntry) string {
 	if p.IsMoney() {
-		return p.Position()
+		return "account " + accountText(p.Account) + " " + p.Account.Currency.Code()
 	}
 	return fundText(p.Holding.Fund)
 }

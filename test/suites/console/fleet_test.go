@@ -76,7 +76,7 @@ func TestEveryReplicaSpeaksForAll(t *testing.T) {
 		page = v.get("sales")
 		return line.MatchString(page)
 	}, time.Minute, 100*time.Millisecond)
-	require.Contains(t, page, "<b>Do</b> Set the clock of this machine")
+	require.Contains(t, page, "<b>Do</b> Set the clock of this machine: turn on its time service (NTP). Then the replica goes on by itself. If its time is right already, do what the text says.")
 	require.Contains(t, page, "<title>(")
 	require.Regexp(t, `data-name="Name"><span>[^<]*:`+port+`</span></th>`, v.get(""))
 	require.Eventually(t, func() bool { // a command says the same
