@@ -26,6 +26,8 @@ type kind[T any] struct {
 	same func(a, b T) bool
 	// fundOf returns the fund of a value. It is nil if values have none.
 	fundOf func(*T) fund.Fund
+	// isNothing reports whether a book without the value says the same. It is nil if no value does.
+	isNothing func(*T) bool
 	// duplicate is the error text for a second line with the same key.
 	duplicate string
 }
@@ -53,6 +55,7 @@ var holdings = kind[fund.Holding]{
 	},
 	compare:   func(a, b fund.Holding) int { return a.Key.Compare(b.Key) },
 	fundOf:    func(h *fund.Holding) fund.Fund { return h.Key.Fund },
+	isNothing: func(h *fund.Holding) bool { return h.Units == 0 },
 	duplicate: "The same holding is on line %d.",
 }
 

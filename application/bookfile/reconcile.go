@@ -25,7 +25,8 @@ func (c Comparison) String() string {
 
 // Reconcile compares a file of holdings or accounts, with the columns and formats of Import, with a
 // snapshot of the book. It writes each position that is different, missing here (in the book)
-// or missing there (in the file). The format is csv or ndjson. It changes nothing. The error is
+// or missing there (in the file). A holding of 0 units is equal to a missing one: many core banks
+// leave out a holding after all of it was sold. The format is csv or ndjson. It changes nothing. The error is
 // *backoffice.Faults if lines break rules.
 func Reconcile(ctx context.Context, office *backoffice.Office, kind, format string, r io.Reader, w io.Writer) (c Comparison, err error) {
 	f := Format(format)
@@ -86,22 +87,22 @@ func reconcile[T comparable](ctx context.Context, r io.Reader, k *kind[T], rows 
 			}
 		}
 	}
-	return Write(w, Style{Format: f}, resultColumns, differences(walk(rows, lines, k.compare), c))
+	return Write(w, Style{Format: f}, resultColumns, differences(walk(rows, lines, k.compare), k, c))
 }
 
 // differences counts all pairs, and yields the pairs that are not equal.
-func differences[T comparable](pairs iter.Seq2[pair[T], error], c *Comparison) iter.Seq2[pair[T], error] {
+func differences[T comparable](pairs iter.Seq2[pair[T], error], k *kind[T], c *Comparison) iter.Seq2[pair[T], error] {
 	return func(yield func(pair[T], error) bool) {
 		for p, err := range pairs {
 			switch {
 			case err != nil:
+			case isEqual(k, &p):
+				c.Equal++
+				continue
 			case !p.hasA:
 				c.MissingHere++
 			case !p.hasB:
 				c.MissingThere++
-			case p.a == p.b:
-				c.Equal++
-				continue
 			default:
 				c.Different++
 			}
@@ -109,5 +110,19 @@ func differences[T comparable](pairs iter.Seq2[pair[T], error], c *Comparison) i
 				return
 			}
 		}
+	}
+}
+
+// isEqual reports whether the book and the file say the same.
+func isEqual[T comparable](k *kind[T], p *pair[T]) bool {
+	switch {
+	case p.hasA && p.hasB:
+		return p.a == p.b
+	case k.isNothing == nil:
+		return false
+	case p.hasA:
+		return k.isNothing(&p.a)
+	default:
+		return k.isNothing(&p.b)
 	}
 }
