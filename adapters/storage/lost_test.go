@@ -6,7 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/buyfund"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/operation"
 	"bankingapi/test/kit/pgproxy"
 	"bankingapi/test/kit/storekit"
 	"bankingapi/test/kit/testdb"
@@ -44,4 +46,28 @@ func TestACommitWhoseAnswerIsLostIsNotTriedAgain(t *testing.T) {
 			require.EqualValues(t, 6, b.holds().Sales)
 		})
 	}
+}
+
+// A read of outcomes commits on Postgres, because the last outcome may still wait for a standby. If
+// that commit is not confirmed, nothing is unknown: the reader asks again.
+func TestAReadOfOutcomesIsNeverUnknown(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	direct, p := storekit.OpenPostgres(t, dsn), pgproxy.New(t, dsn)
+	b := newBank(t, direct, 1)
+	id, tomorrow := nextID(), today.Plus(1)
+	b.sell(operation.Recorded, order(id, "", on(tomorrow, sale(1, 1, 1))))
+	due, err := b.Books.Due(t.Context(), buyfund.Due{Until: tomorrow}, nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, settle(t.Context(), direct, tomorrow, due...))
+	s := openAgain(t, p.DSN)
+
+	p.BeforeCommit.Store(1)
+	ended, err := s.Backoffice.Outcomes.Outcomes(t.Context(), "", 0, 10)
+	require.Equal(t, fault.Unavailable, fault.KindOf(err), "%v", err)
+	require.Empty(t, ended)
+	require.EqualValues(t, 1, p.Cuts.Load())
+	ended, err = s.Backoffice.Outcomes.Outcomes(t.Context(), "", 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, id, ended[0].OperationID)
 }

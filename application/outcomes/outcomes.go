@@ -23,7 +23,8 @@ import (
 type Source interface {
 	// Outcomes lists outcomes with a larger Number than after, in the order of Number. It lists
 	// at most limit outcomes. If subscription is not empty, it lists only outcomes of that
-	// subscription. Listed outcomes are as durable as an answer.
+	// subscription. Listed outcomes are as durable as an answer. The error is never
+	// fault.Indeterminate: a read has no effect that could be unknown.
 	Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error)
 	// LastOutcome returns the largest Number, or 0 if nothing has ended.
 	LastOutcome(ctx context.Context) (int64, error)

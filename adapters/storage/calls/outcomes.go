@@ -31,7 +31,14 @@ func (o outcomes) Outcomes(ctx context.Context, subscription string, after int64
 	}
 	find := o.db.Outcomes.Find.Request([]tables.OutcomeRow{last}, func(int, *tables.OutcomeRow) error { return nil })
 	find.Decides = true
-	return ended, o.db.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
+	err = o.db.Transact(ctx, func(session batch.Session) error { return session.Commit(ctx, find) })
+	if fault.KindOf(err) == fault.Indeterminate { // a read has no effect that could be unknown
+		return nil, fault.Wrap(fault.Unavailable, err, fault.Unreached)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ended, nil
 }
 
 // Secret returns the key of the book.

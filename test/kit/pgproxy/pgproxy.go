@@ -216,7 +216,7 @@ func (p *Proxy) toServer(l *link) {
 				strike := writes && take(&p.BeforeCommit)
 				begun, writes = false, false
 				return cutIf(strike)
-			case strings.Contains(command, "insert into "), strings.Contains(command, "update "):
+			case strings.Contains(command, "insert into "), strings.Contains(command, "update "), strings.Contains(command, "pg_logical_emit_message("):
 				writes = true
 			}
 		case 'S': // Sync: ends the pipeline and its transaction
