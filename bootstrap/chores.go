@@ -62,7 +62,7 @@ const (
 	sealEvery = time.Second
 	// settleEvery is how often the service looks for due sales.
 	settleEvery = 2 * time.Second
-	// remindEvery is how often a failure that lasts is logged again.
+	// remindEvery is how often a chore that still fails logs it again.
 	remindEvery = time.Minute
 )
 
@@ -85,7 +85,7 @@ func (b background) chores() []chore {
 		{isService, risksEvery, false, zap.DebugLevel, "the database could not be asked what may lose data", b.tellRisks()},
 		{isService, 10 * time.Minute, false, zap.DebugLevel, "the last verify could not be read", b.watch()},
 		{isService && keepFor > 0, time.Hour, false, zap.WarnLevel, "old messages could not be erased: the service tries again in an hour", b.eraseOldMessages},
-		{settles, settleEvery, false, 0, "", b.settleDueSales()},
+		{settles, settleEvery, false, zap.WarnLevel, "due sales could not be settled: they stay due", b.settleDueSales()},
 		{isService && !settles, settleEvery, false, zap.DebugLevel, "the due sales could not be counted", b.countDueSales()},
 	}
 }
@@ -123,13 +123,21 @@ func (b background) hook() fx.Hook {
 	)
 }
 
-// keepDoing runs a chore until ctx ends. It does not log errors of cancelled rounds.
+// keepDoing runs a chore until ctx ends. It does not log errors of cancelled rounds. A failure that
+// lasts for an hour must not fill the log, so it is logged once in each remindEvery.
 func (b background) keepDoing(ctx context.Context, c chore) {
 	ticker := time.NewTicker(c.interval)
 	defer ticker.Stop()
+	var remind time.Time // when to log the failure again
 	for {
 		if !c.waits {
-			if err := c.do(ctx); err != nil && ctx.Err() == nil {
+			err := c.do(ctx)
+			now := time.Now() //nolint:forbidigo // measures a duration: the clock of the service may be set
+			switch {
+			case err == nil:
+				remind = time.Time{}
+			case ctx.Err() == nil && !now.Before(remind):
+				remind = now.Add(remindEvery)
 				b.Log.zap.Log(c.level, c.failed, zap.Error(err))
 			}
 		}
@@ -220,35 +228,24 @@ func (b background) settleGuarded(ctx context.Context, settle func(context.Conte
 	return settle(ctx)
 }
 
-// settleDueSales returns a chore that settles, and itself reports errors and remaining sales.
+// settleDueSales returns a chore that settles, and counts the remaining sales.
 func (b background) settleDueSales() func(context.Context) error {
 	settle := b.Buyer.SettleDue
 	if b.Sandbox != nil {
 		settle = b.Sandbox.SettleDue
 	}
 	count := b.countDueSales()
-	var remind time.Time // when to log a failure that lasts again
 	return func(ctx context.Context) error {
 		settled, err := b.settleGuarded(ctx, settle)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the service stops: no failure
 		}
 		b.Metrics.Settlement(settled, err)
-		counts := []zap.Field{zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed)}
-		began := time.Now() //nolint:forbidigo // measures a duration: the clock of the service may be set
-		if err == nil {
-			remind = time.Time{}
-		}
-		switch {
-		case err != nil && began.Before(remind):
-		case err != nil:
-			remind = began.Add(remindEvery)
-			b.Log.zap.Warn("due sales could not be settled: they stay due", append(counts, zap.Error(err))...)
-		case settled != buyfund.Settlement{}:
-			b.Log.zap.Info("due sales are settled", counts...)
+		if settled != (buyfund.Settlement{}) {
+			b.Log.zap.Info("due sales are settled", zap.Int("completed", settled.Completed), zap.Int("failed", settled.Failed))
 		}
 		_ = count(ctx) // if the storage fails, settle has already reported it
-		return nil
+		return err
 	}
 }
 

@@ -51,6 +51,34 @@ func TestRoundsOfAChore(t *testing.T) {
 	}
 }
 
+// A failure that lasts is logged once a minute. One that comes back is logged at once.
+func TestAChoreThatFailsForALongTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zap.DebugLevel)
+		a := background{Log: serviceLog{zap: zap.New(core)}}
+		ctx, cancel := context.WithCancel(t.Context())
+		round := 0
+		go a.keepDoing(ctx, chore{interval: time.Second, level: zap.WarnLevel, failed: "it failed", do: func(context.Context) error {
+			round++
+			if round == 150 {
+				return nil
+			}
+			return errors.New("lost")
+		}})
+		begin := time.Now()
+		time.Sleep(200 * time.Second)
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		var after []time.Duration
+		for _, line := range logged.All() {
+			after = append(after, line.Time.Sub(begin))
+		}
+		require.Equal(t, []time.Duration{0, time.Minute, 2 * time.Minute, 150 * time.Second}, after)
+	})
+}
+
 // A round that was cut short is not reported, and it is the last.
 func TestAChoreEndsInTheMiddleOfARound(t *testing.T) {
 	t.Parallel()

@@ -341,7 +341,7 @@ func (k *Keeper) seal(ctx context.Context, mark bool) error {
 	return err
 }
 
-// Round seals, if a trail is kept. It does not return an error that the last round had too.
+// Round seals, if a trail is kept.
 func (k *Keeper) Round(ctx context.Context) error {
 	err := fault.Explain(k.seal(ctx, true))
 	if err == nil {
@@ -351,9 +351,7 @@ func (k *Keeper) Round(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // ignore a round that was cancelled
 	}
-	if previous := k.trouble.Swap(&err); previous != nil && (*previous).Error() == err.Error() {
-		return nil
-	}
+	k.trouble.Store(&err)
 	return err
 }
 
