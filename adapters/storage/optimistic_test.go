@@ -2,7 +2,10 @@ package storage_test
 
 import (
 	"math"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -108,6 +111,121 @@ func TestWrongAssumptions(t *testing.T) {
 			storekit.Each(t, func(t *testing.T, _ string, store *store.Store) { test(warm(t, store)) })
 		})
 	}
+}
+
+// While sales are often refused, Postgres reads holdings and accounts without locks before it
+// settles a batch. So a sale that is refused does not wait for another transaction.
+func TestARefusedSaleWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	b := newBank(t, storekit.OpenPostgres(t, dsn), 2)
+	for range 5 {
+		_, err := b.refusedWith(order(nextID(), "", sale(1, 1, 1)))
+		require.NoError(t, err)
+	}
+	commit := locked(t, testdb.Open(t, testdb.EnginePostgres, dsn), "SELECT 1 FROM holdings FOR UPDATE", "SELECT 1 FROM accounts FOR UPDATE")
+	b.sell(operation.Failed, order(nextID(), nextID().String(), sale(2_000_000, 2, 2)))
+	commit()
+	b.holds()
+}
+
+// What such a batch has read may change before it commits. Then it is decided as the book is.
+func TestAHoldingThatChangesAfterALook(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change string
+		want   operation.State
+	}{
+		"too little is left":  {"UPDATE holdings SET units = 500000 WHERE customer_no = 1", operation.Failed},
+		"enough is left":      {"UPDATE holdings SET units = 1000000 WHERE customer_no = 1", operation.Completed},
+		"it is gone":          {"DELETE FROM holdings WHERE customer_no = 1", operation.Failed},
+		"the account is gone": {"DELETE FROM accounts WHERE customer_no = 1", operation.Failed},
+		"the account is full": {"UPDATE accounts SET balance = 9223372036854775807 WHERE customer_no = 1", operation.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := testdb.Postgres(t)
+			b := newBank(t, storekit.OpenPostgres(t, dsn), 2)
+			for range 5 {
+				_, err := b.refusedWith(order(nextID(), "", sale(1, 2, 2)))
+				require.NoError(t, err)
+			}
+			other := testdb.Open(t, testdb.EnginePostgres, dsn)
+			commit := locked(t, other, test.change)
+			o := order(nextID(), "", sale(1, 1, 1))
+			done := make(chan error, 1)
+			go func() { done <- settle(t.Context(), b.Store, today, o) }()
+			require.Eventually(t, func() bool {
+				var waiting int
+				const query = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+				require.NoError(t, other.QueryRowContext(t.Context(), query).Scan(&waiting))
+				return waiting == 1
+			}, time.Minute, 5*time.Millisecond)
+			commit()
+			require.NoError(t, <-done)
+			outcome, err := o.Outcome()
+			require.NoError(t, err)
+			require.Equal(t, test.want, outcome.State, "%v", outcome.Faults)
+		})
+	}
+}
+
+// Replicas of which each refuses sales sell what is there, and not more.
+func TestReplicasThatRefuseSellEachUnitOnce(t *testing.T) {
+	t.Parallel()
+	const holdings, units, sales = 3, 40, 100
+	dsn := testdb.Postgres(t)
+	b := newBank(t, storekit.OpenPostgres(t, dsn), 1)
+	b.stock(holdings, units)
+	var completed, refused atomic.Int64
+	var done sync.WaitGroup
+	for replica := range 3 {
+		own := bank{storekit.OpenPostgres(t, dsn), t}
+		done.Go(func() {
+			for n := range sales {
+				missing := order(nextID(), "", sale(1, 9, 1))
+				o := order(nextID(), nextID().String(), sale(1, 2+(replica+n)%holdings, 1))
+				if err := settle(t.Context(), own.Store, today, missing, o); err != nil {
+					t.Error(err)
+					return
+				}
+				switch outcome, _ := o.Outcome(); outcome.State {
+				case operation.Completed:
+					completed.Add(1)
+				case operation.Failed:
+					refused.Add(1)
+				default:
+					t.Errorf("sale %d of replica %d: %v", n, replica, outcome)
+				}
+			}
+		})
+	}
+	done.Wait()
+	require.EqualValues(t, holdings*units, completed.Load())
+	require.EqualValues(t, 3*sales-holdings*units, refused.Load())
+	b.isSoldOut(holdings)
+	b.holds()
+}
+
+// A CallerId that only another replica has seen is a repeat also in a batch with refused sales.
+func TestARepeatAmongRefusedSalesOnAnotherReplica(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	here := newBank(t, storekit.OpenPostgres(t, dsn), 1)
+	there := bank{storekit.OpenPostgres(t, dsn), t}
+	for n := range 40 { // also when such batches are not tried any more, and when they are tried again
+		known := nextID().String()
+		here.sell(operation.Completed, order(nextID(), known, sale(1, 1, 1)))
+		callerID := known
+		if n > 20 {
+			callerID = nextID().String()
+		}
+		outcome, err := there.refusedWith(order(nextID(), callerID, sale(1, 1, 1)))
+		require.NoError(t, err)
+		require.Equal(t, operation.Completed, outcome.State)
+		require.Equal(t, callerID == known, outcome.Replayed)
+	}
+	here.holds()
 }
 
 // If some operations of a batch do not complete, all of them are decided as the

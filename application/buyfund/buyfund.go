@@ -23,6 +23,9 @@ type Books interface {
 	// locked against every other Update in one fixed order. It calls settle. Then it writes the
 	// Changes of the book and of its Register.
 	//
+	// Update may lock less if all transactions together still have the effects and the outcomes
+	// of some order, one after another.
+	//
 	// Update claims each operation in touched.Due that is still recorded and that no other
 	// transaction holds. It does not wait for operations that another transaction holds.
 	//

@@ -633,6 +633,7 @@ func TestTheNextBatchBeginsDuringACommit(t *testing.T) {
 		gates := []chan error{make(chan error), make(chan error), make(chan error), make(chan error)}
 		queue := commit.New(limits, weigh, nil, func(ctx context.Context, batch []*item) error {
 			next = append(next, commit.Next(ctx))
+			require.Nil(t, commit.Next(commit.WithoutNext(ctx)))
 			return <-gates[len(next)-1]
 		}, commit.Observer{Now: time.Now, Batch: func(b commit.Batch) { ended = append(ended, b) }})
 		callers := callAll(queue, 4)

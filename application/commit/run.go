@@ -31,6 +31,11 @@ func Next(ctx context.Context) func() {
 	return next
 }
 
+// WithoutNext returns ctx without the function of Next, for a part of run that takes no locks.
+func WithoutNext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, nextKey{}, nil)
+}
+
 type nextKey struct{}
 
 // drain runs a started batch and the batches after it, until no batch may begin.

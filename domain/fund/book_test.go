@@ -562,6 +562,25 @@ func TestA422ComesBeforeTheDay(t *testing.T) {
 	requireResult(t, "completed; again", repeat)
 }
 
+// What is added to a position does not depend on what was loaded.
+func TestDifferences(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	for range 2 {
+		book := b.load([]*fund.Operation{request(1, sale(), sale())}, on(friday))
+		book.Settle([]*fund.Operation{request(1, sale(), sale())}, now, on(friday))
+		changes := book.Changes()
+		holdings, accounts := book.Differences(&changes)
+		require.Len(t, holdings, 1)
+		require.Equal(t, changes.Holdings[0].Key, holdings[0].Key)
+		require.Equal(t, fund.Units(-200_000_000), holdings[0].Units)
+		require.Len(t, accounts, 1)
+		require.Equal(t, changes.Accounts[0].Key, accounts[0].Key)
+		require.EqualValues(t, 25_000, accounts[0].Balance.Minor())
+		b.settle(friday, request(2, sale()))
+	}
+}
+
 func TestWhetherEveryOperationOfABatchIsNewAndCompleted(t *testing.T) {
 	t.Parallel()
 	recorded := named(9, "c-9", sale(onDay(friday)))

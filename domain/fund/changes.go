@@ -160,6 +160,20 @@ func (b *Book) Changes() Changes {
 	return c
 }
 
+// Differences returns the holdings and accounts of c, which are the Changes of this book, each with
+// what was added to its loaded quantity. This is below zero for what was taken away.
+func (b *Book) Differences(c *Changes) (holdings []Holding, accounts []Account) {
+	for _, h := range c.Holdings {
+		h.Units -= b.holdings[h.Key].loaded
+		holdings = append(holdings, h)
+	}
+	for _, a := range c.Accounts {
+		a.Balance = money.New(a.Balance.Minor()-b.accounts[a.Key].loaded.Minor(), a.Key.Currency)
+		accounts = append(accounts, a)
+	}
+	return holdings, accounts
+}
+
 // Ended describes how an operation ended after its request was answered: it was settled on its
 // day, cancelled, or reversed.
 type Ended struct {

@@ -164,6 +164,15 @@ func findRules(d *tables.Database, locks *fund.LockSet, book *fund.Book) batch.R
 	})
 }
 
+// Look loads the holdings and accounts as they are now. It takes no locks, so another transaction may
+// change them at once.
+func (b *Books) Look(ctx context.Context, s batch.Session, locks *fund.LockSet, book *fund.Book) error {
+	return s.Exchange(ctx, batch.NonEmpty(
+		findHoldings(b.db.ReadHolding, locks.Holdings, book),
+		findAccounts(b.db.ReadAccount, locks.Accounts, book),
+	)...)
+}
+
 // Snapshot implements buyfund.Books.
 func (b *Books) Snapshot(ctx context.Context, touched fund.LockSet) (*fund.Book, error) {
 	if err := b.db.Ready(ctx); err != nil {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"sync"
 
@@ -11,24 +10,27 @@ import (
 	"bankingapi/adapters/storage/book"
 	"bankingapi/adapters/storage/calls"
 	"bankingapi/adapters/storage/tables"
+	"bankingapi/application/commit"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/idempotency"
 	"bankingapi/domain/money"
 	"bankingapi/domain/push"
 )
 
-// ways is shared by the ways of all batches of a database. A batch has two ways: the optimistic
-// one is one round trip, and the normal one is two.
+// ways is shared by the ways of all batches of a database.
 type ways struct {
 	books    *book.Books
 	holdings *batch.Statement[tables.HoldingRow]  // adds to units
 	accounts *batch.Statement[tables.AccountRow]  // adds to balances
 	price    *batch.Statement[tables.PriceRow]    // asserts current prices
 	rules    *batch.Statement[tables.PropertyRow] // asserts the rules of the bank
-	sales    attempts
+	assumed  attempts                             // how often assume was right
+	looked   attempts                             // how often look was right
+	sellers  recent                               // the CallerIds of sales
 
-	inboxes       *calls.Inboxes
-	notifications attempts
+	inboxes    *calls.Inboxes
+	assumedNew attempts // how often assumeNew was right
+	senders    recent   // the CallerIds of notifications
 
 	mu      sync.Mutex
 	current map[fund.PriceDay]fund.Price // the last prices that were read
@@ -36,71 +38,6 @@ type ways struct {
 
 // pricesKept bounds the memory. A bank has some hundred funds.
 const pricesKept = 10_000
-
-// learning is the normal way. It records whether the assumptions would have been right.
-type learning[B any] struct {
-	batch.Way[B]
-	attempts   *attempts
-	wereRight  func(B) bool
-	knownWrong bool // known before anything was sent: do not record this batch
-}
-
-func (l *learning[B]) Store(ctx context.Context, s batch.Session, book B) error {
-	if !l.knownWrong {
-		l.attempts.note(l.wereRight(book))
-	}
-	return l.Way.Store(ctx, s, book)
-}
-
-// attempts decides which batches are tried optimistically.
-type attempts struct {
-	mu sync.Mutex
-	// missed is the share of the last batches whose assumptions were wrong.
-	missed float64
-	// recent has hashes of the last CallerIds, each in the slot that its hash selects.
-	recent [1 << 14]uint64
-}
-
-// seed makes the slots of CallerIds differ between processes.
-var seed = maphash.MakeSeed()
-
-// remember stores the CallerIds. It reports whether one of them was stored recently.
-func (a *attempts) remember(callers []idempotency.Key) (seen bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, key := range callers {
-		hash := maphash.Comparable(seed, key)
-		slot := &a.recent[hash%uint64(len(a.recent))]
-		seen = seen || *slot == hash
-		*slot = hash
-	}
-	return seen
-}
-
-const (
-	// batchWeight is the weight of one batch in attempts.missed.
-	batchWeight = 1. / 16
-	// mostMissed is the share above which attempts cost more than they save.
-	mostMissed = 0.15
-)
-
-// mayTry reports whether a batch may be tried.
-func (a *attempts) mayTry() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.missed < mostMissed
-}
-
-// note records the result of a batch, also of one that was not tried. clean means that the
-// assumptions were right.
-func (a *attempts) note(clean bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.missed -= batchWeight * a.missed
-	if !clean {
-		a.missed += batchWeight
-	}
-}
 
 // learn stores a current price that was read.
 func (w *ways) learn(day fund.PriceDay, price fund.Price) {
@@ -121,34 +58,38 @@ func (w *ways) forget(locks *fund.LockSet) {
 	}
 }
 
-// loadPrices loads the known current prices into book, and returns them.
-func (w *ways) loadPrices(locks *fund.LockSet, book *fund.Book) (prices []tables.PriceRow) {
+// known returns the current prices that are known.
+func (w *ways) known(locks *fund.LockSet) map[fund.PriceDay]fund.Price {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	prices := make(map[fund.PriceDay]fund.Price, len(locks.PriceDays))
 	for _, day := range locks.PriceDays {
 		if price, ok := w.current[day]; ok {
-			book.LoadCurrentPrice(day, price)
-			book.LoadPrice(price) // a sale with another price does not complete
-			prices = append(prices, tables.NewCurrentPriceRow(day, price))
+			prices[day] = price
 		}
 	}
 	return prices
 }
 
-// The optimistic commit. Most sales succeed, so a batch is settled on that assumption and sent
-// in one round trip, together with assertions that the database checks:
+// The optimistic commit. A batch of sales is settled without locks. What it adds to holdings and
+// accounts is sent together with assertions that the database checks:
 //
-//   - every holding exists and does not go below zero;
-//   - every account exists and can receive the money;
+//   - every holding that changes exists and does not go below zero;
+//   - every account that changes exists and can receive the money;
 //   - the current prices still have the ID, the value and the currency that an earlier batch
 //     has read;
 //   - the rules of the bank are those by which the sales were prepared;
 //   - no CallerId is known.
 //
 // If an assertion fails, the batch is rolled back and processed the normal way: there the book
-// is decided from its real state. So the rules stay in one place. The optimistic commit only
-// completes sales that the normal way would complete, and never refuses a sale. It saves a
-// third of a batch's time.
+// is decided from what is locked. So the rules stay in one place. The optimistic commit only
+// completes sales that the normal way would complete.
+//
+// Most sales succeed, so a batch is settled on the assumption that all of them do (assume), and is
+// one round trip. It never refuses a sale. While many batches have sales that are refused, the
+// holdings and accounts are read first (look). The batch is two round trips then, as in the normal
+// way, but it waits for nobody, and most of what the normal way reads is asserted instead. It
+// refuses a sale if the book, as it was at that moment, has too little for it.
 
 // newWays is Ways of storage.Engine.
 func newWays(b *book.Books, i *calls.Inboxes, d *tables.Database) {
@@ -165,18 +106,22 @@ func (w *ways) ofSales(locks *fund.LockSet, normalWay batch.Way[*fund.Book]) []b
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 || !w.books.HasBegun() {
 		return []batch.Way[*fund.Book]{normalWay}
 	}
-	normal := &learning[*fund.Book]{normalWay, &w.sales, (*fund.Book).CompletedAll, w.sales.remember(locks.Callers)}
+	normal := &learning[*fund.Book]{Way: normalWay, knownWrong: w.sellers.remember(locks.Callers)}
 	if normal.knownWrong {
 		return []batch.Way[*fund.Book]{normal}
 	}
-	return []batch.Way[*fund.Book]{&assume{ways: w, locks: locks, normal: normal}, normal}
+	normal.learn = func(book *fund.Book) {
+		w.assumed.note(book.CompletedAll())
+		w.looked.note(len(book.Register.NewRecords()) == len(locks.Callers))
+	}
+	assuming := &assume{ways: w, locks: locks, normal: normal}
+	return []batch.Way[*fund.Book]{assuming, &look{assuming}, normal}
 }
 
 func (w *ways) ofNotifications(callers []idempotency.Key, normalWay batch.Way[*push.Inbox]) []batch.Way[*push.Inbox] {
-	normal := &learning[*push.Inbox]{normalWay, &w.notifications, func(inbox *push.Inbox) bool {
-		return len(inbox.Register.NewRecords()) == len(callers)
-	}, w.notifications.remember(callers)}
-	if normal.knownWrong || !w.notifications.mayTry() {
+	normal := &learning[*push.Inbox]{Way: normalWay, knownWrong: w.senders.remember(callers)}
+	normal.learn = func(inbox *push.Inbox) { w.assumedNew.note(len(inbox.Register.NewRecords()) == len(callers)) }
+	if normal.knownWrong || !w.assumedNew.mayTry() {
 		return []batch.Way[*push.Inbox]{normal}
 	}
 	return []batch.Way[*push.Inbox]{assumeNew{w, len(callers)}, normal}
@@ -185,21 +130,22 @@ func (w *ways) ofNotifications(callers []idempotency.Key, normalWay batch.Way[*p
 // assumedUnits lets all sales complete. The database rolls back sales that must not complete.
 const assumedUnits = math.MaxInt64
 
-// assume is the optimistic way of a batch of sales. It assumes that all sales complete.
+// assume is the optimistic way of a batch of sales that assumes that all of them complete.
 type assume struct {
 	*ways
 	locks  *fund.LockSet
-	prices []tables.PriceRow
+	prices map[fund.PriceDay]fund.Price // the current prices, as far as they are known
 	normal *learning[*fund.Book]
+	sent   bool
 }
 
 // Load makes a book in which every sale with a known price completes.
 func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
-	book := fund.NewBook(len(w.locks.Holdings))
-	if w.prices = w.loadPrices(w.locks, book); len(w.prices) == 0 { // nothing would complete
+	w.prices = w.known(w.locks)
+	if len(w.prices) == 0 { // nothing would complete
 		return nil, batch.ErrOtherWay
 	}
-	book.LoadRules(w.locks.Rules)
+	book := w.newBook()
 	for _, key := range w.locks.Holdings {
 		book.LoadHolding(fund.Holding{Key: key, Units: assumedUnits})
 	}
@@ -209,27 +155,75 @@ func (w *assume) Load(context.Context, batch.Session) (*fund.Book, error) {
 	return book, nil
 }
 
-// Store writes the differences between the changed and the assumed quantities.
+// newBook returns a book that has the rules and the prices, but no holdings and accounts.
+func (w *assume) newBook() *fund.Book {
+	book := fund.NewBook(len(w.locks.Holdings))
+	book.LoadRules(w.locks.Rules)
+	for day, price := range w.prices {
+		book.LoadCurrentPrice(day, price)
+		book.LoadPrice(price) // a sale with another price does not complete
+	}
+	return book
+}
+
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
-	w.normal.knownWrong = !book.CompletedAll()    // the batch has a sale for a later day, or with another price
-	if w.normal.knownWrong || !w.sales.mayTry() { // only the settled book shows knownWrong, so this check comes here
+	w.normal.knownWrong = !book.CompletedAll()      // the batch has a sale for a later day, or with another price
+	if w.normal.knownWrong || !w.assumed.mayTry() { // only the settled book shows knownWrong, so this check comes here
 		return batch.ErrOtherWay
 	}
+	w.sent = true
+	err := w.commit(ctx, s, book)
+	w.assumed.note(err == nil)
+	return err
+}
+
+// commit writes what a settled book adds, with the assertions.
+func (w *assume) commit(ctx context.Context, s batch.Session, book *fund.Book) error {
+	var prices []tables.PriceRow
+	for _, day := range w.locks.PriceDays {
+		if price, ok := w.prices[day]; ok {
+			prices = append(prices, tables.NewCurrentPriceRow(day, price))
+		}
+	}
 	c := book.Changes()
+	holdings, accounts := book.Differences(&c)
 	err := s.Commit(ctx, batch.NonEmpty(append([]batch.Request{
-		w.price.Request(w.prices),
+		w.price.Request(prices),
 		w.rules.Request(w.assumedRules()),
-		w.holdings.Request(tables.Convert(c.Holdings, func(h fund.Holding) tables.HoldingRow {
-			h.Units -= assumedUnits
-			return tables.NewHoldingRow(h)
-		})),
-		w.accounts.Request(tables.Convert(c.Accounts, tables.NewAccountRow)),
+		w.holdings.Request(tables.Convert(holdings, tables.NewHoldingRow)),
+		w.accounts.Request(tables.Convert(accounts, tables.NewAccountRow)),
 	}, w.books.Records(book, &c)...)...)...)
-	w.sales.note(err == nil)
 	if err != nil {
 		w.forget(w.locks) // a price may have changed
 		return err
 	}
+	return nil
+}
+
+// look is the optimistic way of a batch of sales of which some are probably refused. All of them
+// would complete if the holdings had enough, as assume has found out before.
+type look struct{ *assume }
+
+// Load makes a book with the holdings and accounts as they are now.
+func (w *look) Load(ctx context.Context, s batch.Session) (*fund.Book, error) {
+	if len(w.prices) == 0 || w.normal.knownWrong || w.sent || !w.looked.mayTry() {
+		return nil, batch.ErrOtherWay
+	}
+	book := w.newBook()
+	err := w.books.Look(commit.WithoutNext(ctx), s, w.locks, book)
+	if err != nil {
+		return nil, err
+	}
+	return book, nil
+}
+
+func (w *look) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
+	err := w.commit(ctx, s, book)
+	w.looked.note(err == nil)
+	if err != nil {
+		return err
+	}
+	w.assumed.note(book.CompletedAll())
 	return nil
 }
 
@@ -265,7 +259,7 @@ func (w assumeNew) Store(ctx context.Context, s batch.Session, inbox *push.Inbox
 		return err
 	}
 	err = s.Commit(ctx, writes...)
-	w.notifications.note(err == nil)
+	w.assumedNew.note(err == nil)
 	return err
 }
 
