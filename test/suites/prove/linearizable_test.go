@@ -129,6 +129,9 @@ func oneHistory(t *testing.T, r *rand.Rand, engine string, replicas, faults int,
 		all := faultsOf[engine]
 		all[r.IntN(len(all))].strike(t, d, r)
 	}
+	if faults == 0 {
+		l.awaitLimit(t)
+	}
 	rest(t.Context(), 200*time.Millisecond)
 	for _, one := range d.replicas {
 		if one.proxy != nil {

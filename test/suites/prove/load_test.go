@@ -93,6 +93,23 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
+// awaitLimit waits until each group has as many requests as it may have, however slow the machine is.
+func (l *load) awaitLimit(t testing.TB) {
+	t.Helper()
+	for _, g := range l.groups {
+		for g.requests() < l.limit {
+			require.NoError(t, t.Context().Err())
+			rest(t.Context(), 5*time.Millisecond)
+		}
+	}
+}
+
+func (g *groupOfCallers) requests() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.count
+}
+
 // nextSale chooses a sale: mostly a new one, sometimes one under a CallerId
 // that was used before.
 func (g *groupOfCallers) nextSale(r *rand.Rand, limit int) (*sale, bool) {
