@@ -88,8 +88,8 @@ func (w *ways) known(locks *fund.LockSet) map[fund.PriceDay]fund.Price {
 // Most sales succeed, so a batch is settled on the assumption that all of them do (assume), and is
 // one round trip. It never refuses a sale. While many batches have sales that are refused, the
 // holdings and accounts are read first (look). The batch is two round trips then, as in the normal
-// way, but it waits for nobody, and most of what the normal way reads is asserted instead. It
-// refuses a sale if the book, as it was at that moment, has too little for it.
+// way, but a refused sale waits for nobody, and prices, rules and CallerIds are asserted and not
+// read. A sale is refused by the book as it was when it was read: later changes came after it.
 
 // newWays is Ways of storage.Engine.
 func newWays(b *book.Books, i *calls.Inboxes, d *tables.Database) {
@@ -136,7 +136,7 @@ type assume struct {
 	locks  *fund.LockSet
 	prices map[fund.PriceDay]fund.Price // the current prices, as far as they are known
 	normal *learning[*fund.Book]
-	sent   bool
+	sent   bool // the batch was tried with the assumption
 }
 
 // Load makes a book in which every sale with a known price completes.
@@ -201,7 +201,8 @@ func (w *assume) commit(ctx context.Context, s batch.Session, book *fund.Book) e
 }
 
 // look is the optimistic way of a batch of sales of which some are probably refused. All of them
-// would complete if the holdings had enough, as assume has found out before.
+// would complete if the holdings had enough and the accounts could receive the money: assume has
+// found this out before. So what look reads is the only reason to refuse one.
 type look struct{ *assume }
 
 // Load makes a book with the holdings and accounts as they are now.
