@@ -2,8 +2,6 @@ package storage_test
 
 import (
 	"math"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,10 +117,7 @@ func TestARefusedSaleWaitsForNobody(t *testing.T) {
 	t.Parallel()
 	dsn := testdb.Postgres(t)
 	b := newBank(t, storekit.OpenPostgres(t, dsn), 2)
-	for range 5 {
-		_, err := b.refusedWith(order(nextID(), "", sale(1, 1, 1)))
-		require.NoError(t, err)
-	}
+	b.refusesOften()
 	commit := locked(t, testdb.Open(t, testdb.EnginePostgres, dsn), "SELECT 1 FROM holdings FOR UPDATE", "SELECT 1 FROM accounts FOR UPDATE")
 	b.sell(operation.Failed, order(nextID(), nextID().String(), sale(2_000_000, 2, 2)))
 	commit()
@@ -146,10 +141,7 @@ func TestAHoldingThatChangesAfterALook(t *testing.T) {
 			t.Parallel()
 			dsn := testdb.Postgres(t)
 			b := newBank(t, storekit.OpenPostgres(t, dsn), 2)
-			for range 5 {
-				_, err := b.refusedWith(order(nextID(), "", sale(1, 2, 2)))
-				require.NoError(t, err)
-			}
+			b.refusesOften()
 			other := testdb.Open(t, testdb.EnginePostgres, dsn)
 			commit := locked(t, other, test.change)
 			o := order(nextID(), "", sale(1, 1, 1))
@@ -168,43 +160,6 @@ func TestAHoldingThatChangesAfterALook(t *testing.T) {
 			require.Equal(t, test.want, outcome.State, "%v", outcome.Faults)
 		})
 	}
-}
-
-// Replicas of which each refuses sales sell what is there, and not more.
-func TestReplicasThatRefuseSellEachUnitOnce(t *testing.T) {
-	t.Parallel()
-	const holdings, units, sales = 3, 40, 100
-	dsn := testdb.Postgres(t)
-	b := newBank(t, storekit.OpenPostgres(t, dsn), 1)
-	b.stock(holdings, units)
-	var completed, refused atomic.Int64
-	var done sync.WaitGroup
-	for replica := range 3 {
-		own := bank{storekit.OpenPostgres(t, dsn), t}
-		done.Go(func() {
-			for n := range sales {
-				missing := order(nextID(), "", sale(1, 9, 1))
-				o := order(nextID(), nextID().String(), sale(1, 2+(replica+n)%holdings, 1))
-				if err := settle(t.Context(), own.Store, today, missing, o); err != nil {
-					t.Error(err)
-					return
-				}
-				switch outcome, _ := o.Outcome(); outcome.State {
-				case operation.Completed:
-					completed.Add(1)
-				case operation.Failed:
-					refused.Add(1)
-				default:
-					t.Errorf("sale %d of replica %d: %v", n, replica, outcome)
-				}
-			}
-		})
-	}
-	done.Wait()
-	require.EqualValues(t, holdings*units, completed.Load())
-	require.EqualValues(t, 3*sales-holdings*units, refused.Load())
-	b.isSoldOut(holdings)
-	b.holds()
 }
 
 // A CallerId that only another replica has seen is a repeat also in a batch with refused sales.
@@ -293,10 +248,7 @@ func TestTwoDaysInOneBatch(t *testing.T) {
 	t.Parallel()
 	storekit.Each(t, func(t *testing.T, _ string, store *store.Store) {
 		b := newBank(t, store, 2)
-		for range 5 {
-			_, err := b.refusedWith(order(nextID(), "", sale(1, 1, 1)))
-			require.NoError(t, err)
-		}
+		b.refusesOften()
 		first, second := order(nextID(), "", sale(600_000, 2, 2)), order(nextID(), "", sale(600_000, 2, 2))
 		second.Today = today.Plus(1)
 		require.NoError(t, settle(t.Context(), store, today, first, second))

@@ -90,10 +90,20 @@ func TestHotRows(t *testing.T) {
 	require.EqualValues(t, sellers*batches*holdings*250, account.Balance.Minor())
 }
 
-// Replicas sell more units than there are, in batches with refused and repeated
-// sales. They sell every unit, once.
+// Replicas sell more units than there are, in batches with refused sales. They sell every unit, once.
+// Batches with a repeated sale take another way than batches without one.
 func TestSoldOutAtAllReplicas(t *testing.T) {
 	t.Parallel()
+	for name, isRepeated := range map[string]bool{"with repeated sales": true, "with new sales": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireSoldOut(t, isRepeated)
+		})
+	}
+}
+
+func requireSoldOut(t *testing.T, isRepeated bool) {
+	t.Helper()
 	const holdings, units, batches = 4, 20, 12
 	dsn := testdb.Postgres(t)
 	b := newBank(t, storekit.OpenPostgres(t, dsn), 1)
@@ -103,9 +113,12 @@ func TestSoldOutAtAllReplicas(t *testing.T) {
 	var done sync.WaitGroup
 	for i, s := range stores {
 		done.Go(func() {
-			repeated := nextID().String()
+			callerID := nextID().String()
 			for n := range batches {
-				orders := []*fund.Operation{order(nextID(), repeated, sale(1, 1, 1)), order(nextID(), "", sale(1, 9, 1)), order(nextID(), "", sale(1, 1, 9))}
+				if !isRepeated {
+					callerID = nextID().String()
+				}
+				orders := []*fund.Operation{order(nextID(), callerID, sale(1, 1, 1)), order(nextID(), "", sale(1, 9, 1)), order(nextID(), "", sale(1, 1, 9))}
 				for step := range holdings {
 					from := 2 + (i+n+step)%holdings
 					orders = append(orders, order(nextID(), "", sale(1, from, 1)))
@@ -116,7 +129,7 @@ func TestSoldOutAtAllReplicas(t *testing.T) {
 				}
 				for k, o := range orders {
 					switch outcome, _ := o.Outcome(); {
-					case k == 0 && outcome.State == operation.Completed && outcome.Replayed == (n > 0):
+					case k == 0 && outcome.State == operation.Completed && outcome.Replayed == (isRepeated && n > 0):
 					case k > 2 && outcome.State == operation.Completed:
 						completed.Add(1)
 					case k > 0 && outcome.State == operation.Failed:
@@ -131,7 +144,11 @@ func TestSoldOutAtAllReplicas(t *testing.T) {
 	done.Wait()
 	require.EqualValues(t, holdings*units, completed.Load())
 	require.EqualValues(t, int64(len(stores)*batches*(2+holdings)-holdings*units), refused.Load())
-	require.EqualValues(t, holdings*units+len(stores), b.holds().Sales)
+	firstOnes := len(stores)
+	if !isRepeated {
+		firstOnes *= batches
+	}
+	require.EqualValues(t, holdings*units+firstOnes, b.holds().Sales)
 	b.isSoldOut(holdings)
 }
 

@@ -91,6 +91,15 @@ func (b bank) refusedWith(o *fund.Operation) (operation.Outcome, error) {
 	return o.Outcome()
 }
 
+// refusesOften settles so many batches with a refused sale that no batch is assumed to complete.
+func (b bank) refusesOften() {
+	b.t.Helper()
+	for range 5 {
+		_, err := b.refusedWith(order(nextID(), "", sale(1, 2, 2)))
+		require.NoError(b.t, err)
+	}
+}
+
 // Batches with refused sales check the prices that the store knows, too.
 func TestPricesThatChangedBeforeABatchWithRefusals(t *testing.T) {
 	t.Parallel()

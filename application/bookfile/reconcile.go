@@ -26,8 +26,8 @@ func (c Comparison) String() string {
 // Reconcile compares a file of holdings or accounts, with the columns and formats of Import, with a
 // snapshot of the book. It writes each position that is different, missing here (in the book)
 // or missing there (in the file). A holding of 0 units is equal to a missing one: many core banks
-// leave out a holding after all of it was sold. The format is csv or ndjson. It changes nothing. The error is
-// *backoffice.Faults if lines break rules.
+// leave out a holding after all of it was sold. The format is csv or ndjson. It changes nothing.
+// The error is *backoffice.Faults if lines break rules.
 func Reconcile(ctx context.Context, office *backoffice.Office, kind, format string, r io.Reader, w io.Writer) (c Comparison, err error) {
 	f := Format(format)
 	if f != CSV && f != NDJSON {

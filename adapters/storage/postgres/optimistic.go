@@ -106,21 +106,21 @@ func (w *ways) ofSales(locks *fund.LockSet, normalWay batch.Way[*fund.Book]) []b
 	if len(locks.Due) > 0 || len(locks.Holdings) == 0 || !w.books.HasBegun() {
 		return []batch.Way[*fund.Book]{normalWay}
 	}
-	normal := &learning[*fund.Book]{Way: normalWay, knownWrong: w.sellers.remember(locks.Callers)}
-	if normal.knownWrong {
-		return []batch.Way[*fund.Book]{normal}
-	}
-	normal.learn = func(book *fund.Book) {
+	learn := func(book *fund.Book) {
 		w.assumed.note(book.CompletedAll())
 		w.looked.note(len(book.Register.NewRecords()) == len(locks.Callers))
+	}
+	normal := &learning[*fund.Book]{normalWay, learn, w.sellers.remember(locks.Callers)}
+	if normal.knownWrong {
+		return []batch.Way[*fund.Book]{normal}
 	}
 	assuming := &assume{ways: w, locks: locks, normal: normal}
 	return []batch.Way[*fund.Book]{assuming, &look{assuming}, normal}
 }
 
 func (w *ways) ofNotifications(callers []idempotency.Key, normalWay batch.Way[*push.Inbox]) []batch.Way[*push.Inbox] {
-	normal := &learning[*push.Inbox]{Way: normalWay, knownWrong: w.senders.remember(callers)}
-	normal.learn = func(inbox *push.Inbox) { w.assumedNew.note(len(inbox.Register.NewRecords()) == len(callers)) }
+	learn := func(inbox *push.Inbox) { w.assumedNew.note(len(inbox.Register.NewRecords()) == len(callers)) }
+	normal := &learning[*push.Inbox]{normalWay, learn, w.senders.remember(callers)}
 	if normal.knownWrong || !w.assumedNew.mayTry() {
 		return []batch.Way[*push.Inbox]{normal}
 	}
@@ -133,10 +133,10 @@ const assumedUnits = math.MaxInt64
 // assume is the optimistic way of a batch of sales that assumes that all of them complete.
 type assume struct {
 	*ways
-	locks  *fund.LockSet
-	prices map[fund.PriceDay]fund.Price // the current prices, as far as they are known
-	normal *learning[*fund.Book]
-	sent   bool // the batch was tried with the assumption
+	locks   *fund.LockSet
+	prices  map[fund.PriceDay]fund.Price // the current prices, as far as they are known
+	normal  *learning[*fund.Book]
+	mayLook bool // the batch is probably wrong for assume, and right for look
 }
 
 // Load makes a book in which every sale with a known price completes.
@@ -167,11 +167,15 @@ func (w *assume) newBook() *fund.Book {
 }
 
 func (w *assume) Store(ctx context.Context, s batch.Session, book *fund.Book) error {
-	w.normal.knownWrong = !book.CompletedAll()      // the batch has a sale for a later day, or with another price
-	if w.normal.knownWrong || !w.assumed.mayTry() { // only the settled book shows knownWrong, so this check comes here
+	// The batch has a sale for a later day, or with another price. Only the settled book shows it.
+	w.normal.knownWrong = !book.CompletedAll()
+	if w.normal.knownWrong {
 		return batch.ErrOtherWay
 	}
-	w.sent = true
+	if !w.assumed.mayTry() {
+		w.mayLook = w.looked.mayTry()
+		return batch.ErrOtherWay
+	}
 	err := w.commit(ctx, s, book)
 	w.assumed.note(err == nil)
 	return err
@@ -207,7 +211,7 @@ type look struct{ *assume }
 
 // Load makes a book with the holdings and accounts as they are now.
 func (w *look) Load(ctx context.Context, s batch.Session) (*fund.Book, error) {
-	if len(w.prices) == 0 || w.normal.knownWrong || w.sent || !w.looked.mayTry() {
+	if !w.mayLook {
 		return nil, batch.ErrOtherWay
 	}
 	book := w.newBook()

@@ -2,10 +2,10 @@
 //
 // A batch is one round trip if the optimistic commit succeeds, or two while sales are often refused.
 // Otherwise there are two more: the first reads and locks, the second writes and commits. Each is a
-// pipeline with an explicit BEGIN and COMMIT. It uses nothing that a distributed Postgres or PgBouncer in transaction
-// mode lacks: no sequences, advisory locks, LISTEN or savepoints. PgBouncer before 1.21 does
-// not know named statements: set default_query_exec_mode=cache_describe in the URL, which uses
-// no names.
+// pipeline with an explicit BEGIN and COMMIT. It uses nothing that a distributed Postgres or
+// PgBouncer in transaction mode lacks: no sequences, advisory locks, LISTEN or savepoints. PgBouncer
+// before 1.21 does not know named statements: set default_query_exec_mode=cache_describe in the
+// URL, which uses no names.
 //
 // # Errors in the server's log
 //
