@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"bankingapi/adapters/httpapi"
 	"bankingapi/adapters/httpapi/openapi"
 	"bankingapi/adapters/logging"
+	"bankingapi/adapters/trail"
 	"bankingapi/application/operator"
 	"bankingapi/application/store"
 	"bankingapi/domain/audit"
@@ -48,6 +50,7 @@ func newInputs(lc fx.Lifecycle, settings Settings, o *options) (inputs, error) {
 	in := inputs{Basics: b, Plugins: o.plugins(), Shutdown: &shutdown{log: b.Log}, Listeners: newListeners(b.Settings)}
 	lc.Append(fx.StopHook(in.Shutdown.finish))
 	if o.bindsFirst {
+		lc.Append(fx.StartHook(b.requireFiles))
 		lc.Append(fx.StartStopHook(in.Listeners.bind, in.Listeners.close))
 	}
 	return in, nil
@@ -74,6 +77,29 @@ func newBasics(settings Settings, o *options) (basics, error) {
 	}
 	c := newClocks(o)
 	return basics{Settings: valid, Clocks: c, Log: log, Book: newBookSource(valid, o, c)}, nil
+}
+
+// requireFiles returns an error for a file that the settings name and that the service cannot start
+// without.
+func (b basics) requireFiles() error {
+	return errors.Join(b.requireTLS(), b.Settings.requireTrailKey())
+}
+
+func (b basics) requireTLS() error {
+	options := encryption(b.Settings, b.Clocks, b.Log, "")
+	if options.Mode != httpapi.TLSFiles { // files that the service makes need not be there
+		return options.CheckAuthorities()
+	}
+	_, err := options.Check()
+	return err
+}
+
+// requireTrailKey does not read the key: what a damaged one needs depends on the book.
+func (s validSettings) requireTrailKey() error {
+	if !s.Trail.Enabled || s.Trail.KeyFile == "" {
+		return nil
+	}
+	return trail.RequireKeyFile(s.Trail.KeyFile)
 }
 
 // validSettings are the settings after they were validated.

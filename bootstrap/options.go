@@ -170,8 +170,8 @@ func WithDataFolder(folder string) Option { return func(o *options) { o.storage.
 // can have several Modules. The host asks for `name:"NAME"`.
 func WithName(name string) Option { return func(o *options) { o.name = name } }
 
-// WithListeners makes Open bind the listeners of the settings before it opens anything, so that a
-// port in use leaves no file behind. Callers that connect wait until Start accepts their requests.
+// WithListeners makes Open bind the listeners of the settings and look at the files that they name
+// before it opens the storage, so that a port in use or a missing certificate leaves no file behind. Callers that connect wait until Start accepts their requests.
 func WithListeners() Option { return func(o *options) { o.bindsFirst = true } }
 
 // WithExistingBook makes Open fail if the database file does not exist, instead of creating it.

@@ -261,6 +261,10 @@ func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspe
 			return found, err
 		}
 		found.inspectTLS(in, filepath.Dir(settings.Storage.File()))
+		err = in.Settings.requireTrailKey()
+		if err != nil {
+			found.Blockers = append(found.Blockers, err.Error())
+		}
 		return found, nil
 	}
 	inspected, err := withStore(settings, o, func(in basics, s *store.Store) (Inspection, error) {

@@ -56,7 +56,7 @@ func TestInspect(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "log.key")
 	blocked := inspect("memory", func(s *bootstrap.Settings) { s.Trail.KeyFile = missing })
 	require.Len(t, blocked.Blockers, 1)
-	require.Contains(t, blocked.Blockers[0], "trail.key_file: open "+missing)
+	require.Contains(t, blocked.Blockers[0], "trail.key_file: stat "+missing)
 	m.ports.Ping = func(context.Context) error { return fault.New(fault.Unavailable, "The encoding is wrong.") }
 	require.Equal(t, []string{"The encoding is wrong."}, inspect("memory", as).Blockers)
 	m.ports.Ping = func(context.Context) error {

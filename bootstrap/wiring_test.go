@@ -445,6 +445,30 @@ func TestACertificateIsMissing(t *testing.T) {
 	require.NotContains(t, err.Error(), "http.address")
 }
 
+// With WithListeners a file that is missing leaves no book, no key and no certificate.
+func TestAMissingFileLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing.pem")
+	for want, change := range map[string]func(*bootstrap.Settings){
+		"read the TLS certificate: open " + missing: func(s *bootstrap.Settings) {
+			s.TLS.Mode, s.TLS.CertFile, s.TLS.KeyFile = bootstrap.TLSFiles, missing, missing
+		},
+		"read the authorities of clients: open " + missing: func(s *bootstrap.Settings) { s.TLS.ClientCA = missing },
+		"trail.key_file: stat " + missing:                  func(s *bootstrap.Settings) { s.Trail.KeyFile = missing },
+	} {
+		folder := t.TempDir()
+		settings := bootstrap.DefaultSettings()
+		settings.Storage.DSN = bootstrap.Secret(filepath.Join(folder, "data", "bankingapi.db"))
+		settings.HTTP.Address, settings.Ops.Address = "127.0.0.1:0", ""
+		change(&settings)
+		_, err := bootstrap.Open(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithListeners())
+		require.ErrorContains(t, err, want)
+		left, err := os.ReadDir(folder)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
 // With WithListeners a port in use leaves no book, no key and no certificate.
 func TestAPortInUseLeavesNoFile(t *testing.T) {
 	t.Parallel()

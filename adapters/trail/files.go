@@ -17,17 +17,33 @@ import (
 	"bankingapi/domain/proof"
 )
 
+// RequireKeyFile returns an error if there is no such file. It is fs.ErrNotExist if nothing has
+// this name. To read a pipe would wait for its writer.
+func RequireKeyFile(file string) error {
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("trail.key_file: %w; name the file with the key of the book, or make one for a new book with `bankingapi trail keygen`", err)
+	}
+	if err != nil {
+		return fmt.Errorf("trail.key_file: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("trail.key_file: %s is not a file", file)
+	}
+	return nil
+}
+
 // LoadNotary reads the signing key from a file. If the file does not exist and create is true,
 // it makes a key and the file. Only the owner of the file may read it.
 func LoadNotary(file string, create bool) (*Notary, error) {
-	info, err := os.Stat(file)
-	if err == nil && !info.Mode().IsRegular() { // to read a pipe would wait for its writer
-		return nil, fmt.Errorf("trail.key_file: %s is not a file", file)
-	}
-	key, err := os.ReadFile(file)
+	err := RequireKeyFile(file)
 	if errors.Is(err, fs.ErrNotExist) && create {
 		return createKey(file)
 	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("trail.key_file: %w", err)
 	}

@@ -66,9 +66,9 @@ func (f Files) CheckAuthorities() error {
 	if f.ClientCA == "" {
 		return nil
 	}
-	content, err := readFile(f.ClientCA)
+	content, err := readFile(authoritiesFile, f.ClientCA)
 	if err != nil {
-		return fmt.Errorf("read the files of TLS: %w", err)
+		return err
 	}
 	_, err = f.authoritiesIn(content)
 	return err
@@ -77,7 +77,7 @@ func (f Files) CheckAuthorities() error {
 func (f Files) authoritiesIn(content []byte) ([]*x509.Certificate, error) {
 	authorities, err := parseAuthorities(content)
 	if err != nil {
-		return nil, fmt.Errorf("use the authorities of clients: %s %w", f.ClientCA, err)
+		return nil, fmt.Errorf("use %s: %s %w", authoritiesFile, f.ClientCA, err)
 	}
 	return authorities, nil
 }
@@ -191,32 +191,50 @@ func (c *Current) refresh() {
 	}
 }
 
-// readFile reads a file. To read a pipe would wait for its writer: the service would neither start
-// nor stop, and would not be ready.
-func readFile(name string) ([]byte, error) {
+// What the files have, for errors.
+const (
+	certificateFile = "the TLS certificate"
+	keyFile         = "the key of the TLS certificate"
+	authoritiesFile = "the authorities of clients"
+)
+
+// readFile reads a file, and returns nothing if it has no name. To read a pipe would wait for its
+// writer: the service would neither start nor stop, and would not be ready.
+func readFile(what, name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file", name)
+		return nil, fmt.Errorf("read %s: %s is not a file", what, name)
 	}
-	return os.ReadFile(name)
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	return content, nil
 }
 
 // read starts to use changed files, and returns what it found. If a certificate and
 // a key do not match, they are being written.
 func (c *Current) read() (found string, err error) {
-	content := make([][]byte, 3)
-	for i, name := range []string{c.CertFile, c.KeyFile, c.ClientCA} {
-		if name == "" {
-			continue
-		}
-		if content[i], err = readFile(name); err != nil {
-			return err.Error(), fmt.Errorf("read the files of TLS: %w", err)
-		}
+	chain, err := readFile(certificateFile, c.CertFile)
+	if err != nil {
+		return err.Error(), err
 	}
-	if found = fmt.Sprintf("%x", sha256.Sum256(bytes.Join(content, nil))); found == c.used {
+	key, err := readFile(keyFile, c.KeyFile)
+	if err != nil {
+		return err.Error(), err
+	}
+	clients, err := readFile(authoritiesFile, c.ClientCA)
+	if err != nil {
+		return err.Error(), err
+	}
+	found = fmt.Sprintf("%x", sha256.Sum256(slices.Concat(chain, key, clients)))
+	if found == c.used {
 		return found, nil
 	}
-	pair, err := tls.X509KeyPair(content[0], content[1])
+	pair, err := tls.X509KeyPair(chain, key)
 	if err != nil {
 		return found, fmt.Errorf("use the TLS certificate %s and key %s: %w", c.CertFile, c.KeyFile, err)
 	}
@@ -228,13 +246,13 @@ func (c *Current) read() (found string, err error) {
 	config.Certificates = []tls.Certificate{pair}
 	var authorities []*x509.Certificate
 	if c.ClientCA != "" {
-		authorities, err = c.authoritiesIn(content[2])
+		authorities, err = c.authoritiesIn(clients)
 		if err != nil {
 			return found, err
 		}
 		inUse := c.authorities.Load()
 		if inUse != nil && c.anyCounts(*inUse) && !c.anyCounts(authorities) {
-			return found, fmt.Errorf("use the authorities of clients: each certificate in %s is over or not valid yet, and one in use is valid", c.ClientCA)
+			return found, fmt.Errorf("use %s: each certificate in %s is over or not valid yet, and one in use is valid", authoritiesFile, c.ClientCA)
 		}
 		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 		for _, authority := range authorities {
@@ -325,11 +343,11 @@ func (f Files) EnsureSelfSigned() error {
 }
 
 func (f Files) readPair() (pair tls.Certificate, err error) {
-	cert, err := readFile(f.CertFile)
+	cert, err := readFile(certificateFile, f.CertFile)
 	if err != nil {
 		return pair, err
 	}
-	key, err := readFile(f.KeyFile)
+	key, err := readFile(keyFile, f.KeyFile)
 	if err != nil {
 		return pair, err
 	}

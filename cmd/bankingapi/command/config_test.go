@@ -55,10 +55,11 @@ func TestConfigCheckFindsWhatServeRefuses(t *testing.T) {
 	broken := filepath.Join(folder, "broken.pem")
 	require.NoError(t, os.WriteFile(broken, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), 0o600))
 	for want, args := range map[string][]string{
-		"use the TLS certificate " + broken:         {"--storage.dsn", filepath.Join(folder, "bank.db"), "--tls.mode", "files", "--tls.cert_file", broken, "--tls.key_file", broken},
-		"use the authorities of clients: " + broken: {"--storage.dsn", filepath.Join(folder, "bank.db"), "--tls.client_ca", broken},
-		"sslmode is invalid":                        {"--storage.driver", "postgres", "--storage.dsn", "postgres://u:open-sesame@127.0.0.1/bank?sslmode=bogus"},
-		"in password":                               {"--storage.driver", "postgres", "--storage.dsn", "postgres://u:open%sesame@127.0.0.1/bank"},
+		"use the TLS certificate " + broken:                      {"--storage.dsn", filepath.Join(folder, "bank.db"), "--tls.mode", "files", "--tls.cert_file", broken, "--tls.key_file", broken},
+		"use the authorities of clients: " + broken:              {"--storage.dsn", filepath.Join(folder, "bank.db"), "--tls.client_ca", broken},
+		"make one for a new book with `bankingapi trail keygen`": {"--storage.dsn", filepath.Join(folder, "bank.db"), "--trail.key_file", filepath.Join(folder, "none.key")},
+		"sslmode is invalid":                                     {"--storage.driver", "postgres", "--storage.dsn", "postgres://u:open-sesame@127.0.0.1/bank?sslmode=bogus"},
+		"in password":                                            {"--storage.driver", "postgres", "--storage.dsn", "postgres://u:open%sesame@127.0.0.1/bank"},
 	} {
 		got := bankingapi(t, nil, append([]string{"config", "--check"}, args...)...)
 		require.Equal(t, 1, got.status, got.err)
