@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/httpapi/openapi"
-	"bankingapi/bootstrap"
+	"bankingapi/adapters/settings"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -220,18 +220,18 @@ func TestFieldsOfTheContractAreThoseOfTheDocument(t *testing.T) {
 	for _, name := range []string{"AddPushNotificationResponseRequest", "BuyFundFromCustomerRequest"} {
 		parameters := schemas[name].Properties["Parameters"]
 		require.Equal(t, 1, value(parameters.MinItems))
-		require.Equal(t, bootstrap.DefaultSettings().HTTP.ParametersLimit, value(parameters.MaxItems))
+		require.Equal(t, settings.Default().HTTP.ParametersLimit, value(parameters.MaxItems))
 	}
 }
 
 // TestLimitsOfTheContractAreTheDefaults: the limits that are settings.
 func TestLimitsOfTheContractAreTheDefaults(t *testing.T) {
 	t.Parallel()
-	page, settings := contract(t), bootstrap.DefaultSettings()
+	page, defaults := contract(t), settings.Default()
 	require.Equal(t, 2, strings.Count(page, "`Parameters` has 1 to 1,000 "))
-	require.Equal(t, 1000, settings.HTTP.ParametersLimit)
+	require.Equal(t, 1000, defaults.HTTP.ParametersLimit)
 	require.Contains(t, page, "within the byte limit, by default 4 MiB")
-	require.EqualValues(t, 4<<20, settings.HTTP.BodyLimit)
+	require.EqualValues(t, 4<<20, defaults.HTTP.BodyLimit)
 	require.Contains(t, page, "by default "+fund.DefaultRules().Fields().TimeZone)
 	modes := rows(page, "| mode | meaning |")
 	require.Len(t, modes, 1)
@@ -239,7 +239,7 @@ func TestLimitsOfTheContractAreTheDefaults(t *testing.T) {
 	for _, row := range modes[0] {
 		named = append(named, strings.Trim(row[0], "`"))
 	}
-	require.ElementsMatch(t, []string{bootstrap.TLSFiles, bootstrap.TLSSelfSigned, bootstrap.TLSProxy, bootstrap.TLSOff}, named)
+	require.ElementsMatch(t, []string{settings.TLSFiles, settings.TLSSelfSigned, settings.TLSProxy, settings.TLSOff}, named)
 }
 
 // TestCodesOfTheContractAreThoseOfTheProgram: the table of codes is made from
