@@ -135,7 +135,8 @@ func newHandler(p handlerParts) (apiHandler, error) {
 	if p.Sandbox == nil {
 		return httpapi.New(p.Operations, p.Directory, api)
 	}
-	api.Check, api.Routes = p.Sandbox.Check, p.Sandbox.Endpoints()
+	api.Check = p.Sandbox.Check
+	api.Routes = p.Sandbox.Endpoints()
 	api.Quoter = quotesWithFaults{p.Buyer, p.Sandbox}
 	handler, err := httpapi.New(p.Operations, cmp.Or[httpapi.Callers](p.Worlds.callers, p.Sandbox), api)
 	if err != nil {
@@ -279,7 +280,8 @@ func (z *zonedPages) page(path string) http.Handler {
 	if zone.String() != z.built {
 		pages, err := z.build(zone)
 		if err == nil && pages[path] != nil {
-			z.built, z.pages = zone.String(), pages
+			z.built = zone.String()
+			z.pages = pages
 		}
 	}
 	return z.pages[path]

@@ -238,7 +238,8 @@ func (a *App) Close(ctx context.Context) error { return a.CloseBecause(ctx, "clo
 func (a *App) CloseBecause(ctx context.Context, reason string) error {
 	a.closing.Do(func() {
 		if a.graph != nil {
-			a.parts.Shutdown.ctx, a.parts.Shutdown.reason = ctx, reason
+			a.parts.Shutdown.ctx = ctx
+			a.parts.Shutdown.reason = reason
 			a.closed = a.graph.Stop(context.WithoutCancel(ctx))
 		}
 	})
@@ -247,7 +248,8 @@ func (a *App) CloseBecause(ctx context.Context, reason string) error {
 
 // drain makes the service not ready, waits, and limits how long the parts may take to stop.
 func (a *App) drain(ctx context.Context) {
-	p, stop := a.parts, a.parts.Shutdown
+	p := a.parts
+	stop := a.parts.Shutdown
 	p.Servers.refuse()
 	p.Readiness.Drain()
 	if stop.ctx != nil {

@@ -69,7 +69,8 @@ const (
 // chores returns the background work of the service. A command does not erase messages, log risks
 // or update metrics: it leaves these to the service.
 func (b background) chores() []chore {
-	isService, keepFor := !b.Book.isCommand(), b.Settings.Retention.Notifications
+	isService := !b.Book.isCommand()
+	keepFor := b.Settings.Retention.Notifications
 	settles := b.Settings.Settlement.Enabled
 	return []chore{
 		{len(b.Guard.checks) > 0, guardEvery, false, zap.DebugLevel, "", b.Guard.watch},
@@ -181,7 +182,8 @@ func (b background) watch() func(context.Context) error {
 	b.Metrics.Watch(telemetry.Watched{
 		Checks: b.Readiness.Results, CertificateEnd: b.Certificate.end, KeyEnds: b.Directory.KeyEnds,
 		Verified: func() (at time.Time, isCorrect bool) {
-			if act := last.Load(); act != nil {
+			act := last.Load()
+			if act != nil {
 				return act.At, backoffice.BookHolds(act.Details)
 			}
 			return at, false

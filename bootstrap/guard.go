@@ -67,15 +67,20 @@ func (g *guard) isFresh() bool {
 
 // run runs the checks now.
 func (g *guard) run(ctx context.Context) error {
-	began, clock := time.Now(), g.now() //nolint:forbidigo // measures a duration: the clock of the service may be wrong
+	began := time.Now() //nolint:forbidigo // measures a duration: the clock of the service may be wrong
+	clock := g.now()
 	err := g.check(unguarded(ctx))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case err == nil && began.After(g.failed): // a check that began before a failed one does not clear it
-		g.passed, g.clock, g.verdict = began, clock, nil
+		g.passed = began
+		g.clock = clock
+		g.verdict = nil
 	case isFinding(err):
-		g.passed, g.failed, g.verdict = time.Time{}, time.Now(), err //nolint:forbidigo // as above
+		g.passed = time.Time{}
+		g.failed = time.Now() //nolint:forbidigo // as above
+		g.verdict = err
 	}
 	return err
 }

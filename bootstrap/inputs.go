@@ -168,7 +168,8 @@ func newServiceLog(s validSettings, o *options) (serviceLog, error) {
 		Level: s.Log.Level, Format: s.Log.Format, Now: o.now, Dropped: l.dropped,
 		Writer: os.Stderr, IsTerminal: isatty.IsTerminal(os.Stderr.Fd()),
 	})
-	l.zap, l.level = log, &level
+	l.zap = log
+	l.level = &level
 	return l, err
 }
 
@@ -206,13 +207,16 @@ type bookSource struct {
 func newBookSource(s validSettings, o *options, c clocks) bookSource {
 	b := bookSource{name: s.bookName(), open: o.drivers[s.Storage.Driver], options: o.storage} // valid settings name a known driver
 	if o.database != nil {
-		b.name, b.open, b.isHosts = "database of the host", o.database, true
+		b.name = "database of the host"
+		b.open = o.database
+		b.isHosts = true
 	}
 	b.options.DSN = string(s.Storage.DSN)
 	if s.Storage.Driver == SQLite {
 		b.options.DSN = s.Storage.File()
 	}
-	b.options.MaxConnections, b.options.StatementTimeout = s.Storage.MaxConnections, s.Storage.StatementTimeout
+	b.options.MaxConnections = s.Storage.MaxConnections
+	b.options.StatementTimeout = s.Storage.StatementTimeout
 	b.options.Now = c.bank
 	return b
 }
@@ -229,7 +233,8 @@ func (b bookSource) seals() bool { return !b.isCommand() && !b.isSandbox() }
 
 // bookName returns a name of the storage of the settings without secrets.
 func (s validSettings) bookName() string {
-	driver, dsn := s.Storage.Driver, string(s.Storage.DSN)
+	driver := s.Storage.Driver
+	dsn := string(s.Storage.DSN)
 	switch driver {
 	case SQLite:
 		file, _ := filepath.Abs(s.Storage.File())

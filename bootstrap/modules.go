@@ -107,7 +107,8 @@ type officeParts struct {
 func newOffice(p officeParts) *backoffice.Office {
 	office := backoffice.New(p.Store.Backoffice, p.Clocks.acts(), nil)
 	office.Zone = p.Rules.Zone
-	office.CheckTrail, office.Unkept = p.Trail.Check, p.Log.warn("it could not be recorded that the book was checked")
+	office.CheckTrail = p.Trail.Check
+	office.Unkept = p.Log.warn("it could not be recorded that the book was checked")
 	office.CheckClock = p.Check.require
 	office.About = p.about
 	return office
@@ -116,7 +117,9 @@ func newOffice(p officeParts) *backoffice.Office {
 // about returns what a report says of the book and of the program.
 func (p officeParts) about(ctx context.Context) (r backoffice.Report, err error) {
 	status, err := p.Store.Schema.Status(ctx)
-	r.Book, r.Schema, r.Program = p.Book.name, status.Version, p.Release.version
+	r.Book = p.Book.name
+	r.Schema = status.Version
+	r.Program = p.Release.version
 	if p.Release.revision != "" {
 		r.Program += ", commit " + p.Release.revision
 	}
@@ -126,7 +129,10 @@ func (p officeParts) about(ctx context.Context) (r backoffice.Report, err error)
 func newManager(c clocks, operations hostOperations, s *store.Store, rules *buyfund.Rules) *subscriptions.Manager {
 	acts := c.acts()
 	m := subscriptions.NewManager(s.Subscriptions, rand.Reader)
-	m.Now, m.Acts, m.HostOperations, m.Zone = c.now, &acts, operations.names(), rules.Zone
+	m.Now = c.now
+	m.Acts = &acts
+	m.HostOperations = operations.names()
+	m.Zone = rules.Zone
 	return m
 }
 
@@ -206,7 +212,8 @@ func newOutcomes(s *store.Store) *outcomes.Feed { return outcomes.New(s.Backoffi
 
 // newOperations returns all operations of the API: those of the bank, then those of the host.
 func newOperations(adder *addpush.Adder, buyer *buyfund.Buyer, box operator.SandboxPart, ofHost hostOperations) []httpapi.Descriptor {
-	add, buy := httpapi.AddPush(adder), httpapi.BuyFund(buyer)
+	add := httpapi.AddPush(adder)
+	buy := httpapi.BuyFund(buyer)
 	if box != nil {
 		add, buy = withFaults(box, add), withFaults(box, buy)
 	}

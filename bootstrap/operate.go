@@ -86,7 +86,8 @@ func (a *App) TakeIn(ctx context.Context) (names []string, err error) {
 			names = append(names, taken[i].Kind.String()+" "+taken[i].ID.String())
 		}
 		details := strings.Join(names[:min(len(names), mostNamed)], ", ")
-		if more := len(names) - mostNamed; more > 0 {
+		more := len(names) - mostNamed
+		if more > 0 {
 			details += fmt.Sprintf(", and %d more", more)
 		}
 		return a.parts.Clocks.acts().New(ctx, "trail.adopt", backoffice.Plural(len(names), "row"), details)

@@ -157,7 +157,8 @@ type opsParts struct {
 // newOpsServer serves health, metrics, profiles and the console. It accepts the host names of
 // the settings, and the host of ops.address.
 func newOpsServer(lc fx.Lifecycle, p opsParts) opsServer {
-	ops, errorLog := p.Settings.Ops, logging.ServerErrors(p.Log.zap)
+	ops := p.Settings.Ops
+	errorLog := logging.ServerErrors(p.Log.zap)
 	host, _, _ := net.SplitHostPort(ops.Address) // empty if there is no listener
 	o := opsapi.Options{
 		Readiness: p.Readiness, Metrics: p.Metrics.Gatherer(), ErrorLog: errorLog, Hosts: append(ops.Hosts.Items(), host),
@@ -231,8 +232,12 @@ func newConsole(lc fx.Lifecycle, p consoleParts) (operator.Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	office, from := *p.Office, reads.Backoffice // writes still use the database of the service
-	office.Reader, office.Lookups, office.Outcomes, office.Pricing = from.Reader, from.Lookups, from.Outcomes, from.Pricing
+	office := *p.Office
+	from := reads.Backoffice // writes still use the database of the service
+	office.Reader = from.Reader
+	office.Lookups = from.Lookups
+	office.Outcomes = from.Outcomes
+	office.Pricing = from.Pricing
 	office.Evidence = from.Evidence
 	o := operator.Options{
 		Office: &office, Corrector: p.Office.Corrector(), Subscriptions: p.Manager,
@@ -251,7 +256,8 @@ func newConsole(lc fx.Lifecycle, p consoleParts) (operator.Console, error) {
 // start opens the console. Its sessions have the key of the trail, which is known now.
 func (p consoleParts) start(o operator.Options) operator.Console {
 	if p.Trail.Missing() == nil {
-		o.Trail, o.Key = p.Trail, p.Trail.Secret(operator.ConsoleKey)
+		o.Trail = p.Trail
+		o.Key = p.Trail.Secret(operator.ConsoleKey)
 	} else if o.UserHeader != "" {
 		p.Log.zap.Warn("each replica has its own sessions of the console, because there is no key of a trail: the identity proxy must keep a user at one replica")
 	}
@@ -276,7 +282,8 @@ func newConsoleStore(lc fx.Lifecycle, p consoleParts) (*store.Store, error) {
 		return p.Store, nil
 	}
 	b := p.Book
-	b.options.MaxConnections, b.options.StatementTimeout = 2, 2*time.Second
+	b.options.MaxConnections = 2
+	b.options.StatementTimeout = 2 * time.Second
 	reads, err := openStore(b, p.Guard, p.Log, nil)
 	if err != nil {
 		return nil, consoleError(err)

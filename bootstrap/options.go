@@ -62,8 +62,10 @@ func collect(all []Option) *options {
 // clone returns a copy to which options may be added.
 func (o *options) clone() *options {
 	c := *o
-	c.drivers, c.driverNames = maps.Clone(o.drivers), slices.Clip(o.driverNames)
-	c.operations, c.changes = slices.Clip(o.operations), slices.Clip(o.changes)
+	c.drivers = maps.Clone(o.drivers)
+	c.driverNames = slices.Clip(o.driverNames)
+	c.operations = slices.Clip(o.operations)
+	c.changes = slices.Clip(o.changes)
 	return &c
 }
 
@@ -181,7 +183,10 @@ func WithExistingBook() Option { return func(o *options) { o.storage.MustExist =
 // WithBookAsItIs makes Open change nothing: it migrates no schema and makes no key. The book
 // must exist. A book with an older schema cannot be used. This is for commands that only read.
 func WithBookAsItIs() Option {
-	return func(o *options) { o.storage.MustExist, o.storage.AsItIs = true, true }
+	return func(o *options) {
+		o.storage.MustExist = true
+		o.storage.AsItIs = true
+	}
 }
 
 // WithConsoleLink calls show with each one-time link to the console: at
@@ -278,7 +283,8 @@ func WithClock(now func() time.Time) Option {
 
 // orNil returns nil for an interface that holds a nil pointer.
 func orNil[T any](value T) (none T) {
-	if v := reflect.ValueOf(value); v.IsValid() && !(v.Kind() == reflect.Pointer && v.IsNil()) {
+	v := reflect.ValueOf(value)
+	if v.IsValid() && !(v.Kind() == reflect.Pointer && v.IsNil()) {
 		return value
 	}
 	return none

@@ -70,8 +70,11 @@ func SandboxDSN() Secret { return Secret(filepath.Join(sandboxFolder, "bankingap
 func SandboxSettings(folder string) Settings {
 	s := DefaultSettings()
 	s.Storage.DSN = Secret(filepath.Join(folder, "sandbox.db"))
-	s.HTTP.Address, s.Ops.Address = "127.0.0.1:0", ""
-	s.HTTP.Docs, s.TLS.Mode, s.Log.Level = false, TLSOff, "error"
+	s.HTTP.Address = "127.0.0.1:0"
+	s.Ops.Address = ""
+	s.HTTP.Docs = false
+	s.TLS.Mode = TLSOff
+	s.Log.Level = "error"
 	return s
 }
 
@@ -94,7 +97,9 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 		bodies := httpapi.NewBodies(int64(bodiesLimit))
 		open := func(ctx context.Context, name string) (*App, error) {
 			inner := settings
-			inner.Ops.Address, inner.Console.Enabled, inner.Telemetry.OTLPEndpoint = "", false, ""
+			inner.Ops.Address = ""
+			inner.Console.Enabled = false
+			inner.Telemetry.OTLPEndpoint = ""
 			inner.Storage.MaxConnections = worldConnections
 			inner.HTTP.BodiesLimit = bodiesLimit
 			if inFiles {
@@ -102,9 +107,11 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 			}
 			return Open(ctx, inner, Options(all...), asSandbox, func(o *options) {
 				o.bindsFirst = false
-				o.sandbox.callers, o.sandbox.bodies = app.parts.Sandbox, bodies
+				o.sandbox.callers = app.parts.Sandbox
+				o.sandbox.bodies = bodies
 				o.storage.MaxSize = worldSize
-				o.logger, o.registerer = app.parts.Log.zap, nil
+				o.logger = app.parts.Log.zap
+				o.registerer = nil
 				if !inFiles {
 					o.storage.TablePrefix += worldName(name)[:11] + "_"
 				}
@@ -130,7 +137,9 @@ func OpenSandbox(ctx context.Context, settings Settings, all ...Option) (*Sandbo
 		return nil, err
 	}
 	box := &Sandbox{App: app, Controls: app.parts.Sandbox, Guide: guideTo(app, "sandbox.key")}
-	box.Guide.KeyPrefix, box.Guide.Page, box.Guide.About = operator.SandboxKeyPrefix, "/sandbox", aboutSandbox
+	box.Guide.KeyPrefix = operator.SandboxKeyPrefix
+	box.Guide.Page = "/sandbox"
+	box.Guide.About = aboutSandbox
 	find := subscriptions.NewDirectory(app.parts.Store.Subscriptions, app.parts.Clocks.now).Find
 	err = box.Guide.KeepKey(ctx, app.parts.Manager, find, store.SandboxMark)
 	if err != nil {
@@ -199,7 +208,8 @@ func newSandbox(lc fx.Lifecycle, p sandboxParts) (operator.SandboxPart, error) {
 // withFaults returns an operation to which the sandbox applies its faults, unless the request
 // breaks a rule.
 func withFaults[Record any](box operator.SandboxPart, o httpapi.Operation[Record]) httpapi.Operation[Record] {
-	do, faults := o.Do, o.Faults
+	do := o.Do
+	faults := o.Faults
 	o.Do = func(ctx context.Context, caller *subscription.Subscription, header operation.Header, records []Record) (operation.Outcome, error) {
 		if breaksRule(caller, header, append(caller.Missing(header), faults(header, records)...)) {
 			return do(ctx, caller, header, records)

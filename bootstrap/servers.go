@@ -136,7 +136,9 @@ func (s *servers) start() error {
 	if s.started != nil {
 		return s.started
 	}
-	p, ops, api := s.parts, s.parts.Ops.server, s.parts.API.server
+	p := s.parts
+	ops := s.parts.Ops.server
+	api := s.parts.API.server
 	ops.Use(p.Listeners.ops)
 	api.Use(p.Listeners.api)
 	// Both are bound first: if both ports are in use, the error names both, and no request is accepted and then lost.

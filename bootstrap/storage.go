@@ -28,7 +28,8 @@ import (
 // openStore makes the storage of the book. Its Start opens it.
 func openStore(b bookSource, g *guard, log serviceLog, trace func(context.Context, string) (context.Context, func(error))) (*store.Store, error) {
 	o := b.options
-	o.MayWrite, o.Trace = g.pass, trace
+	o.MayWrite = g.pass
+	o.Trace = trace
 	level := zapcore.WarnLevel
 	if b.isCommand() { // reads the whole book, as verify does: then slow is as usual
 		level = zapcore.DebugLevel
@@ -254,7 +255,8 @@ func isNewFile(name string) bool {
 // exist, or is empty. The error means that the database does not answer.
 func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspection, err error) {
 	o := collect(all)
-	o.storage.MustExist, o.storage.AsItIs = true, true
+	o.storage.MustExist = true
+	o.storage.AsItIs = true
 	if settings.Storage.Driver == SQLite && o.database == nil && isNewFile(settings.Storage.File()) {
 		in, err := newBasics(settings, o)
 		if err != nil {
@@ -302,7 +304,8 @@ func Inspect(ctx context.Context, settings Settings, all ...Option) (found Inspe
 // isSilence reports whether an error means that the storage did not answer. Any other error is
 // its answer, such as that it is read-only, or no database.
 func isSilence(err error) bool {
-	if found := known(err); found != nil && found.Detail == fault.Unreached {
+	found := known(err)
+	if found != nil && found.Detail == fault.Unreached {
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
@@ -494,7 +497,8 @@ func copyFrom(ctx context.Context, mark string, settings, target Settings, watch
 		target.Trail.Enabled = settings.Trail.Enabled
 		target.Trail.KeyFile = log.KeyFile()
 		copied := collect(all)
-		copied.database, copied.storage.Mark = nil, store.CopyMark
+		copied.database = nil
+		copied.storage.Mark = store.CopyMark
 		return withStore(target, copied, func(made basics, to *store.Store) (int64, error) {
 			_, err := to.Schema.Up(ctx)
 			if err != nil {

@@ -29,11 +29,13 @@ func IDs(now func() time.Time) func() operation.ID {
 		mutex.Lock()
 		defer mutex.Unlock()
 		at := now()
-		if ahead := next.Sub(at); 0 < ahead && ahead < time.Second {
+		ahead := next.Sub(at)
+		if 0 < ahead && ahead < time.Second {
 			at = next
 		}
 		next = at.Add(time.Microsecond)
-		id, first := NewID(), backoffice.FirstID(at)
+		id := NewID()
+		first := backoffice.FirstID(at)
 		copy(id[:6], first[:6])
 		within := at.Nanosecond() % 1_000_000 >> 8 // as NewV7 counts within a millisecond
 		id[6], id[7] = 0x70|byte(within>>8), byte(within)

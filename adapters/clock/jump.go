@@ -20,9 +20,11 @@ func NewWatch() *Watch { return &Watch{began: time.Now(), booted: uptime()} }
 // Jump returns how far the clock has jumped since NewWatch: a positive value ahead, a negative
 // value back.
 func (w *Watch) Jump() time.Duration {
-	now, booted := time.Now(), uptime()
+	now := time.Now()
+	booted := uptime()
 	passed := now.Round(0).Sub(w.began.Round(0)) // Round removes the monotonic clock
-	running, up := now.Sub(w.began), now.Sub(w.began)
+	running := now.Sub(w.began)
+	up := now.Sub(w.began)
 	if w.booted > 0 && booted > 0 {
 		up = booted - w.booted
 	}
@@ -33,7 +35,8 @@ func (w *Watch) Jump() time.Duration {
 // run, and with the uptime of the machine. Only the uptime has the time for which the machine
 // slept. So the clock has jumped only if it differs from both.
 func jump(passed, running, up time.Duration) time.Duration {
-	ofRunning, ofUp := passed-running, passed-up
+	ofRunning := passed - running
+	ofUp := passed - up
 	if ofRunning.Abs() < ofUp.Abs() {
 		return ofRunning
 	}

@@ -89,7 +89,8 @@ func (c *Console) Link(address string) {
 	if c.sessions.behindProxy() || c.o.Show == nil {
 		return
 	}
-	if link := c.sessions.link(address); link != "" {
+	link := c.sessions.link(address)
+	if link != "" {
 		c.o.Show(link)
 	}
 }
@@ -230,7 +231,8 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, p *page) *ses
 		if s == nil || s.Name != user {
 			s = c.begin(r, user)
 			if wasStolen {
-				s.Flash, s.FlashPath = stolenText, r.URL.Path
+				s.Flash = stolenText
+				s.FlashPath = r.URL.Path
 			}
 		}
 		s.Operator = slices.Contains(c.o.Operators, user) // the cookie may be older than the settings
@@ -260,7 +262,8 @@ func (c *Console) inTurn(ctx context.Context, work func() error) error {
 	case c.reading <- struct{}{}:
 		begun := c.o.Machine()
 		defer func() {
-			end, now := func() { <-c.reading }, c.o.Machine()
+			end := func() { <-c.reading }
+			now := c.o.Machine()
 			if c.o.Activity.IsBusy(now) {
 				time.AfterFunc(min(restFactor*now.Sub(begun), maxRest), end)
 			} else {

@@ -40,7 +40,8 @@ func customerAt(q *request) (customerNo int64, d day.Day, until time.Time, err e
 		return 0, d, until, err
 	}
 	q.customer = customerNo
-	if at := q.query("at"); at != "" {
+	at := q.query("at")
+	if at != "" {
 		if until, err = time.Parse(time.RFC3339Nano, at); err != nil {
 			return 0, d, until, errNothing
 		}
@@ -85,7 +86,8 @@ func showCustomer(q *request) (any, error) {
 		}
 	}
 	lines, err := q.Options.Office.NewestLines(q.ctx, n, until, &p.Customer, maxPostingsRead+1)
-	p.Statement, p.Total = lines[:min(len(lines), maxLines)], len(lines)
+	p.Statement = lines[:min(len(lines), maxLines)]
+	p.Total = len(lines)
 	return p, err
 }
 

@@ -35,13 +35,17 @@ var downloadLimits = limits{part: 10 * time.Second, whole: 30 * time.Minute}
 // download before the first row is sent, and the number of rows afterwards.
 func download[T any](q *request, name string, columns []bookfile.Column[T], rows iter.Seq2[T, error]) (any, error) {
 	f := &file{name: name + ".csv", kind: "text/csv; charset=utf-8", limits: downloadLimits}
-	style, how := bookfile.Style{Format: bookfile.Spreadsheet, Zone: q.Options.Zone(), Mask: q.Mask, Rows: new(int64)}, "csv"
+	style := bookfile.Style{Format: bookfile.Spreadsheet, Zone: q.Options.Zone(), Mask: q.Mask, Rows: new(int64)}
+	how := "csv"
 	switch q.query("format") {
 	case string(bookfile.NDJSON):
-		f.name, f.kind = name+".ndjson", "application/x-ndjson"
-		style.Format, how = bookfile.NDJSON, "ndjson"
+		f.name = name + ".ndjson"
+		f.kind = "application/x-ndjson"
+		style.Format = bookfile.NDJSON
+		how = "ndjson"
 	case string(bookfile.Excel):
-		style.Format, how = bookfile.Excel, "excel"
+		style.Format = bookfile.Excel
+		how = "excel"
 	}
 	f.write = func(w *bufio.Writer) error {
 		if !q.console.long.TryLock() {
@@ -63,7 +67,8 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 			q.about = "broken off after " + q.about
 		}
 		ctx := context.WithoutCancel(q.r.Context()) // the client may have gone
-		if wrong := q.record(ctx, "console.exported", q.Page.Title); wrong != nil {
+		wrong := q.record(ctx, "console.exported", q.Page.Title)
+		if wrong != nil {
 			q.Options.Failed(q.Page.Title, wrong)
 		}
 		return err

@@ -121,7 +121,8 @@ func showDue(q *request) (any, error) {
 }
 
 func dueFilterOf(q *request) (f dueFilter, err error) {
-	f.Fund, f.Result = q.query("fund"), q.query("result")
+	f.Fund = q.query("fund")
+	f.Result = q.query("result")
 	if f.Result != "" && !slices.Contains([]string{completes, waits, fails}, f.Result) {
 		return f, errNothing
 	}
@@ -229,7 +230,8 @@ func exportDue(q *request) (any, error) {
 // failedOnTheirDay returns the sales that failed on their day, last settled first, without
 // cancelled sales. more is true if other sales may exist.
 func failedOnTheirDay(q *request) (all []fund.SaleEntry, more bool, err error) {
-	since, read := q.Clock.bank.AddDate(0, 0, -failedDays), 0
+	since := q.Clock.bank.AddDate(0, 0, -failedDays)
+	read := 0
 	f := backoffice.Query{Order: backoffice.Newest, State: operation.Failed, Limit: maxFailedRead, Since: q.Clock.Machine.AddDate(0, 0, -fund.MaxDaysAhead-failedDays), Until: q.Clock.bank.Add(time.Hour)}
 	for s, err := range q.Options.Office.Reader.Sales(q.ctx, f) {
 		if err != nil {

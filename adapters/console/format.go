@@ -98,7 +98,8 @@ func ranked(counts map[backoffice.RefusedKey]int64) []backoffice.RefusedKey {
 func count(n any) string { return grouped(fmt.Sprint(n)) }
 
 func plural(n any, word string) string {
-	if number := count(n); number != "1" {
+	number := count(n)
+	if number != "1" {
 		return number + " " + word + "s"
 	}
 	return "1 " + word

@@ -164,12 +164,15 @@ func setDay(q *request, f *backoffice.Query, name, value string) error {
 	if err != nil {
 		return err
 	}
-	start, end := d.Start(q.Options.Zone()), d.Plus(1).Start(q.Options.Zone())
+	start := d.Start(q.Options.Zone())
+	end := d.Plus(1).Start(q.Options.Zone())
 	switch name {
 	case "settled":
-		f.SettledSince, f.SettledUntil = start, end
+		f.SettledSince = start
+		f.SettledUntil = end
 	case "day":
-		f.Since, f.Until = start, end
+		f.Since = start
+		f.Until = end
 	default:
 		f.Until = end
 		if !end.After(f.Since) {
@@ -184,7 +187,8 @@ func setCustomer(q *request, f *backoffice.Query, name, value string) error {
 	if err != nil || n < 1 {
 		return errCustomer
 	}
-	f.CustomerNo, f.Object = n, audit.CustomerObject(q.Options.Key, n)
+	f.CustomerNo = n
+	f.Object = audit.CustomerObject(q.Options.Key, n)
 	if name == "customer" {
 		q.customer = n
 	}
@@ -212,13 +216,16 @@ func parseAmount(value string) (decimal.Decimal, error) {
 func (l list[T]) show(q *request) (any, error) {
 	values, f, err := l.filter(q)
 	if wrong, is := errors.AsType[*problem](err); is && wrong.Status == http.StatusBadRequest {
-		q.Wrong, q.status = wrong.Text, wrong.Status
+		q.Wrong = wrong.Text
+		q.status = wrong.Status
 	} else if err != nil {
 		return nil, err
 	}
-	path, list := l.address(q, "", values), rows[T]{Export: l.address(q, "/export", values)}
+	path := l.address(q, "", values)
+	list := rows[T]{Export: l.address(q, "/export", values)}
 	if l.path == "sales" && q.Operator {
-		list.Many, list.Action = l.address(q, "/many", values), manyActions[f.State]
+		list.Many = l.address(q, "/many", values)
+		list.Action = manyActions[f.State]
 	}
 	l.showFields(q, values, &list)
 	if q.Wrong != "" {
@@ -233,10 +240,12 @@ func (l list[T]) showFields(q *request, values url.Values, list *rows[T]) {
 	for _, field := range l.fields {
 		field.Value = values.Get(field.Name)
 		if field.mask != nil && field.Value != "" && !q.Revealed() {
-			list.Of, list.Sealed = field.mask(q.viewer, field.Value), q.refer(field.Value)
+			list.Of = field.mask(q.viewer, field.Value)
+			list.Sealed = q.refer(field.Value)
 			values.Del(field.Name)
 			list.Everyone = l.address(q, "", values)
-			field.Label, field.Value = "Another "+strings.ToLower(field.Label), ""
+			field.Label = "Another " + strings.ToLower(field.Label)
+			field.Value = ""
 		}
 		list.Fields = append(list.Fields, field)
 	}
@@ -245,7 +254,8 @@ func (l list[T]) showFields(q *request, values url.Values, list *rows[T]) {
 // readPage reads the rows of one page, and where the next one begins.
 func (l list[T]) readPage(q *request, path string, f backoffice.Query, list *rows[T]) error {
 	next := func(c backoffice.Cursor) { list.Next = with(path, "before", q.refer(c)) }
-	f.Limit, f.ScanLimit = pageSize+1, pageDepth
+	f.Limit = pageSize + 1
+	f.ScanLimit = pageDepth
 	if f.Until.IsZero() {
 		f.Until = q.Clock.bank.Add(time.Minute) // lets the storage look at the last minutes first
 	}
@@ -279,7 +289,8 @@ func (l list[T]) narrow(q *request) (any, error) {
 	values := url.Values{}
 	for _, field := range l.fields {
 		value := strings.TrimSpace(q.field(field.Name))
-		if of := q.field("of"); field.mask != nil && value == "" && of != "" {
+		of := q.field("of")
+		if field.mask != nil && value == "" && of != "" {
 			if err := q.follow(of, &value); err != nil {
 				return nil, err
 			}
@@ -305,7 +316,8 @@ func (l list[T]) address(q *request, below string, values url.Values) string {
 // filter reads the URL. An error with status 400 names the wrong field.
 func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err error) {
 	values = url.Values{}
-	f.Order, f.Refused = backoffice.Newest, l.refused
+	f.Order = backoffice.Newest
+	f.Refused = l.refused
 	for _, field := range l.fields {
 		value := q.query(field.Name)
 		if value == "" {
@@ -331,7 +343,8 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 	if err != nil {
 		return values, f, err
 	}
-	if before := q.query("before"); before != "" {
+	before := q.query("before")
+	if before != "" {
 		err = q.follow(before, &f.After)
 	}
 	return values, f, err

@@ -50,7 +50,8 @@ func countMany(q *request) (*manyPage, error) {
 	if p.Action == "" {
 		return nil, errMany
 	}
-	f.After, f.ScanLimit = backoffice.Cursor{}, 0
+	f.After = backoffice.Cursor{}
+	f.ScanLimit = 0
 	hash := sha256.New()
 	for s, err := range q.Options.Corrector.Reader.Sales(q.ctx, f) {
 		if err != nil {
@@ -110,7 +111,8 @@ func correctMany(q *request) (any, error) {
 	if report.Err != nil {
 		q.Options.Failed(q.Page.Title, report.Err)
 	}
-	p.Report, p.Reasons = &report, make(map[string][]operation.ID)
+	p.Report = &report
+	p.Reasons = make(map[string][]operation.ID)
 	for _, refused := range report.Refused {
 		text := strings.TrimPrefix(q.explain(refused.Err).Text, nothingText)
 		p.Reasons[text] = append(p.Reasons[text], refused.ID)

@@ -142,7 +142,8 @@ func correctOperation(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, page := q.by(q.ctx, reason), salePath(found.ID, 0)
+	ctx := q.by(q.ctx, reason)
+	page := salePath(found.ID, 0)
 	switch q.field("action") {
 	case "cancel":
 		return q.done(q.Options.Corrector.Cancel(ctx, found.ID), page, "The operation is cancelled. A repeat is answered 8 Failed.")

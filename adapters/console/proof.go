@@ -61,7 +61,8 @@ func showProof(q *request) (any, error) {
 // startProof begins a check, or stops the running check. The check continues after the
 // response, and holds one of the two places to read.
 func startProof(q *request) (any, error) {
-	c, p := q.console, &q.console.proof
+	c := q.console
+	p := &q.console.proof
 	if q.field("action") == "stop" {
 		p.stop()
 		return q.redirect("/console/proof")
@@ -73,7 +74,9 @@ func startProof(q *request) (any, error) {
 	}
 	ctx, cancel := context.WithCancel(q.by(context.Background(), ""))
 	done := make(chan struct{})
-	p.cancel, p.done, p.run = cancel, done, proofRun{By: q.Name, Began: c.o.Machine()}
+	p.cancel = cancel
+	p.done = done
+	p.run = proofRun{By: q.Name, Began: c.o.Machine()}
 	update := func(change func(*proofRun)) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -96,7 +99,10 @@ func startProof(q *request) (any, error) {
 			c.o.Failed("Proof", err)
 		}
 		update(func(r *proofRun) {
-			r.Result, r.Stopped, r.Failed, r.Ended = result, ctx.Err() != nil, err != nil, c.o.Machine()
+			r.Result = result
+			r.Stopped = ctx.Err() != nil
+			r.Failed = err != nil
+			r.Ended = c.o.Machine()
 		})
 	}()
 	return q.redirect("/console/proof")
@@ -104,7 +110,8 @@ func startProof(q *request) (any, error) {
 
 func (p *proof) stop() {
 	p.mu.Lock()
-	cancel, done := p.cancel, p.done
+	cancel := p.cancel
+	done := p.done
 	p.mu.Unlock()
 	if done != nil {
 		cancel()

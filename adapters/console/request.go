@@ -111,7 +111,10 @@ func (c *Console) serve(p *page, handle handler) http.Handler {
 		defer cancel()
 		s.foreign = isForeign(r)
 		q := c.request(s)
-		q.Page, q.w, q.r, q.ctx = p, w, r, ctx
+		q.Page = p
+		q.w = w
+		q.r = r
+		q.ctx = ctx
 		if err := q.process(handle); err != nil {
 			q.fail(err)
 		}
@@ -171,10 +174,12 @@ func (q *request) fail(err error) {
 	if form, is := errors.AsType[*unchanged](err); is {
 		err = form.cause
 	}
-	if cause := q.explain(err); cause == errInternal || cause == errStorage || cause == errUnknown {
+	cause := q.explain(err)
+	if cause == errInternal || cause == errStorage || cause == errUnknown {
 		q.Options.Failed(q.Page.Title, err)
 	}
-	q.status, q.template = known.Status, "error"
+	q.status = known.Status
+	q.template = "error"
 	if q.answer(known) != nil {
 		http.Error(q.w, known.Text, known.Status) // the template is broken
 	}
@@ -251,7 +256,8 @@ func (q *request) explain(err error) *problem {
 	if form, is := errors.AsType[*unchanged](err); is {
 		return &form.problem
 	}
-	if text := refusedText(err); text != "" {
+	text := refusedText(err)
+	if text != "" {
 		return &problem{http.StatusBadRequest, nothingText + text}
 	}
 	invalid, is := errors.AsType[*fault.Error](err)
@@ -323,7 +329,8 @@ func once(act handler) handler {
 		if known.Status != http.StatusBadRequest {
 			return nil, err
 		}
-		q.Wrong, q.status = known.Text, known.Status
+		q.Wrong = known.Text
+		q.status = known.Status
 		return q.Page.show(q)
 	}
 }
@@ -333,7 +340,9 @@ func (q *request) done(err error, path, text string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.FlashPath, q.Flash, q.changed = path, text, true
+	q.FlashPath = path
+	q.Flash = text
+	q.changed = true
 	return q.redirect(path)
 }
 
@@ -387,8 +396,10 @@ func reveal(q *request) (any, error) {
 			return nil, err
 		}
 	}
-	q.session.Unmasked, q.session.changed = on, true
-	if back := q.field("back"); strings.HasPrefix(back, "/console/") {
+	q.session.Unmasked = on
+	q.session.changed = true
+	back := q.field("back")
+	if strings.HasPrefix(back, "/console/") {
 		return q.redirect(back)
 	}
 	return q.redirect("/console/")
@@ -396,7 +407,8 @@ func reveal(q *request) (any, error) {
 
 func leave(q *request) (any, error) {
 	q.console.sessions.end(q.session.ID)
-	q.session.over, q.session.changed = true, true
+	q.session.over = true
+	q.session.changed = true
 	return response(func(w http.ResponseWriter) error {
 		q.console.refuse(w, http.StatusOK, "left")
 		return nil

@@ -36,7 +36,8 @@ const (
 // showSearch searches for the encrypted text in the URL, or for an ID in its path.
 func showSearch(q *request) (any, error) {
 	text := storable(q.r.PathValue("id"))
-	if ref := q.query("q"); ref != "" {
+	ref := q.query("q")
+	if ref != "" {
 		if err := q.follow(ref, &text); err != nil {
 			return nil, err
 		}
@@ -186,7 +187,8 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 		return nil, nil
 	}
 	q.customer = p.customerNo
-	path, number := q.Customer(p.customerNo), q.Number(p.customerNo)
+	path := q.Customer(p.customerNo)
+	number := q.Number(p.customerNo)
 	if !p.isAccount {
 		return []hit{{Kind: ofNumber, Text: number, Path: path}}, nil
 	}
@@ -245,7 +247,8 @@ func findAnswer(q *request, text string) ([]hit, error) {
 		return nil, nil
 	}
 	for _, of := range []backoffice.Query{{RequestID: strings.TrimPrefix(text, instance)}, {CallerID: text}} {
-		of.Order, of.Limit = backoffice.Newest, 1
+		of.Order = backoffice.Newest
+		of.Limit = 1
 		found, err := hitsOf(q.Options.Office.Reader.Requests(q.ctx, of), func(a *summary.Answered) hit {
 			list := requests.address(q, "", url.Values{"request": {of.RequestID}, "caller": {of.CallerID}})
 			return hit{Kind: "Requests", Text: text, Note: "answered " + strconv.Itoa(a.Status), Path: list}

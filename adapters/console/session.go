@@ -104,7 +104,8 @@ func newSessions(o *Options) *sessions {
 	if !s.behindProxy() {
 		_, _ = rand.Read(key[:])
 	}
-	s.box, s.refs = newBox(key), newBox(sha256.Sum256(append([]byte("console reference "), o.Key...)))
+	s.box = newBox(key)
+	s.refs = newBox(sha256.Sum256(append([]byte("console reference "), o.Key...)))
 	return s
 }
 
@@ -151,10 +152,12 @@ func (s *sessions) link(address string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if address == "" {
-		if since := s.Machine().Sub(s.asked); 0 <= since && since < 5*time.Second || s.address == "" {
+		since := s.Machine().Sub(s.asked)
+		if 0 <= since && since < 5*time.Second || s.address == "" {
 			return ""
 		}
-		s.asked, address = s.Machine(), s.address
+		s.asked = s.Machine()
+		address = s.address
 	}
 	if s.address = address; s.token == "" {
 		s.token = rand.Text()
@@ -217,7 +220,8 @@ func (s *sessions) wasStolen(r *http.Request) bool {
 // save sends the session to the browser if it has changed or is old. A page that refreshes
 // itself does not count as use.
 func (s *sessions) save(w http.ResponseWriter, r *http.Request, of *session) {
-	if now := s.Machine(); of.changed || now.Sub(of.Used) > renewal && r.Header.Get("X-Live") == "" {
+	now := s.Machine()
+	if of.changed || now.Sub(of.Used) > renewal && r.Header.Get("X-Live") == "" {
 		of.Used = now
 		s.setCookie(w, r, "", seal(s.box, "session", of), of.over)
 	}
@@ -229,7 +233,8 @@ func (s *sessions) setCookie(w http.ResponseWriter, r *http.Request, name, value
 		Secure: s.behindProxy(), // the link is plain HTTP on loopback
 	}
 	if remove {
-		c.Value, c.MaxAge = "", -1
+		c.Value = ""
+		c.MaxAge = -1
 	}
 	http.SetCookie(w, c)
 }

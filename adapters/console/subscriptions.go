@@ -84,7 +84,8 @@ func newSubscriptionPage(q *request, err error, name, done string, made keys) (a
 	}
 	rows, err := subscribers(q, name)
 	if err != nil && made != nil { // the keys can be shown only now
-		rows, err = []subscriber{{Subscription: &subscription.Subscription{Name: name}}}, nil
+		rows = []subscriber{{Subscription: &subscription.Subscription{Name: name}}}
+		err = nil
 	}
 	q.template = "subscription"
 	return subscriptionsPage{Rows: rows, NewKeys: made, Done: done}, err
@@ -107,7 +108,8 @@ func exportSubscriptions(q *request) (any, error) {
 
 // changeSubscription processes a form. What may restrict a caller must be confirmed.
 func changeSubscription(q *request) (any, error) {
-	name, action := q.field("name"), q.field("action")
+	name := q.field("name")
+	action := q.field("action")
 	if action != "create" && action != "activate" && q.field("confirm") != "yes" {
 		return nil, errConfirm
 	}
@@ -159,8 +161,10 @@ func revise(ctx context.Context, q *request, name string) (any, error) {
 		if changes = subscriptions.Differences(s, &fields, q.Options.Zone()); len(changes) == 0 {
 			return &problem{http.StatusBadRequest, "Nothing was changed: the form has the values that the subscription has."}
 		}
-		if expires := fields.PrimaryKey.Expires; q.Clock.LastDay(expires) != q.Clock.LastDay(s.PrimaryKey.Expires) {
-			s.PrimaryKey.Expires, s.SecondaryKey.Expires = expires, expires
+		expires := fields.PrimaryKey.Expires
+		if q.Clock.LastDay(expires) != q.Clock.LastDay(s.PrimaryKey.Expires) {
+			s.PrimaryKey.Expires = expires
+			s.SecondaryKey.Expires = expires
 		}
 		return s.Revise(fields)
 	})
@@ -176,12 +180,14 @@ func fieldsOf(q *request, before *subscription.Subscription) (fields subscriptio
 		RequireCallerID:   q.field("callerid") == "required",
 		ClientCertificate: strings.ToLower(strings.ReplaceAll(q.field("certificate"), ":", "")), // as it is stored
 	}
-	names, today := q.r.PostForm["operation"], q.Clock.Day(q.Clock.Machine)
+	names := q.r.PostForm["operation"]
+	today := q.Clock.Day(q.Clock.Machine)
 	fields.Operations = subscription.InOrder(names)
 	last, wrongDay := parseDay(q.field("expires"))
 	if !last.IsNone() {
 		expires := last.Plus(1).Start(q.Options.Zone()).UTC()
-		fields.PrimaryKey.Expires, fields.SecondaryKey.Expires = expires, expires
+		fields.PrimaryKey.Expires = expires
+		fields.SecondaryKey.Expires = expires
 	}
 	rate, wrongRate := strconv.Atoi(cmp.Or(strings.TrimSpace(q.field("rate")), "0"))
 	fields.RequestsPerSecond = rate

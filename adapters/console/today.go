@@ -78,7 +78,8 @@ func (g *glance) read(q *request, p *todayPage) error {
 	}
 	p.glanced = now
 	if p.Close == q.Clock.Today() {
-		p.Closing, p.Open = now.Received, !now.Counted.IsZero()
+		p.Closing = now.Received
+		p.Open = !now.Counted.IsZero()
 		return nil
 	}
 	_, err = g.close.count(q, p.Close)
@@ -131,7 +132,8 @@ func (g *glance) readNow(q *request) (now glanced, err error) {
 	}
 	now.Received.Add(latest)
 	if sold(latest)+latest.Refusals()+latest.Messages > busyFrom {
-		g.busy, g.busyAt = now, q.Clock.Machine
+		g.busy = now
+		g.busyAt = q.Clock.Machine
 		g.busy.Counted = q.Clock.bank
 	}
 	return now, nil

@@ -47,7 +47,8 @@ func (v view) Partners() ([]*subscription.Subscription, error) {
 
 // Hour describes the period of the counts of the last hour.
 func (v view) Hour() string {
-	if began := v.Options.Activity.Began(); v.Clock.Machine.Sub(began) < time.Hour {
+	began := v.Options.Activity.Began()
+	if v.Clock.Machine.Sub(began) < time.Hour {
 		return "since the start at " + v.Clock.Moment(began).Format("15:04")
 	}
 	return "last hour"
@@ -57,7 +58,9 @@ func (v view) Hour() string {
 func (v view) Said() (text string) {
 	r := v.request.r
 	if r.Method == http.MethodGet && r.Header.Get("X-Live") == "" && v.Flash != "" && v.FlashPath == v.Path() {
-		text, v.Flash, v.changed = v.Flash, "", true
+		text = v.Flash
+		v.Flash = ""
+		v.changed = true
 	}
 	return text
 }

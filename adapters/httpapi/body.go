@@ -21,7 +21,8 @@ func checkMedia(h http.Header) *problem {
 		return bare(http.StatusUnsupportedMediaType, fault.UnsupportedMediaType,
 			"Content-Type must be application/json, with charset utf-8 or without one, or absent.").with("Accept", "application/json")
 	}
-	if encodings := h["Content-Encoding"]; len(encodings) > 0 && !isIdentity(encodings) {
+	encodings := h["Content-Encoding"]
+	if len(encodings) > 0 && !isIdentity(encodings) {
 		return bare(http.StatusUnsupportedMediaType, fault.UnsupportedContentEncoding,
 			"The body must have no Content-Encoding but identity.").with("Accept-Encoding", "identity")
 	}
@@ -61,7 +62,8 @@ func (a *api) receive(x *exchange, r *http.Request, into *bytes.Buffer) *problem
 	if r.ContentLength > a.BodyLimit {
 		return x.tooLarge(r, a.BodyLimit)
 	}
-	if refused := a.openBody(x, r); refused != nil {
+	refused := a.openBody(x, r)
+	if refused != nil {
 		return refused
 	}
 	var err error
@@ -247,7 +249,8 @@ func (b *body) Read(into []byte) (int, error) {
 	n, err := b.LimitedReader.Read(into)
 	b.read += int64(n)
 	for b.read > b.taken {
-		if refused := b.take(b.step); refused != nil {
+		refused := b.take(b.step)
+		if refused != nil {
 			return n, refused
 		}
 	}

@@ -54,7 +54,8 @@ func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription
 		}
 		if x.Subscription = a.callers.Name(keys[0]); x.Subscription == "" {
 			start := sha256.Sum256([]byte(keys[0][:min(4, len(keys[0]))]))
-			x.KeyStart, x.KeyHash = hex.EncodeToString(start[:4]), maphash.String(keySeed, keys[0])
+			x.KeyStart = hex.EncodeToString(start[:4])
+			x.KeyHash = maphash.String(keySeed, keys[0])
 		}
 	}
 	return nil, x.challenge(r, fault.KeyInvalid, invalidKey)
@@ -144,7 +145,8 @@ func (l *rates) allow(s *subscription.Subscription, now time.Time) bool {
 	// A limiter would wait until a clock that was set back is where it was. Requests
 	// that overtake each other are not that far apart.
 	if l.byName == nil || l.last.Sub(now) > time.Second {
-		l.byName, l.swept = make(map[string]*rate.Limiter), now
+		l.byName = make(map[string]*rate.Limiter)
+		l.swept = now
 	}
 	l.last = now
 	// A limiter that is full again does what a new one does. So the callers of the last

@@ -61,7 +61,8 @@ func (x *exchange) begin(w http.ResponseWriter, r *http.Request) {
 		// ends its connection. Callers that stream can send a Content-Length or use HTTP/2.
 		header["Connection"] = closing
 	}
-	if sent := r.Header["X-Request-Id"]; len(sent) == 1 && isSaneID(sent[0]) {
+	sent := r.Header["X-Request-Id"]
+	if len(sent) == 1 && isSaneID(sent[0]) {
 		x.identify(sent)
 	}
 }
@@ -102,7 +103,8 @@ func (x *exchange) count(name string) bool {
 	if x.unread == nil || x.counts {
 		return true
 	}
-	x.counts, x.countAs = x.api.Bodies.requests.take(name, 1), name
+	x.counts = x.api.Bodies.requests.take(name, 1)
+	x.countAs = name
 	return x.counts
 }
 
@@ -170,7 +172,8 @@ func (x *exchange) name(id operation.ID) {
 
 // answer writes the 200 of a decided operation.
 func (x *exchange) answer(r *http.Request, o operation.Outcome) *problem {
-	x.State, x.Replayed = o.State, o.Replayed
+	x.State = o.State
+	x.Replayed = o.Replayed
 	if x.name(o.ID); x.OperationID != "" && x.RequestID == "" {
 		// It is kept with nothing, so that it must be one that is kept.
 		x.identify(x.Header()["Operation-Id"])
@@ -223,7 +226,8 @@ func (x *exchange) noteCodes(faults []fault.Fault) {
 
 // abandon ends a request whose caller has left, without an answer.
 func (x *exchange) abandon(cause error) {
-	x.Status, x.Err = StatusClientGone, cause
+	x.Status = StatusClientGone
+	x.Err = cause
 	panic(http.ErrAbortHandler)
 }
 
@@ -242,7 +246,8 @@ func (x *exchange) end(r *http.Request) {
 	case x.Status == 0:
 		x.refuse(internal(panicked(cause)))
 	default: // half of the answer was sent: it must not look complete
-		x.Err, aborted = panicked(cause), true
+		x.Err = panicked(cause)
+		aborted = true
 	}
 	x.Status = cmp.Or(x.Status, http.StatusOK) // what net/http sends for a handler that wrote nothing
 	x.ensureID()

@@ -146,10 +146,13 @@ func (e *endpoint[Record]) decode(x *exchange, caller *subscription.Subscription
 	}
 	e.decodeInTurn(x, caller, q)
 	if !q.Broken() && q.header.Faults() == nil { // a text that is too long stays out of logs too
-		x.ChannelSessionID, x.ChannelRequestID, x.CallerID = q.header.ChannelSessionID, q.header.ChannelRequestID, q.header.CallerID
+		x.ChannelSessionID = q.header.ChannelSessionID
+		x.ChannelRequestID = q.header.ChannelRequestID
+		x.CallerID = q.header.CallerID
 	}
 	for i := range q.parameters {
-		if number := e.Customer(&q.parameters[i]); number != 0 {
+		number := e.Customer(&q.parameters[i])
+		if number != 0 {
 			x.Customer = summary.Mask(number)
 			break
 		}
@@ -211,7 +214,8 @@ func (a *api) addReceipt(x *exchange, r *http.Request, o operation.Outcome) {
 	if a.Receipt == nil || len(wanted) != 1 || wanted[0] != "1" || o.ID == (operation.ID{}) {
 		return
 	}
-	if header := a.receipt(r.Context(), x.Subscription, answered{o.ID, o.State}); header != "" {
+	header := a.receipt(r.Context(), x.Subscription, answered{o.ID, o.State})
+	if header != "" {
 		x.Header()["Receipt"] = []string{header}
 	}
 }
@@ -300,5 +304,6 @@ func (q *request[Record]) reset() {
 		q.parameters = nil
 	}
 	q.header = operation.Header{}
-	q.hasHeader, q.hasParameters = false, false
+	q.hasHeader = false
+	q.hasParameters = false
 }

@@ -43,7 +43,8 @@ func bare(status int, code, detail string) *problem {
 }
 
 func (p *problem) with(header, value string) *problem {
-	p.header, p.value = header, value
+	p.header = header
+	p.value = value
 	return p
 }
 
@@ -71,7 +72,8 @@ func described(status int, code string) *problem {
 func problemOf(err error) *problem {
 	kind := fault.KindOf(err)
 	p := *cmp.Or(kinds[kind], kinds[fault.Internal])
-	if given := fault.Of(err); len(given) > 0 && kind != fault.Internal && kind != fault.Unavailable && kind != fault.Indeterminate {
+	given := fault.Of(err)
+	if len(given) > 0 && kind != fault.Internal && kind != fault.Unavailable && kind != fault.Indeterminate {
 		p.faults = given
 	}
 	switch kind {
@@ -89,7 +91,8 @@ func internal(cause error) *problem { return problemOf(fault.Wrap(fault.Internal
 // invalid is a request that breaks rules. more says that there are faults beyond those given.
 func invalid(faults []fault.Fault, more bool) *problem {
 	if len(faults) > strictjson.MaxFaults {
-		faults, more = faults[:strictjson.MaxFaults], true
+		faults = faults[:strictjson.MaxFaults]
+		more = true
 	}
 	p := &problem{status: kinds[fault.Invalid].status, faults: faults, stateless: !slices.ContainsFunc(faults, isPermanent)}
 	switch count := strconv.Itoa(len(faults)); {
@@ -167,7 +170,8 @@ func Answer(o operation.Outcome, turkish bool) []byte {
 // appendRefusal writes the 200 of an operation that the bank refused. In Turkish, the
 // details are for the screen of a customer.
 func appendRefusal(b []byte, faults []fault.Fault, turkish bool) []byte {
-	first, rest := "", "Nothing was changed."
+	first := ""
+	rest := "Nothing was changed."
 	switch {
 	case turkish && len(faults) > 0:
 		faults = slices.Clone(faults)
@@ -175,7 +179,8 @@ func appendRefusal(b []byte, faults []fault.Fault, turkish bool) []byte {
 			c, _ := fault.Describe(f.Code)
 			faults[i].Detail = cmp.Or(c.Refusal(f.Named, true), f.Detail)
 		}
-		first, rest = faults[0].Detail+" ", "Hiçbir değişiklik yapılmadı."
+		first = faults[0].Detail + " "
+		rest = "Hiçbir değişiklik yapılmadı."
 	case len(faults) > 0:
 		first = sentence(faults[0]) + " "
 		if len(faults) > 1 {

@@ -162,7 +162,8 @@ type endpointFunc func(*exchange, *http.Request) *problem
 // ServeHTTP implements http.Handler for the router.
 func (serve endpointFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := w.(*exchange)
-	if refused := serve(x, r); refused != nil {
+	refused := serve(x, r)
+	if refused != nil {
 		x.refuse(refused)
 	}
 }
@@ -170,7 +171,8 @@ func (serve endpointFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *api) handle(path, operation string, serve endpointFunc, methods ...string) {
 	a.methods[path] = append(a.methods[path], methods...)
 	a.router.Handle(path, endpointFunc(func(x *exchange, r *http.Request) *problem {
-		x.Route, x.Operation = path, operation
+		x.Route = path
+		x.Operation = operation
 		return serve(x, r)
 	})).Methods(methods...)
 }
@@ -186,7 +188,8 @@ func (a *api) guarded(serve func(*http.Request) (any, error)) endpointFunc {
 			return refused
 		}
 		var content bytes.Buffer
-		if refused := a.receive(x, r, &content); refused != nil {
+		refused = a.receive(x, r, &content)
+		if refused != nil {
 			return refused
 		}
 		complete := r.WithContext(r.Context())
@@ -208,7 +211,8 @@ func (a *api) guarded(serve func(*http.Request) (any, error)) endpointFunc {
 // sendRead sends an answer that may be large. A caller that asks for many of them and does not read
 // them would use up the memory, so their bytes count like those of bodies.
 func (a *api) sendRead(x *exchange, r *http.Request, text []byte) *problem {
-	if refused := a.openBody(x, r); refused != nil {
+	refused := a.openBody(x, r)
+	if refused != nil {
 		return refused
 	}
 	if err := x.body.take(int64(len(text))); err != nil {

@@ -118,7 +118,8 @@ func (s *Server) Bind() error {
 		return fmt.Errorf("listen on %s: without TLS the address must be a loopback address, because keys would be sent in clear text; "+
 			"behind a proxy that ends TLS, use the mode %s", address, TLSProxy)
 	}
-	s.listener, s.certificates = listener, current
+	s.listener = listener
+	s.certificates = current
 	return nil
 }
 

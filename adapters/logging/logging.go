@@ -128,7 +128,8 @@ func Log(to *zap.Logger, x *summary.Exchange) {
 	case x.Gone && x.State == 0:
 		level = zap.DebugLevel
 	}
-	if entry := to.Check(level, "request"); entry != nil {
+	entry := to.Check(level, "request")
+	if entry != nil {
 		entry.Write(zap.Inline(request(*x)))
 	}
 }
@@ -185,7 +186,8 @@ func (r *Requests) admit(subscription string) (mayWrite bool, before map[string]
 	second := r.now().Truncate(time.Second)
 	if !second.Equal(r.second) {
 		before = r.counts
-		r.second, r.counts = second, make(map[string]int)
+		r.second = second
+		r.counts = make(map[string]int)
 	}
 	r.counts[subscription]++
 	return r.counts[subscription] <= linesOfRefused, before
@@ -308,15 +310,20 @@ func (b *buffer) write() {
 		b.mu.Unlock()
 		time.Sleep(collectFor)
 		b.mu.Lock()
-		lines, count, untold := b.lines, b.count, b.untold
-		b.lines, b.count, b.untold = b.spare[:0], 0, 0
+		lines := b.lines
+		count := b.count
+		untold := b.untold
+		b.lines = b.spare[:0]
+		b.count = 0
+		b.untold = 0
 		b.mu.Unlock()
 		if untold > 0 {
 			lines = append(lines, b.lost(untold, b.cause)...)
 		}
 		whole, err := b.writeLines(lines)
 		b.mu.Lock()
-		b.spare, b.cause = lines, err
+		b.spare = lines
+		b.cause = err
 		if err != nil {
 			b.untold += untold
 			b.drop(count - min(count, whole))

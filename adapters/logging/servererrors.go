@@ -38,14 +38,17 @@ type serverErrors struct {
 
 // Write implements io.Writer. It receives one message of net/http.
 func (s serverErrors) Write(b []byte) (int, error) {
-	text, level := strings.TrimSpace(string(b)), zap.WarnLevel
+	text := strings.TrimSpace(string(b))
+	level := zap.WarnLevel
 	if strings.HasPrefix(text, "http: TLS handshake error") {
 		level = zap.DebugLevel
 	}
-	if entry := s.logger.Check(level, kindOf(text)); entry != nil { // the sampler counts by message
+	entry := s.logger.Check(level, kindOf(text))
+	if entry != nil { // the sampler counts by message
 		entry.Message = "http server"
 		fields := []zap.Field{zap.String("error", printable(text))}
-		if n := s.notLogged.Swap(0); n > 0 {
+		n := s.notLogged.Swap(0)
+		if n > 0 {
 			fields = append(fields, zap.Int64("not_logged", n))
 		}
 		entry.Write(fields...)

@@ -141,7 +141,8 @@ const shutdown = "shutdown"
 // list returns a line for each check and reports whether all of them pass.
 func (r *Readiness) list() (text string, ready bool) {
 	results := r.Results()
-	if n := len(results); n == 0 || results[n-1].Name != shutdown {
+	n := len(results)
+	if n == 0 || results[n-1].Name != shutdown {
 		results = append(results, summary.Check{Name: shutdown})
 	}
 	var lines strings.Builder
@@ -190,7 +191,8 @@ func isOfStorage(err error) bool {
 func (r *Readiness) look() []result {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
-	if age := r.now().Sub(r.looked); r.found != nil && 0 <= age && age < freshness {
+	age := r.now().Sub(r.looked)
+	if r.found != nil && 0 <= age && age < freshness {
 		return r.found
 	}
 	found := make([]result, len(r.checks))
@@ -200,7 +202,8 @@ func (r *Readiness) look() []result {
 	}
 	all.Wait()
 	for i, now := range found {
-		if failed := r.found != nil && r.found[i].err != nil; failed != (now.err != nil) {
+		failed := r.found != nil && r.found[i].err != nil
+		if failed != (now.err != nil) {
 			r.changed(r.checks[i].Name, summary.Texts(now.warnings), now.err)
 		}
 	}
@@ -246,7 +249,8 @@ func (p *probe) call(pending chan<- result) {
 	defer cancel()
 	var found result
 	defer func() {
-		if cause := recover(); cause != nil {
+		cause := recover()
+		if cause != nil {
 			found.err = fmt.Errorf("panic of type %T", cause)
 		}
 		pending <- found

@@ -71,7 +71,8 @@ func importSeed(ctx context.Context, office *backoffice.Office, body io.Reader) 
 	}
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	for column := range strings.SplitSeq(strings.TrimSpace(string(line)), ",") {
-		if kind := marks[column]; kind != "" {
+		kind := marks[column]
+		if kind != "" {
 			imported, err := bookfile.Import(ctx, office, kind, bytes.NewReader(content), bookfile.Options{})
 			if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
 				var faults []fault.Fault

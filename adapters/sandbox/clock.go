@@ -53,7 +53,8 @@ func (c *clock) move(ctx context.Context, where func(now time.Time) time.Time) (
 	}
 	var stops []time.Time
 	for _, of := range due {
-		if begins := c.o.Rules().Begins(of.Day); !begins.After(to) {
+		begins := c.o.Rules().Begins(of.Day)
+		if !begins.After(to) {
 			stops = append(stops, begins)
 		}
 	}

@@ -192,7 +192,8 @@ type faults struct {
 func (f *faults) reset() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.armed, f.spent = nil, nil
+	f.armed = nil
+	f.spent = nil
 }
 
 func (f *faults) list() []armed {
@@ -264,10 +265,12 @@ func (f *faults) isFirst(words ...string) bool {
 // find returns the fault of the header, the armed fault, or the fault of a reserved value. A
 // quote ignores the CallerId and has no effect, so reserved values of its body mean nothing.
 func (f *faults) find(r *http.Request, body []byte) (Fault, error) {
-	if texts := r.Header.Values(FaultHeader); len(texts) > 0 {
+	texts := r.Header.Values(FaultHeader)
+	if len(texts) > 0 {
 		return parseFault("", strings.TrimSpace(strings.Join(texts, ", ")))
 	}
-	if armed := f.next(r.URL.Path); armed.Name() != "" {
+	armed := f.next(r.URL.Path)
+	if armed.Name() != "" {
 		return armed, nil
 	}
 	if r.URL.Path == quotesPath {

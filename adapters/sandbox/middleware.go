@@ -79,8 +79,10 @@ func (b *Sandbox) record(w *recording, r *http.Request) func() {
 		record.Milliseconds = float64(b.o.Machine().Sub(begun).Microseconds()) / 1000
 		record.Fault = w.met.String()
 		record.Body = mask(strings.ToValidUTF8(sent.String(), "\uFFFD"), keys)
-		record.Answer.Status, record.Answer.Lost = w.status, w.loses()
-		record.Answer.Header, record.Answer.Body = maskHeader(w.header, keys), mask(strings.ToValidUTF8(w.body.String(), "\uFFFD"), keys)
+		record.Answer.Status = w.status
+		record.Answer.Lost = w.loses()
+		record.Answer.Header = maskHeader(w.header, keys)
+		record.Answer.Body = mask(strings.ToValidUTF8(w.body.String(), "\uFFFD"), keys)
 		b.log.add(record)
 	}
 }

@@ -50,7 +50,8 @@ func (c *clock) priceDue(ctx context.Context) error {
 			continue
 		}
 		last++
-		price.ID, price.ValidFrom = last, of.Day
+		price.ID = last
+		price.ValidFrom = of.Day
 		missing = append(missing, price)
 	}
 	if len(missing) == 0 {

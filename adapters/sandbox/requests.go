@@ -140,7 +140,8 @@ func (q *requests) read() {
 	lines := bufio.NewReader(io.LimitReader(file, 2*maxFile))
 	for {
 		line, err := lines.ReadBytes('\n')
-		if r := new(request); json.Unmarshal(line, r) == nil { // a crash may have truncated it
+		r := new(request)
+		if json.Unmarshal(line, r) == nil { // a crash may have truncated it
 			q.keep(r, len(line))
 		}
 		if err != nil {
@@ -152,7 +153,9 @@ func (q *requests) read() {
 func (q *requests) reset() {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	q.count, q.last, q.bytes = 0, nil, 0
+	q.count = 0
+	q.last = nil
+	q.bytes = 0
 	q.rewrite()
 }
 

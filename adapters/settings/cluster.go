@@ -20,7 +20,11 @@ func isOfCluster(name, value string) bool {
 	if part == nil {
 		return false
 	}
-	isHost, isServicePort, port, protocol, detail := part[1] != "", part[2] != "", part[3], part[4], part[5]
+	isHost := part[1] != ""
+	isServicePort := part[2] != ""
+	port := part[3]
+	protocol := part[4]
+	detail := part[5]
 	switch {
 	case isHost || detail == "ADDR":
 		return isIP(value)

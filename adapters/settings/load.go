@@ -71,7 +71,8 @@ func Load(sources Sources, drivers Drivers) (Loaded, error) {
 	l.readFile(file)
 	l.readEnvironment(environment)
 	for _, path := range slices.Sorted(maps.Keys(sources.Flags)) {
-		if s := l.known[path]; s.Path == "" {
+		s := l.known[path]
+		if s.Path == "" {
 			l.problem(path, unknown("setting", path, l.known), "flag")
 		} else {
 			l.set(s, sources.Flags[path], "flag --"+path)
@@ -171,7 +172,8 @@ func (l *loader) readEnvironment(environment map[string]string) {
 		}
 		origin := "environment " + name
 		if name != s.Variable() {
-			if plain := "environment " + s.Variable(); l.origins[s.Path] == plain {
+			plain := "environment " + s.Variable()
+			if l.origins[s.Path] == plain {
 				l.problem(s.Path, "is given twice, also by "+plain+": keep one", origin)
 			}
 			l.setFromFile(s, text, origin)
@@ -218,7 +220,8 @@ func (l *loader) readFile(path string) {
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
 		l.problem(path, "must hold one YAML document", l.at(&next))
 	}
-	if root := document.Content[0]; root.Kind == yaml.MappingNode {
+	root := document.Content[0]
+	if root.Kind == yaml.MappingNode {
 		l.section("", root)
 	} else if root.Tag != "!!null" {
 		l.problem(path, "must hold sections with settings, as in http: {address: ...}", l.at(root))
@@ -228,12 +231,16 @@ func (l *loader) readFile(path string) {
 // section reads the keys of a mapping; prefix is the path of the mapping.
 func (l *loader) section(prefix string, mapping *yaml.Node) {
 	for i := 0; i < len(mapping.Content); i += 2 {
-		key, value := mapping.Content[i], mapping.Content[i+1]
-		path, origin := prefix+key.Value, l.at(key)
+		key := mapping.Content[i]
+		value := mapping.Content[i+1]
+		path := prefix + key.Value
+		origin := l.at(key)
 		setting, isKnown := l.known[path]
 		isFile := false
 		if secret, ok := l.known[strings.TrimSuffix(path, "_file")]; ok && !isKnown && isA[Secret](secret) {
-			setting, isKnown, isFile = secret, true, true
+			setting = secret
+			isKnown = true
+			isFile = true
 		}
 		isSection := isKnown && setting.Path == ""
 		first, isTwice := l.origins[setting.Path]

@@ -167,7 +167,8 @@ func Choice(of []string) string {
 // drivers of this module have rules for storage.dsn. The driver of a host checks its DSN when
 // it opens.
 func (d Drivers) broken(s Storage) (path, rule string) {
-	isLinked, isPostgres := slices.Contains(d, s.Driver), postgresDSN.MatchString(string(s.DSN))
+	isLinked := slices.Contains(d, s.Driver)
+	isPostgres := postgresDSN.MatchString(string(s.DSN))
 	switch {
 	case len(d) == 0:
 		return "storage.driver", "no storage driver is linked: pass bootstrap.WithDriver or engines.All()"
@@ -202,9 +203,12 @@ func isAmbiguous(url string) bool {
 	if !isURL {
 		return false
 	}
-	authority, parameters := rest, ""
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority, parameters = rest[:end], rest[end:]
+	authority := rest
+	parameters := ""
+	end := strings.IndexAny(rest, "/?#")
+	if end >= 0 {
+		authority = rest[:end]
+		parameters = rest[end:]
 	}
 	path, _, _ := strings.Cut(parameters, "?")
 	if strings.Count(authority, "@") > 1 || strings.Contains(path, "@") {

@@ -76,7 +76,8 @@ func (l List) Networks() (networks []netip.Prefix, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if address := network.Addr(); address.Is4In6() && network.Bits() >= 96 { // of ::ffff:10.0.0.7
+		address := network.Addr()
+		if address.Is4In6() && network.Bits() >= 96 { // of ::ffff:10.0.0.7
 			network = netip.PrefixFrom(address.Unmap(), network.Bits()-96)
 		}
 		networks = append(networks, network.Masked())

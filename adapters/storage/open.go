@@ -40,7 +40,8 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	if o.Now == nil {
 		return nil, errors.New("the option Now is missing: it dates what imports write")
 	}
-	if p := o.TablePrefix; !prefixes.MatchString(p) || e.Migrations().Dialect == goose.DialectPostgres && (len(p) > 40 || p != strings.ToLower(p)) {
+	p := o.TablePrefix
+	if !prefixes.MatchString(p) || e.Migrations().Dialect == goose.DialectPostgres && (len(p) > 40 || p != strings.ToLower(p)) {
 		return nil, fmt.Errorf("the table prefix %q must have letters, digits and underscores only, and begin with no digit; on Postgres small letters, at most 40", p)
 	}
 	if e.Migrations().Dialect == goose.DialectSQLite3 && strings.HasPrefix(strings.ToLower(o.TablePrefix), "sqlite_") {
@@ -73,11 +74,16 @@ func Open(e Engine, o Options) (*store.Store, error) {
 		hooks.Around = tracing{o.Trace, o.Slow}.around
 	}
 	d := tables.NewDatabase(batch.NewDB(e.Dialect(), hooks), o.TablePrefix)
-	d.Engine, d.OneWriter, d.Writes, d.Now = e, e.Facts().OneWriter, gormWrites, o.Now
+	d.Engine = e
+	d.OneWriter = e.Facts().OneWriter
+	d.Writes = gormWrites
+	d.Now = o.Now
 	d.Reads = d.Over(context.Background(), reads)
 	limit.tables = tables.Convert(d.Relied, func(relied tables.Relied) string { return relied.Table })
 	s := service{db: d, journal: journal.New(d), engine: e, checks: checks, mark: o.Mark, patience: cmp.Or(o.StatementTimeout, defaultPatience)}
-	schema.service, schema.db, schema.engine = s, d, e
+	schema.service = s
+	schema.db = d
+	schema.engine = e
 	relied, err := json.Marshal(d.Relied)
 	if err != nil {
 		return nil, err
@@ -86,7 +92,8 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	if !d.OneWriter { // otherwise nobody can mark a database that a service uses
 		checks.check = schema.withMark(checks.check)
 	}
-	books, inboxes := book.NewBooks(d, s.journal), calls.NewInboxes(d, s.journal)
+	books := book.NewBooks(d, s.journal)
+	inboxes := calls.NewInboxes(d, s.journal)
 	e.Ways(books, inboxes, d)
 	ports := s.ports(books, inboxes, schema)
 	ports.Guarded = o.MayWrite != nil
@@ -142,7 +149,8 @@ func (d service) requireSame(tx batch.Tx) error {
 	defer cancel()
 	var stored string
 	err := tx.QueryRowContext(ctx, "SELECT value FROM "+d.db.Properties.Name+" WHERE name = '"+tables.KeyProperty+"'").Scan(&stored)
-	inside, sentence := d.db.DB.Inside(tx), d.engine.Explain(err)
+	inside := d.db.DB.Inside(tx)
+	sentence := d.engine.Explain(err)
 	switch {
 	case errors.Is(err, sql.ErrTxDone):
 		return fault.Wrap(fault.Internal, err, "The transaction of the host has ended.")

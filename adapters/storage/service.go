@@ -59,7 +59,8 @@ func (d service) ping(ctx context.Context) error {
 // suits returns an error if the database cannot hold a book. A host may read over other
 // connections than it writes, and they may have other settings.
 func suits(ctx context.Context, e Engine, db *tables.Database) error {
-	writes, reads := db.Writes.Statement.ConnPool, db.Reads.Statement.ConnPool
+	writes := db.Writes.Statement.ConnPool
+	reads := db.Reads.Statement.ConnPool
 	err := e.Suits(ctx, writes)
 	if err != nil {
 		return db.Translate(err)

@@ -28,7 +28,8 @@ type slowStatements struct {
 }
 
 func (l slowStatements) Trace(_ context.Context, begin time.Time, statement func() (string, int64), _ error) {
-	if took := time.Since(begin); took >= slowAfter {
+	took := time.Since(begin)
+	if took >= slowAfter {
 		text, _ := statement()
 		l.slow(text, took)
 	}

@@ -144,7 +144,8 @@ func NewMetrics(registerer prometheus.Registerer, o Options) *Metrics {
 	if registerer == nil {
 		registerer = NewRegistry()
 	}
-	m.registerer, m.gatherer = registerer, own
+	m.registerer = registerer
+	m.gatherer = own
 	if gatherer, ok := registerer.(prometheus.Gatherer); ok {
 		m.gatherer = gatherer
 	}
@@ -209,7 +210,8 @@ func (m *Metrics) Request(ctx context.Context, r *summary.Exchange) {
 	}
 	m.requests.WithLabelValues(route, statusOf(r.Status)).Inc()
 	duration := m.requestDuration.WithLabelValues(route, statusClassOf(r.Status))
-	if s := trace.SpanContextFromContext(ctx); s.IsSampled() {
+	s := trace.SpanContextFromContext(ctx)
+	if s.IsSampled() {
 		duration.(prometheus.ExemplarObserver).ObserveWithExemplar(r.Duration.Seconds(), prometheus.Labels{"trace_id": s.TraceID().String()})
 	} else {
 		duration.Observe(r.Duration.Seconds())
@@ -244,8 +246,10 @@ func (m *Metrics) Observer(o operation.Name, t *Tracing, now func() time.Time) c
 
 // Batches counts the batches of an operation: it is commit.Observer.Batch.
 func (m *Metrics) Batches(o operation.Name) func(commit.Batch) {
-	items, records := m.batchItems.WithLabelValues(o.String()), m.batchRecords.WithLabelValues(o.String())
-	wait, reruns := m.batchWait.WithLabelValues(o.String()), m.batchReruns.WithLabelValues(o.String())
+	items := m.batchItems.WithLabelValues(o.String())
+	records := m.batchRecords.WithLabelValues(o.String())
+	wait := m.batchWait.WithLabelValues(o.String())
+	reruns := m.batchReruns.WithLabelValues(o.String())
 	queue := m.queueLength.WithLabelValues(o.String())
 	return func(b commit.Batch) {
 		items.Observe(float64(b.Items))
@@ -316,7 +320,8 @@ func statusOf(status int) string {
 }
 
 func statusClassOf(status int) string {
-	if class := status / 100; 1 <= class && class <= 5 {
+	class := status / 100
+	if 1 <= class && class <= 5 {
 		return strconv.Itoa(class) + "xx"
 	}
 	return other

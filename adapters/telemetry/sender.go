@@ -47,7 +47,8 @@ const (
 func newSender(target string) (*sender, error) {
 	s := &sender{url: target, headers: http.Header{}, zip: environment("COMPRESSION") == "gzip"}
 	timeout := defaultTimeout
-	if text := environment("TIMEOUT"); text != "" {
+	text := environment("TIMEOUT")
+	if text != "" {
 		milliseconds, err := strconv.Atoi(text)
 		if err != nil || milliseconds < 1 {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_TIMEOUT must be a number of milliseconds, and not %q", text)
@@ -100,7 +101,8 @@ func certificates() (*tls.Config, error) {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %s has no certificate in PEM format", file)
 		}
 	}
-	if file := environment("CLIENT_CERTIFICATE"); file != "" {
+	file := environment("CLIENT_CERTIFICATE")
+	if file != "" {
 		own, err := tls.LoadX509KeyPair(file, environment("CLIENT_KEY"))
 		if err != nil {
 			return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: %w", err)

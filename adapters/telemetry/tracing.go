@@ -120,7 +120,8 @@ func (t *Tracing) Middleware(next http.Handler) http.Handler {
 		name, attributes := t.describe(r)
 		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes...))
 		defer func() {
-			if cause := recover(); cause != nil { // the value may contain anything
+			cause := recover()
+			if cause != nil { // the value may contain anything
 				span.AddEvent("exception", trace.WithAttributes(attribute.String("exception.type", fmt.Sprintf("%T", cause))))
 				defer panic(cause)
 			}
@@ -137,9 +138,11 @@ var methods = []string{
 
 // describe returns the name of the span of a request, and what is known before its answer.
 func (t *Tracing) describe(r *http.Request) (name string, attributes []attribute.KeyValue) {
-	name, method := r.Method, r.Method
+	name = r.Method
+	method := r.Method
 	if !slices.Contains(methods, method) {
-		name, method = "HTTP", "_OTHER"
+		name = "HTTP"
+		method = "_OTHER"
 	}
 	if _, known := t.routes[r.URL.Path]; known {
 		name += " " + r.URL.Path
@@ -229,7 +232,8 @@ func (t *Tracing) Spans() func(ctx context.Context, name string) (context.Contex
 func (t *Tracing) Batch(ctx context.Context, name string, callers []context.Context) (context.Context, func(error)) {
 	var recorded []trace.Span
 	for _, caller := range callers {
-		if span := trace.SpanFromContext(caller); span.IsRecording() {
+		span := trace.SpanFromContext(caller)
+		if span.IsRecording() {
 			recorded = append(recorded, span)
 		}
 	}
@@ -269,7 +273,8 @@ func (t *Tracing) Close(ctx context.Context) error {
 
 // TraceID returns the id of the trace of ctx in 32 hex digits. It is empty if ctx has no trace.
 func TraceID(ctx context.Context) string {
-	if s := trace.SpanContextFromContext(ctx); s.HasTraceID() {
+	s := trace.SpanContextFromContext(ctx)
+	if s.HasTraceID() {
 		return s.TraceID().String()
 	}
 	return ""
@@ -288,7 +293,8 @@ type exporter struct {
 
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
-	if failed := err != nil; e.failing.Swap(failed) != failed && e.report != nil {
+	failed := err != nil
+	if e.failing.Swap(failed) != failed && e.report != nil {
 		e.report(err)
 	}
 	return nil

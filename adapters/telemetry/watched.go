@@ -42,7 +42,8 @@ func (m *Metrics) sample() {
 	type setter = func(value float64, labels ...string)
 	gauge := func(name, help string, read func(*Watched, setter), labels ...string) {
 		m.own.MustRegister(sample{prometheus.NewDesc(name, help, labels, nil), func(set func(float64, ...string)) {
-			if w := m.watched.Load(); w != nil {
+			w := m.watched.Load()
+			if w != nil {
 				read(w, set)
 			}
 		}})
@@ -76,7 +77,8 @@ func (m *Metrics) sample() {
 	})
 	gauge("bankingapi_key_expiry_timestamp_seconds", "When a key of an active subscription expires. Subscriptions after the first 200 are left out.", func(w *Watched, set setter) {
 		w.KeyEnds(func(subscription, key string, end time.Time) {
-			if label := m.subscriptions.label(subscription); label != other {
+			label := m.subscriptions.label(subscription)
+			if label != other {
 				set(float64(end.Unix()), label, key)
 			}
 		})

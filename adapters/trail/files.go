@@ -248,7 +248,8 @@ func CheckCheckpoints(content string) error {
 
 // compare adds the checkpoints in the content of a file to a check of the log.
 func (n *Notary) compare(c *backoffice.TrailCheck, name, content string) {
-	earlier, checkpoints := backoffice.Earlier{Name: name}, splitCheckpoints(content)
+	earlier := backoffice.Earlier{Name: name}
+	checkpoints := splitCheckpoints(content)
 	for _, checkpoint := range checkpoints {
 		base, err := n.Open(checkpoint)
 		if err != nil {
@@ -257,7 +258,8 @@ func (n *Notary) compare(c *backoffice.TrailCheck, name, content string) {
 		}
 		earlier.Checkpoints = append(earlier.Checkpoints, base)
 	}
-	if matching := len(earlier.Checkpoints); matching > 0 && matching < len(checkpoints) {
+	matching := len(earlier.Checkpoints)
+	if matching > 0 && matching < len(checkpoints) {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: %d of %d checkpoints are not of this log, and were skipped: %s", name, len(checkpoints)-matching, len(checkpoints), earlier.Problem))
 		earlier.Problem = ""
 	}

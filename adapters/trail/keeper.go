@@ -258,7 +258,8 @@ func (k *Keeper) Ready(ctx context.Context) (warnings []string, err error) {
 }
 
 func (k *Keeper) problems() []string {
-	if problem := k.Problem(); problem != "" {
+	problem := k.Problem()
+	if problem != "" {
 		return []string{problem}
 	}
 	return nil
@@ -364,7 +365,8 @@ func (k *Keeper) KeyFile() string {
 // VerifyingKey returns the public key for checkpoints, proofs and receipts, or "" without a
 // trail.
 func (k *Keeper) VerifyingKey() string {
-	if notary := k.current.Load().notary; notary != nil {
+	notary := k.current.Load().notary
+	if notary != nil {
 		return notary.VerifyingKey()
 	}
 	return ""
@@ -600,10 +602,13 @@ func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.Trai
 		if k.o.Ports != application.None {
 			isEmpty, err = k.o.Ports.Log.IsOf(ctx, nil)
 		}
-		c.IsClosed, c.IsProblem = !isEmpty, !isEmpty && current.missing != ""
+		c.IsClosed = !isEmpty
+		c.IsProblem = !isEmpty && current.missing != ""
 		return c, err
 	}
-	c.Keys, c.PublicKey, c.Open = current.notary.Keys(), k.VerifyingKey(), current.notary.Open
+	c.Keys = current.notary.Keys()
+	c.PublicKey = k.VerifyingKey()
+	c.Open = current.notary.Open
 	for i, content := range against {
 		current.notary.compare(&c, fmt.Sprintf("file %d of --against", i+1), content)
 	}

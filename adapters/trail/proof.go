@@ -161,7 +161,8 @@ func (n *Notary) Prove(l *application.Leaf, state application.State, hashes tlog
 		return nil, err
 	}
 	p := newProof(l)
-	p.Checkpoint, p.LogPath = state.Checkpoint, path
+	p.Checkpoint = state.Checkpoint
+	p.LogPath = path
 	if _, _, err := p.Check(n.verifying); err != nil {
 		return nil, fmt.Errorf("the log does not hold, run `bankingapi verify`: %w", err)
 	}

@@ -38,7 +38,8 @@ func (o *Office) ClosedWaiting(ctx context.Context, days []DueDay) (all []Closed
 		of, isClosed := closed[waiting.Day]
 		weekday := waiting.Day.Weekday()
 		if !isClosed && rules.Weekdays[weekday] {
-			of, isClosed = fund.ClosedDay{Day: waiting.Day, Reason: "every " + weekday.String()}, true
+			of = fund.ClosedDay{Day: waiting.Day, Reason: "every " + weekday.String()}
+			isClosed = true
 		}
 		if isClosed {
 			all = append(all, ClosedWait{of, waiting.Sales})

@@ -67,7 +67,8 @@ func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
 	if failed != nil {
 		return failed
 	}
-	if ended := c.ended(&found); ended != nil {
+	ended := c.ended(&found)
+	if ended != nil {
 		return ended
 	}
 	return &EndedError{How: "is being settled at this moment", Next: "see with `show operation " + id.String() + "` how it ends"}

@@ -49,7 +49,8 @@ func (o *Office) LoadDemo(ctx context.Context, today day.Day) error {
 func load[T any](ctx context.Context, o *Office, object string, write Import[T], values ...T) error {
 	id := o.Acts.NewID()
 	if act, ok := audit.From(ctx); ok {
-		act.ID, act.Object = id, object
+		act.ID = id
+		act.Object = object
 		ctx = audit.With(ctx, act)
 	}
 	_, err := write(ctx, LinesOf(values...), ImportOptions{ID: id})

@@ -126,7 +126,8 @@ func (e *Eraser) eraseSessions(ctx context.Context, q Query, object string) (err
 
 // erase keeps an act for each transaction. If there was nothing to erase, it keeps one act.
 func (e *Eraser) erase(ctx context.Context, q Query, object string, progress func(int64)) (total int64, err error) {
-	progress, q.Limit = orQuiet(progress), erasedAtOnce
+	progress = orQuiet(progress)
+	q.Limit = erasedAtOnce
 	for erased := q.Limit; erased == q.Limit; {
 		erased, q.From, err = e.erasing.Erase(e.acts.Begin(ctx, EraseAct, object, ""), q)
 		total += int64(erased)

@@ -66,7 +66,8 @@ type RefusedKey struct{ Subscription, Code string }
 // Add adds what was received in another period.
 func (r *Received) Add(o Received) {
 	if r.Sales == nil {
-		r.Sales, r.Refused = make(map[SalesKey]SalesSum), make(map[RefusedKey]int64)
+		r.Sales = make(map[SalesKey]SalesSum)
+		r.Refused = make(map[RefusedKey]int64)
 	}
 	for key, sum := range o.Sales {
 		r.Sales[key] = SalesSum{r.Sales[key].Sales + sum.Sales, r.Sales[key].Proceeds.Plus(sum.Proceeds)}
@@ -197,7 +198,8 @@ func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time
 		c.Accounts, err = Collect(o.Reader.Accounts(ctx, of))
 		return c, err
 	}
-	holdings, accounts := make(map[fund.HoldingKey]fund.Units), make(map[fund.AccountKey]money.Amount)
+	holdings := make(map[fund.HoldingKey]fund.Units)
+	accounts := make(map[fund.AccountKey]money.Amount)
 	for line, err := range o.Statement(ctx, customerNo, until) {
 		switch {
 		case err != nil:
@@ -301,10 +303,12 @@ func findAll[Key any](keys []Key, find func(Key) (Operation, error)) (all []Oper
 // Correction finds the act that reversed or cancelled an operation, or that adjusted a holding
 // or an account under this ID. It returns nil if no act did this, or if the act is not known.
 func (o *Office) Correction(ctx context.Context, of *Operation) (*audit.Act, error) {
-	id, at := of.ID, of.CancelledAt()
+	id := of.ID
+	at := of.CancelledAt()
 	switch {
 	case of.Reversal != nil:
-		id, at = of.Reversal.ID, of.Reversal.At
+		id = of.Reversal.ID
+		at = of.Reversal.At
 	case len(of.Sales) == 0 && len(of.Postings) > 0:
 		at = of.Postings[0].PostedAt
 	}

@@ -44,7 +44,8 @@ func (c *Corrector) ReverseEach(ctx context.Context, ids []operation.ID) Correct
 func correctEach(ctx context.Context, ids []operation.ID, correct func(context.Context, operation.ID) error) (report Corrected) {
 	for i, id := range ids {
 		if ctx.Err() != nil {
-			report.Left, report.Err = ids[i:], ctx.Err()
+			report.Left = ids[i:]
+			report.Err = ctx.Err()
 			return report
 		}
 		err := correct(ctx, id)
@@ -54,7 +55,8 @@ func correctEach(ctx context.Context, ids []operation.ID, correct func(context.C
 		case isRefusal(err):
 			report.Refused = append(report.Refused, NotCorrected{id, err})
 		default:
-			report.Left, report.Err = ids[i:], err
+			report.Left = ids[i:]
+			report.Err = err
 			return report
 		}
 	}

@@ -114,7 +114,8 @@ var operationRules = []rule{
 				broken(operationName(o) + ": is reversed, but was not completed")
 			}
 			for i := range o.Sales {
-				if s := &o.Sales[i]; s.State != operation.Completed {
+				s := &o.Sales[i]
+				if s.State != operation.Completed {
 					broken(saleName(o, s.Index, s.Terms.Holding.CustomerNo) + ": is reversed, but was not completed")
 				}
 			}
@@ -133,7 +134,8 @@ var (
 func eachSale(name, proves, sentence string, breaks func(*Operation, *fund.SaleEntry) bool) rule {
 	return rule{Rule{name, proves}, func(o *Operation, broken func(string)) {
 		for i := range o.Sales {
-			if s := &o.Sales[i]; breaks(o, s) {
+			s := &o.Sales[i]
+			if breaks(o, s) {
 				broken(saleName(o, s.Index, s.Terms.Holding.CustomerNo) + ": " + sentence)
 			}
 		}

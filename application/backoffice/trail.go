@@ -103,7 +103,9 @@ func (c *TrailCheck) witness(v *verification, w *Witness) {
 		}
 	}
 	run.keep()
-	w.Keys, w.Batch, w.Head = c.Keys, run.batch, run.head
+	w.Keys = c.Keys
+	w.Batch = run.batch
+	w.Head = run.head
 }
 
 // state describes a state of the log in words.
@@ -175,12 +177,15 @@ func (r *trailRun) judgeHashes(h *HeadRow, isLog bool) {
 }
 
 func (r *trailRun) head(h *HeadRow) error {
-	r.proof.Batches, r.proof.Unsealed, r.proof.Trail.Compared = r.tree.Size(), h.Unsealed, h.Compared
+	r.proof.Batches = r.tree.Size()
+	r.proof.Unsealed = h.Unsealed
+	r.proof.Trail.Compared = h.Compared
 	if !h.HasBegun {
 		r.proof.Trail.Reason = "Its log has not begun. The service begins it, and so does 'trail checkpoint'."
 	}
 	for _, file := range r.check.Earlier {
-		flaws, newest := 0, proof.Base{}
+		flaws := 0
+		newest := proof.Base{}
 		flaw := func(text string) {
 			flaws++
 			r.found(trailExtends, text)

@@ -91,7 +91,8 @@ func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof P
 			return proof, err
 		}
 	}
-	w.Report.By, w.Report.Started = strings.Trim(act.Actor+" at "+act.Origin, " "), act.At
+	w.Report.By = strings.Trim(act.Actor+" at "+act.Origin, " ")
+	w.Report.Started = act.At
 	check := TrailCheck{TrailProof: TrailProof{Reason: "This storage keeps no trail."}}
 	if o.CheckTrail != nil {
 		if check, err = o.CheckTrail(ctx, against); err != nil {
@@ -165,8 +166,9 @@ func (v *verification) count(rows int64) {
 func (v *verification) found(r Rule, text string) {
 	v.proof.Findings++
 	finding := Finding{r.Name, text}
-	if r := v.watch.Report; r != nil && len(r.Findings) < MaxFindings {
-		r.Findings = append(r.Findings, finding)
+	report := v.watch.Report
+	if report != nil && len(report.Findings) < MaxFindings {
+		report.Findings = append(report.Findings, finding)
 	}
 	if v.watch.Found != nil {
 		v.watch.Found(finding)
@@ -176,16 +178,23 @@ func (v *verification) found(r Rule, text string) {
 // position counts a position, adds it and its postings to the total of its fund or currency,
 // and checks it.
 func (v *verification) position(p *Position) error {
-	rules, exist, totals, of := holdingRules, &v.proof.Holdings, v.units, p.Holding.IMKBCode+" "+p.Holding.HolderCorporationName
+	rules := holdingRules
+	exist := &v.proof.Holdings
+	totals := v.units
+	of := p.Holding.IMKBCode + " " + p.Holding.HolderCorporationName
 	if p.IsMoney {
-		rules, exist, totals, of = accountRules, &v.proof.Accounts, v.money, p.Account.CurrencyCode
+		rules = accountRules
+		exist = &v.proof.Accounts
+		totals = v.money
+		of = p.Account.CurrencyCode
 	}
 	t := totals[of]
 	if t == nil {
 		t = &total{decimals: p.decimals()}
 		totals[of] = t
 	}
-	held, posted := big.NewInt(p.Quantity), p.Posted.Value()
+	held := big.NewInt(p.Quantity)
+	posted := p.Posted.Value()
 	t.customers.Add(&t.customers, held)
 	t.postings.Add(&t.postings, posted)
 	v.proof.Postings += p.Postings

@@ -25,6 +25,7 @@ func (o *Office) WaitingSalesOf(ctx context.Context, subscription string) (w Wai
 	for _, of := range days {
 		w.Sales += of.Sales
 	}
-	w.First, w.Last = days[0].Day, days[len(days)-1].Day
+	w.First = days[0].Day
+	w.Last = days[len(days)-1].Day
 	return w, nil
 }

@@ -42,7 +42,8 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 		return imported, fmt.Errorf("nothing was imported: the moment of the file, %s, is not over", o.AsOf.Format(time.RFC3339))
 	}
 	act := office.Acts.New(ctx, "import."+kind, o.Name, "")
-	ctx, o.ID = audit.With(ctx, act), act.ID // postings name the act, which says whose import it was
+	ctx = audit.With(ctx, act)
+	o.ID = act.ID // postings name the act, which says whose import it was
 	if o.Phase == nil {
 		o.Phase = func(string, int64) {}
 	}
@@ -124,7 +125,9 @@ func Export(ctx context.Context, source *backoffice.Office, kind, format string,
 	if progress == nil {
 		progress = func(int64) {}
 	}
-	filter, office, style := q.Query, *source, Style{Format: f, Zone: source.Zone(), Rows: q.Rows}
+	filter := q.Query
+	office := *source
+	style := Style{Format: f, Zone: source.Zone(), Rows: q.Rows}
 	filter.Zone = source.Zone()
 	if q.Follow {
 		if kind != "sales" && kind != "notifications" && kind != "outcomes" {
@@ -193,7 +196,8 @@ func ahead[T any](rows iter.Seq2[T, error]) iter.Seq2[T, error] {
 		err   error
 	}
 	return func(yield func(T, error) bool) {
-		next, done := make(chan row, 100), make(chan struct{})
+		next := make(chan row, 100)
+		done := make(chan struct{})
 		var panicked any
 		go func() {
 			defer close(next)

@@ -176,7 +176,8 @@ var Notifications = slices.Concat(
 func memberColumns(members []push.Member) (columns []Column[push.Entry]) {
 	personal := map[push.Kind]Personal{push.User: User, push.Message: Message}
 	for _, m := range members {
-		valueOf, named := Text, personal[m.Kind]
+		valueOf := Text
+		named := personal[m.Kind]
 		if m.Kind == push.Number {
 			valueOf = number
 		}

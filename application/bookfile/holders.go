@@ -67,7 +67,8 @@ func (c *holderCheck) add(ctx context.Context, f fund.Fund) (rule string, err er
 		}
 	}
 	for _, all := range []*funds{c.known, c.file} {
-		if rule := all.takenFor(f); rule != "" {
+		rule := all.takenFor(f)
+		if rule != "" {
 			return rule, nil
 		}
 	}
@@ -116,7 +117,8 @@ func (a *funds) add(f fund.Fund) {
 // another one with its code, and rather that than a holder whose name looks like its own.
 func (a *funds) takenFor(f fund.Fund) string {
 	read := f.AsRead()
-	if alike := a.looking[read]; len(alike) > 0 {
+	alike := a.looking[read]
+	if len(alike) > 0 {
 		o := slices.MinFunc(alike, fund.Fund.Compare)
 		return fmt.Sprintf("There is the fund %s of %q, whose name only looks the same. Write it in that way, or use --force for a fund of its own.", o.IMKBCode, o.HolderCorporationName)
 	}
@@ -126,7 +128,8 @@ func (a *funds) takenFor(f fund.Fund) string {
 		return fmt.Sprintf("There is the fund %s of another holder, %q. If both are right, use --force.", o.IMKBCode, o.HolderCorporationName)
 	}
 	names := a.holders[read.HolderCorporationName]
-	if i := slices.IndexFunc(names, func(name string) bool { return name != f.HolderCorporationName }); i >= 0 {
+	i := slices.IndexFunc(names, func(name string) bool { return name != f.HolderCorporationName })
+	if i >= 0 {
 		return fmt.Sprintf("There is the holder %q, whose name only looks the same. Write it in that way, or use --force for a holder of its own.", names[i])
 	}
 	return ""

@@ -211,7 +211,8 @@ func (k *kind[T]) parse(r *record, written layout, faults *backoffice.Faults) (v
 	value, broken := k.newValue(&l)
 	l.List = append(l.List, broken...)
 	for _, column := range k.columns { // report one fault per column
-		if i := slices.IndexFunc(l.List, func(f fault.Fault) bool { return f.Pointer == "/"+column }); i >= 0 {
+		i := slices.IndexFunc(l.List, func(f fault.Fault) bool { return f.Pointer == "/"+column })
+		if i >= 0 {
 			faults.Add(r.line, column, l.List[i].Detail)
 		}
 	}

@@ -54,7 +54,8 @@ func (s *sorted[T]) close() error {
 		return nil
 	}
 	err := s.file.Close()
-	if removed := os.Remove(s.file.Name()); removed != nil && !errors.Is(removed, os.ErrNotExist) {
+	removed := os.Remove(s.file.Name())
+	if removed != nil && !errors.Is(removed, os.ErrNotExist) {
 		err = errors.Join(err, removed)
 	}
 	s.file = nil
@@ -98,7 +99,8 @@ func (s *sorted[T]) spill() error {
 		if err != nil {
 			return err
 		}
-		s.file, s.runs = file, []int64{0}
+		s.file = file
+		s.runs = []int64{0}
 		_ = os.Remove(file.Name()) // if the system allows this, a crash leaves no file behind
 	}
 	slices.SortFunc(s.run, s.compare)

@@ -180,7 +180,8 @@ func maskColumns[T any](columns []Column[T], mask Mask) (masked []Column[T]) {
 }
 
 func appendCSV[T any](b []byte, columns []Column[T], row *T, s Style) []byte {
-	separator, excel := byte(','), s.Format == Excel
+	separator := byte(',')
+	excel := s.Format == Excel
 	if excel {
 		separator = ';'
 	}
@@ -205,7 +206,8 @@ func appendCSV[T any](b []byte, columns []Column[T], row *T, s Style) []byte {
 func appendField(b []byte, v string, separator byte) []byte {
 	for i := range len(v) {
 		isEnd := i == 0 || i == len(v)-1
-		if c := v[i]; c == separator || c == '"' || c == '\r' || c == '\n' || isEnd && (c == ' ' || c == '\t') {
+		c := v[i]
+		if c == separator || c == '"' || c == '\r' || c == '\n' || isEnd && (c == ' ' || c == '\t') {
 			return append(append(append(b, '"'), strings.ReplaceAll(v, `"`, `""`)...), '"')
 		}
 	}

@@ -195,7 +195,8 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 
 // prepare checks a request by the rules of the bank, and returns its operation.
 func (b *Buyer) prepare(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (*fund.Operation, error) {
-	rules, now := b.options.Rules.Known(), b.options.Now()
+	rules := b.options.Rules.Known()
+	now := b.options.Now()
 	request := fund.NewRequest(parameters, b.options.ParametersLimit, rules.Today(now))
 	request.NameDay(rules.In())
 	faults := slices.Concat(header.Faults(), caller.Missing(header), request.Faults)
@@ -226,7 +227,8 @@ func (b *Buyer) prepare(ctx context.Context, caller *subscription.Subscription, 
 	if current.Today(now) != request.Today || current.Today(b.options.Now()) != request.Today {
 		return b.prepare(ctx, caller, header, parameters)
 	}
-	o.Rules, o.Zone = current.text, current.In()
+	o.Rules = current.text
+	o.Zone = current.In()
 	o.Closed = current.Calendar.Refusal(request.Day(), request.Today, current.ClockAt(now))
 	return o, nil
 }

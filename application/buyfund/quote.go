@@ -52,7 +52,8 @@ func (b *Buyer) Quote(ctx context.Context, caller *subscription.Subscription, he
 
 // quote returns the quotes, and the operation that was decided for them.
 func (b *Buyer) quote(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) ([]fund.Quote, *fund.Operation, error) {
-	rules, now := b.options.Rules.Known(), b.options.Now()
+	rules := b.options.Rules.Known()
+	now := b.options.Now()
 	request := fund.NewQuoteRequest(parameters, b.options.ParametersLimit, rules.Today(now))
 	request.NameDay(rules.In())
 	faults := slices.Concat(header.Faults(), request.Faults, request.DayFaults)
@@ -88,7 +89,8 @@ func (b *Buyer) quote(ctx context.Context, caller *subscription.Subscription, he
 // quoteBatch makes the quotes of a batch, each on a book of its own. The quotes of the next batch
 // need not wait for them.
 func (b *Buyer) quoteBatch(ctx context.Context, batch []*quoting) error {
-	if next := commit.Next(ctx); next != nil {
+	next := commit.Next(ctx)
+	if next != nil {
 		next()
 	}
 	for _, q := range batch {

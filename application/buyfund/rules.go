@@ -97,7 +97,8 @@ func (r *Rules) Current(ctx context.Context) (*CurrentRules, error) {
 	case <-ctx.Done():
 		return nil, fault.Wrap(fault.Unavailable, context.Cause(ctx), "The rules of the bank cannot be read.")
 	}
-	if kept := r.kept.Load(); r.isFresh(kept) {
+	kept := r.kept.Load()
+	if r.isFresh(kept) {
 		return kept, nil
 	}
 	return r.readNow(ctx)

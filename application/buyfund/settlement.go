@@ -106,7 +106,8 @@ func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 		if !r.rulesChanged || attempt == rulesAttempts {
 			return r.Settlement, errors.Join(append(r.failures, err)...)
 		}
-		r.rulesChanged, r.tried = false, nil
+		r.rulesChanged = false
+		r.tried = nil
 	}
 }
 
@@ -148,7 +149,8 @@ func (b *Buyer) pages(ctx context.Context, of Due) iter.Seq2[group, error] {
 			due, err := b.books.Due(reading, of, after, page)
 			stop()
 			for _, o := range due {
-				o.Due, after = true, o
+				o.Due = true
+				after = o
 			}
 			if len(due) == 0 {
 				if err != nil {

@@ -62,7 +62,8 @@ func (b *backlog[T]) newLine(owner string) *line[T] {
 // drop ends a line that has no items.
 func (b *backlog[T]) drop(l *line[T]) {
 	delete(b.lines, l.owner)
-	l.owner, l.credit = "", 0
+	l.owner = ""
+	l.credit = 0
 	b.free = append(b.free, l)
 }
 
@@ -164,7 +165,8 @@ func (b *backlog[T]) take(batch []*waiter[T], limit int, without *string) ([]*wa
 		}
 		b.keep(l)
 	}
-	if i := slices.Index(b.turns, earned); i > 0 {
+	i := slices.Index(b.turns, earned)
+	if i > 0 {
 		b.turns = slices.Insert(slices.Delete(b.turns, i, i+1), 0, earned)
 	}
 	return batch, weight
@@ -217,7 +219,8 @@ func (b *backlog[T]) hasOthers(owner string) bool {
 
 // itemsOf returns how many items of owner wait.
 func (b *backlog[T]) itemsOf(owner string) int {
-	if l := b.lines[owner]; l != nil {
+	l := b.lines[owner]
+	if l != nil {
 		return l.items.Len()
 	}
 	return 0

@@ -218,7 +218,8 @@ func (q *Queue[T]) Do(ctx context.Context, item T) error {
 	case first == nil:
 	case len(first.batch) == 1 && first.batch[0] == w && q.mayRun(ctx, limit, limited):
 		q.runBatch(first)
-		if next := q.next(first); next != nil {
+		next := q.next(first)
+		if next != nil {
 			go q.drain(next)
 		}
 	default:
@@ -425,7 +426,8 @@ func (q *Queue[T]) next(ended *turn[T]) *turn[T] {
 	q.pace.end(max(ended.report.Weight, q.waiting.quantum)) // with fewer items a batch takes as long
 	started := q.start()
 	if started != nil && started.large {
-		if beside := q.start(); beside != nil {
+		beside := q.start()
+		if beside != nil {
 			go q.drain(beside)
 		}
 	}
@@ -440,7 +442,8 @@ func (q *Queue[T]) release(t *turn[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.released = true
-	if started := q.start(); started != nil {
+	started := q.start()
+	if started != nil {
 		go q.drain(started)
 	}
 }
@@ -451,7 +454,8 @@ func (q *Queue[T]) start() *turn[T] {
 	if q.waiting.items == 0 {
 		return nil
 	}
-	t, other := &q.turns[0], &q.turns[1]
+	t := &q.turns[0]
+	other := &q.turns[1]
 	if t.running {
 		t, other = other, t
 	}
@@ -476,7 +480,8 @@ func (q *Queue[T]) start() *turn[T] {
 	}
 	t.batch = batch
 	slices.SortFunc(t.batch, func(a, b *waiter[T]) int { return cmp.Compare(a.arrival, b.arrival) })
-	t.running, t.released = true, false
+	t.running = true
+	t.released = false
 	t.owner = t.batch[0].owner
 	t.large = (q.waiting.isMuch(weight) || slices.ContainsFunc(t.batch, q.waiting.isLarge)) &&
 		!slices.ContainsFunc(t.batch, func(w *waiter[T]) bool { return w.owner != t.owner })

@@ -78,7 +78,8 @@ func (q *Queue[T]) runBatch(t *turn[T]) {
 		q.reporting.Unlock()
 	}
 	clear(t.items)
-	t.batch, t.items = t.batch[:0], t.items[:0]
+	t.batch = t.batch[:0]
+	t.items = t.items[:0]
 }
 
 // runAlone runs each item of a failed batch again, so that only the item that caused the
@@ -110,7 +111,8 @@ func (q *Queue[T]) runAlone(t *turn[T]) {
 // try calls run for items. It turns a panic into an error.
 func (q *Queue[T]) try(ctx context.Context, items []T) (err error) {
 	defer func() {
-		if v := recover(); v != nil {
+		v := recover()
+		if v != nil {
 			err = &Panic{Value: v, Stack: debug.Stack()}
 		}
 	}()

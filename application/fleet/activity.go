@@ -136,7 +136,8 @@ func (m *minute) countPartner(x *summary.Exchange) {
 func (a *Activity) IsBusy(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	second, before := now.Unix()%60, now.Add(-time.Second)
+	second := now.Unix() % 60
+	before := now.Add(-time.Second)
 	return a.at(now).seconds[second]+a.at(before).seconds[before.Unix()%60] >= busyRate
 }
 
@@ -229,7 +230,8 @@ const recent = 2
 // compare returns the traffic of the last two minutes, and of the rest of the hour before them.
 func (a *Activity) compare(now time.Time) (current, before traffic) {
 	for _, t := range []*traffic{&current, &before} {
-		t.keys, t.partners = make(map[uint64]bool), make(map[string]partner)
+		t.keys = make(map[uint64]bool)
+		t.partners = make(map[string]partner)
 	}
 	latest := now.Unix()/60 - recent + 1
 	a.last(hour, now, func(m *minute, _ float64) {

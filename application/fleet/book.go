@@ -59,7 +59,8 @@ func (s State) ofPrices() []Trouble {
 	funds := slices.Clone(s.Due.ForPrice)
 	slices.SortStableFunc(funds, func(a, b buyfund.DueFund) int { return cmp.Compare(b.Sales, a.Sales) })
 	first := funds[0]
-	rest, joined := -first.Sales, s.Due.PriceSales
+	rest := -first.Sales
+	joined := s.Due.PriceSales
 	for _, of := range funds {
 		rest += of.Sales
 		joined -= of.Sales
@@ -71,7 +72,8 @@ func (s State) ofPrices() []Trouble {
 		Next:     "Import the price with that day as ValidFrom: bankingapi import prices FILE. The page Prices shows what is missing.",
 		Partners: "The sales stay recorded (State 1) and settle at the price of their day as soon as it is there.",
 	}
-	if others := len(funds) - 1; others > 0 {
+	others := len(funds) - 1
+	if others > 0 {
 		t.Text += " " + plural(rest, "sale") + " wait" + singular(rest) + " for " + plural(others, "other price") + "."
 	}
 	if joined > 0 {
@@ -84,7 +86,8 @@ func (s State) ofPrices() []Trouble {
 }
 
 func (s State) ofBook() []Trouble {
-	used, old := false, s.Now.AddDate(0, 0, -checkDays)
+	used := false
+	old := s.Now.AddDate(0, 0, -checkDays)
 	for _, of := range s.Subscriptions {
 		used = used || !of.Created.IsZero() && of.Created.Before(old)
 	}
@@ -95,7 +98,8 @@ func (s State) ofBook() []Trouble {
 	case s.Checked == nil:
 		return nil
 	case !backoffice.BookHolds(s.Checked.Details):
-		t.Bad, t.Since = true, s.Checked.At
+		t.Bad = true
+		t.Since = s.Checked.At
 		t.Text = "The last check of the book has findings: see Proof."
 		t.Next = "Run bankingapi verify --report FILE, which names each row. Correct nothing before the cause is known."
 	case s.Checked.At.Before(s.Bank.AddDate(0, 0, -checkDays)):

@@ -202,9 +202,11 @@ func missing(replicas []Replica) []Trouble {
 	t.Text = plural(len(names), "replica") + " stopped reporting: " + some(names) + "."
 	t.Next = "See whether the process runs and reaches the database, and read the last lines of its log. If it was removed on purpose, its line ends after an hour."
 	if len(names) == len(replicas) {
-		t.Bad, t.Since = true, last.Seen
+		t.Bad = true
+		t.Since = last.Seen
 		t.Text = "No replica reports. The last was " + last.Name + "."
-		t.Effect, t.Partners = unanswered, partnersUnanswered
+		t.Effect = unanswered
+		t.Partners = partnersUnanswered
 	}
 	return []Trouble{t}
 }

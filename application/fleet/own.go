@@ -64,7 +64,8 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 		if check.Problem == "" {
 			continue
 		}
-		effect, next := unavailable, nextOfCheck[check.Name]
+		effect := unavailable
+		next := nextOfCheck[check.Name]
 		switch {
 		case check.OfStorage: // what to do about the clock or the trail would be wrong
 			next = nextOfCheck["database"]
@@ -102,7 +103,8 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 			all = append(all, t)
 		}
 		if len(later) > 0 {
-			t.Text, t.Quiet = strings.Join(later, " "), true
+			t.Text = strings.Join(later, " ")
+			t.Quiet = true
 			all = append(all, t)
 		}
 	}
@@ -166,7 +168,8 @@ func ofTraffic(a *Activity, at time.Time) (all []Trouble) {
 	all = append(all, ofUnknownKeys(&now, &before)...)
 	var flooding, refusing []string
 	for _, name := range slices.Sorted(maps.Keys(now.partners)) {
-		is, was := now.partners[name], before.partners[name]
+		is := now.partners[name]
+		was := before.partners[name]
 		if is.requests >= floodRate*60*now.minutes && isSurge(is.requests, now.minutes, was.requests, before.minutes) {
 			flooding = append(flooding, name+" ("+number(is.requests/(60*now.minutes))+"/s)")
 		}
@@ -199,7 +202,8 @@ func ofFailures(a *Activity, at time.Time) (all []Trouble) {
 			Next: "It is a bug of bankingapi. Report it with the line of the log with level error and the output of bankingapi version.",
 		})
 	}
-	if n := a.failedWith(fault.OutcomeUnknown, at); n > 0 {
+	n := a.failedWith(fault.OutcomeUnknown, at)
+	if n > 0 {
 		all = append(all, Trouble{
 			Kind: Unknown, Partners: partnersSlow,
 			Text: "The outcome of " + plural(n, "request") + " of the last 15 minutes was not known: the database did not confirm a commit.",

@@ -199,7 +199,8 @@ func (w *Watch) Status() Status {
 	w.mu.Unlock()
 	waitFor(reading[:])
 	w.mu.Lock()
-	rows, state := slices.Clone(w.replicas.value), w.book.value
+	rows := slices.Clone(w.replicas.value)
+	state := w.book.value
 	w.mu.Unlock()
 	own.Seen = w.o.Machine()
 	rows = w.patient(rows)
@@ -236,7 +237,8 @@ func (w *Watch) lateness(now time.Duration) time.Duration {
 	machine := w.o.Machine()
 	isOver := machine.Sub(w.lateAt).Abs() > recovery
 	if now >= w.late || isOver {
-		w.late, w.lateAt = max(0, now), machine
+		w.late = max(0, now)
+		w.lateAt = machine
 	}
 	return w.late
 }
@@ -278,7 +280,8 @@ func refresh[T any](w *Watch, k *kept[T], age time.Duration, read func(context.C
 	if w.isStopped || k.done != nil || now().Sub(k.began).Abs() < age {
 		return
 	}
-	k.began, k.done = now(), make(chan struct{})
+	k.began = now()
+	k.done = make(chan struct{})
 	w.running.Go(func() {
 		began := time.Now() //nolint:forbidigo // measures a duration: the clock of the machine may be wrong
 		value, err := call(w, read)

@@ -142,7 +142,8 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	if n := len(found); n > 0 {
+	n := len(found)
+	if n > 0 {
 		after = placeOf(&found[n-1])
 	}
 	return Page{Outcomes: found, Next: cursors.text(q.Subscription, after)}, nil

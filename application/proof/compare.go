@@ -181,7 +181,8 @@ func (c *Comparison) push(o *proof.Stored) {
 	c.Compared[proof.Push]++
 	kept := *o
 	kept.Messages = slices.Clone(o.Messages)
-	w.push, w.name = &kept, operationName(o.ID)
+	w.push = &kept
+	w.name = operationName(o.ID)
 	c.match(k, w)
 }
 
@@ -219,7 +220,8 @@ func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
 			if w.newest != (Place{}) && at.IsBefore(w.newest) {
 				continue
 			}
-			w.leaves, w.newest = []proof.Hash{e.Leaf}, at
+			w.leaves = []proof.Hash{e.Leaf}
+			w.newest = at
 			if IsNoClosedDay(e) {
 				w.leaves = nil
 			}
@@ -227,7 +229,8 @@ func (c *Comparison) Batch(b *proof.Batch, at Place, p *proof.Provenance) {
 			c.removed(k)
 		case e.Kind == proof.Push:
 			kept := *e
-			w.entry, w.at = &kept, at
+			w.entry = &kept
+			w.at = at
 			c.match(k, w)
 		default:
 			w.leaves = append(w.leaves, e.Leaf)
@@ -296,7 +299,8 @@ func (c *Comparison) match(k key, w *waiting) {
 // the request. Every other message of the request must be stored by another operation.
 func (c *Comparison) matchPush(o *proof.Stored, e *proof.Entry, at Place) {
 	o.Identities = e.Identities
-	if of := proof.Of(c.keys, o); of[0].Leaf != e.Leaf {
+	of := proof.Of(c.keys, o)
+	if of[0].Leaf != e.Leaf {
 		c.flaw(Changed, o.ID)
 	}
 	named := make(map[int]bool)

@@ -132,7 +132,8 @@ func (l *Log) mayAdd(subscription string, now time.Time) bool {
 func (l *Log) mayAddStranger(now time.Time) bool {
 	second := now.Truncate(time.Second)
 	if !second.Equal(l.second) {
-		l.second, l.added = second, 0
+		l.second = second
+		l.added = 0
 	}
 	l.added++
 	return l.added <= maxOfStrangers
@@ -143,7 +144,8 @@ func (l *Log) mayAddStranger(now time.Time) bool {
 // how many. One call runs at a time.
 func (l *Log) Write(ctx context.Context) error {
 	l.mu.Lock()
-	entries, omitted := slices.Clone(l.waiting), l.omitted
+	entries := slices.Clone(l.waiting)
+	omitted := l.omitted
 	l.mu.Unlock()
 	if len(entries) == 0 {
 		return nil

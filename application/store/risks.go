@@ -61,7 +61,8 @@ func (s *Store) CheckClock(ctx context.Context, clock Clock, allowUnsafe bool) (
 	}
 	agrees := false // with the clock of the storage
 	if !theirs.IsZero() {
-		ahead, behind := before.Sub(theirs), theirs.Sub(after)
+		ahead := before.Sub(theirs)
+		behind := theirs.Sub(after)
 		switch {
 		case ahead > maxSkew:
 			wrong("The clock of this machine is %s ahead of the clock of the database: sales would be settled before their day."+

@@ -61,7 +61,8 @@ func (s *Store) complete() error {
 	var missing []string
 	for prefix, of := range map[string]reflect.Value{"": reflect.ValueOf(s).Elem(), "Backoffice.": reflect.ValueOf(&s.Backoffice).Elem()} {
 		for field, value := range of.Fields() {
-			if kind := value.Kind(); (kind == reflect.Interface || kind == reflect.Func || kind == reflect.Pointer) && value.IsNil() {
+			kind := value.Kind()
+			if (kind == reflect.Interface || kind == reflect.Func || kind == reflect.Pointer) && value.IsNil() {
 				missing = append(missing, prefix+field.Name)
 			}
 		}

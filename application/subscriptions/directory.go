@@ -61,7 +61,8 @@ func (d *Directory) Find(ctx context.Context, presented string) (*subscription.S
 	if err != nil {
 		return nil, err
 	}
-	if found := d.open(s, hash); found != nil {
+	found := d.open(s, hash)
+	if found != nil {
 		return found, nil
 	}
 	if s, err = d.youngerThan(ctx, missAge); err != nil {
@@ -73,7 +74,8 @@ func (d *Directory) Find(ctx context.Context, presented string) (*subscription.S
 // Name returns the name of the subscription that has the key, in any state. It reads the copy
 // in memory, which Find has just tried to refresh for an unknown key.
 func (d *Directory) Name(presented string) string {
-	if found := d.current.Load().byKey[subscription.HashOf(presented)]; found != nil {
+	found := d.current.Load().byKey[subscription.HashOf(presented)]
+	if found != nil {
 		return found.Name
 	}
 	return ""
@@ -82,9 +84,11 @@ func (d *Directory) Name(presented string) string {
 // KeyEnds calls found for each key that expires and whose subscription is active.
 func (d *Directory) KeyEnds(found func(name, key string, end time.Time)) {
 	for hash, s := range d.current.Load().byKey {
-		slot, life := subscription.Primary, s.PrimaryKey
+		slot := subscription.Primary
+		life := s.PrimaryKey
 		if hash == s.SecondaryHash {
-			slot, life = subscription.Secondary, s.SecondaryKey
+			slot = subscription.Secondary
+			life = s.SecondaryKey
 		}
 		if s.State == subscription.Active && !life.Expires.IsZero() {
 			found(s.Name, string(slot), life.Expires)
@@ -127,7 +131,8 @@ func (d *Directory) open(s *snapshot, hash subscription.Hash) *subscription.Subs
 // youngerThan returns the copy in memory. If the copy is older than age, one caller refreshes
 // it for all callers.
 func (d *Directory) youngerThan(ctx context.Context, age time.Duration) (*snapshot, error) {
-	arrived, before := d.now(), d.current.Load()
+	arrived := d.now()
+	before := d.current.Load()
 	if d.isWithin(age, before.read) && !d.lacksKey(before, age) {
 		return before, nil
 	}
@@ -165,12 +170,14 @@ func (d *Directory) isWithin(age time.Duration, instant time.Time) bool {
 }
 
 func (d *Directory) refresh(ctx context.Context) (*snapshot, error) {
-	read, keys := d.now(), d.keys.Load()
+	read := d.now()
+	keys := d.keys.Load()
 	ctx, cancel := context.WithTimeout(ctx, maxRead)
 	defer cancel()
 	all, err := d.repository.All(ctx)
 	if d.failure = nil; err != nil && len(all) == 0 {
-		d.failedAt, d.failure = d.now(), err
+		d.failedAt = d.now()
+		d.failure = err
 		return nil, err
 	}
 	s := &snapshot{byKey: make(map[subscription.Hash]*subscription.Subscription), read: read, keys: keys}

@@ -100,8 +100,10 @@ func (d Day) Start(in *time.Location) time.Time { return firstInstant(d.utc(), i
 // time or, if a clock change skips them, later ones. local has them in UTC.
 func firstInstant(local time.Time, in *time.Location) time.Time {
 	// No time zone is a whole day away from UTC, and none changes twice in two days.
-	from, until := local.AddDate(0, 0, -1), local.AddDate(0, 0, 1)
-	before, after := offset(from, in), offset(until, in)
+	from := local.AddDate(0, 0, -1)
+	until := local.AddDate(0, 0, 1)
+	before := offset(from, in)
+	after := offset(until, in)
 	_, change := from.In(in).ZoneBounds()
 	first := local.Add(-before)
 	if !first.Before(change) {
@@ -163,7 +165,8 @@ func ClockOf(instant time.Time, in *time.Location) Clock {
 		return shown
 	}
 	before := change.Add(-1)
-	if latest := clock(before.In(in)); shown.Before(latest) && Of(before, in) == Of(instant, in) {
+	latest := clock(before.In(in))
+	if shown.Before(latest) && Of(before, in) == Of(instant, in) {
 		return latest
 	}
 	return shown

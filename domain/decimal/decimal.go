@@ -68,7 +68,8 @@ func Parse(text string) (Decimal, error) {
 		sign = negative
 	}
 	exponent := int64(0) // of the last digit
-	if e := strings.IndexAny(number, "eE"); e >= 0 {
+	e := strings.IndexAny(number, "eE")
+	if e >= 0 {
 		// ParseInt stops at the digit that is too many, and does not see what follows.
 		spelled, err := strconv.ParseInt(number[e+1:], 10, 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) || !areDigits(strings.TrimLeft(number[e+1:], "+-")) {
@@ -147,7 +148,8 @@ func (d Decimal) Integer(scale int) (int64, error) {
 	if shift < 0 {
 		return 0, ErrPrecision
 	}
-	n, overflow := d.coefficient, d.long
+	n := d.coefficient
+	overflow := d.long
 	for ; shift > 0 && !overflow; shift-- {
 		n, overflow = append10(n, 0)
 	}
@@ -180,9 +182,11 @@ func FormatFixed(value int64, scale int) string {
 	if scale == 0 {
 		return strconv.FormatInt(value, 10)
 	}
-	sign, magnitude := "", uint64(value) //nolint:gosec // negative values are handled below
+	sign := ""
+	magnitude := uint64(value) //nolint:gosec // negative values are handled below
 	if value < 0 {
-		sign, magnitude = "-", -magnitude
+		sign = "-"
+		magnitude = -magnitude
 	}
 	text := strconv.FormatUint(magnitude, 10)
 	text = strings.Repeat("0", max(scale+1-len(text), 0)) + text

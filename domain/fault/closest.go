@@ -9,11 +9,14 @@ import (
 // one with the fewest edits, ignoring letter case. It reports false if every
 // known name is more than limit edits away.
 func Closest(word string, known iter.Seq[string], limit int) (string, bool) {
-	best, fewest := "", limit+1
+	best := ""
+	fewest := limit + 1
 	word = strings.ToLower(word)
 	for name := range known {
-		if n := edits(word, strings.ToLower(name)); n < fewest {
-			best, fewest = name, n
+		n := edits(word, strings.ToLower(name))
+		if n < fewest {
+			best = name
+			fewest = n
 		}
 	}
 	return best, fewest <= limit

@@ -145,9 +145,11 @@ func NumberOf(name string) int {
 // Refusal returns the detail of a refused sale: what happened, and what the bank
 // names, if it names anything. turkish is for a customer's screen in Turkish.
 func (c Code) Refusal(named string, turkish bool) string {
-	detail, naming := c.Detail, c.Naming
+	detail := c.Detail
+	naming := c.Naming
 	if turkish {
-		detail, naming = c.Turkish, c.TurkishNaming
+		detail = c.Turkish
+		naming = c.TurkishNaming
 	}
 	if named != "" && naming != "" {
 		detail += " " + strings.Replace(naming, "%s", named, 1)
@@ -176,7 +178,8 @@ var codes = sync.OnceValue(func() described {
 		}
 		for line := range strings.SplitSeq(lines, "\n") {
 			label, text, _ := strings.Cut(strings.TrimPrefix(line, "- "), ": ")
-			if to := texts[label]; to != nil {
+			to := texts[label]
+			if to != nil {
 				*to = text
 			}
 			if label == "Number" {

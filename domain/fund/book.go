@@ -140,7 +140,8 @@ func (b *Book) Settle(operations []*Operation, now time.Time, today day.Day) {
 func (b *Book) CompletedAll() bool { return b.settled && !b.others }
 
 func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
-	o.outcome, o.err = operation.Outcome{}, nil
+	o.outcome = operation.Outcome{}
+	o.err = nil
 	key, hasKey := o.Key()
 	if o.Due {
 		if !o.follows(b.rules) {
@@ -161,7 +162,8 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 		fingerprint = o.fingerprint()
 		outcome, known, err := b.Register.Find(key, fingerprint, o.fingerprints)
 		if known { // a repeat gets its answer although its day has passed, and whatever is defined for its caller now
-			o.outcome, o.err = outcome, err
+			o.outcome = outcome
+			o.err = err
 			return
 		}
 	}
@@ -197,7 +199,8 @@ func (b *Book) settle(o *Operation, now time.Time, today day.Day) {
 	}
 	if hasKey {
 		if len(o.Sales) > 1 { // some sales may name the day, and others may not
-			if same := o.fingerprints(o.ID); len(same) > 0 && !slices.Contains(same, fingerprint) {
+			same := o.fingerprints(o.ID)
+			if len(same) > 0 && !slices.Contains(same, fingerprint) {
 				fingerprint = same[0]
 			}
 		}
@@ -252,8 +255,10 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 	for i := range o.Sales {
 		s := o.entry(i, operation.Completed)
 		s.SettledAt = now
-		if r := b.sell(o, &s, today); len(r) > 0 {
-			s.State, s.Refusal = operation.Failed, r[0].Code
+		r := b.sell(o, &s, today)
+		if len(r) > 0 {
+			s.State = operation.Failed
+			s.Refusal = r[0].Code
 			refusals = append(refusals, operation.UnderParameter(i, r)...)
 		}
 		*decided = append(*decided, s)
@@ -272,13 +277,17 @@ func (b *Book) carryOut(o *Operation, now time.Time, today day.Day) {
 	}
 	for i := firstSale; i < len(*decided); i++ { // the recorded sales fail together
 		s := &(*decided)[i]
-		s.State, s.PriceID, s.PerUnit, s.Proceeds = operation.Failed, 0, 0, money.Amount{}
+		s.State = operation.Failed
+		s.PriceID = 0
+		s.PerUnit = 0
+		s.Proceeds = money.Amount{}
 	}
 }
 
 // sell decides one sale. It returns the reasons to refuse the sale, or carries it out.
 func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
-	t, r := &s.Terms, reasons(slices.Clone(o.Closed))
+	t := &s.Terms
+	r := reasons(slices.Clone(o.Closed))
 
 	holding := b.holdings[t.Holding]
 	r.refuseUnless(holding != nil, fault.HoldingNotFound)
@@ -292,7 +301,8 @@ func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
 	r.refuseUnless(sameCurrency, fault.CurrencyMismatch)
 
 	if agreed && sameCurrency {
-		s.PriceID, s.PerUnit = price.ID, price.PerUnit
+		s.PriceID = price.ID
+		s.PerUnit = price.PerUnit
 		var inRange bool
 		s.Proceeds, inRange = Proceeds(t.Units, price.PerUnit, price.Currency)
 		r.refuseUnless(inRange, fault.ProceedsOutOfRange)
@@ -310,8 +320,12 @@ func (b *Book) sell(o *Operation, s *SaleEntry, today day.Day) reasons {
 		return r
 	}
 	balance, _ := account.now.Add(s.Proceeds)
-	unitsBefore, balanceBefore := holding.now, account.now
-	b.undo = append(b.undo, func() { holding.now, account.now = unitsBefore, balanceBefore })
+	unitsBefore := holding.now
+	balanceBefore := account.now
+	b.undo = append(b.undo, func() {
+		holding.now = unitsBefore
+		account.now = balanceBefore
+	})
 	holding.now -= t.Units
 	account.now = balance
 	return nil

@@ -191,6 +191,8 @@ type Ended struct {
 
 // end adds the end of an operation.
 func (c *Changes) end(of *operation.Envelope, e Ended) {
-	e.OperationID, e.Subscription, e.CallerID = of.ID, of.Subscription, of.Header.CallerID
+	e.OperationID = of.ID
+	e.Subscription = of.Subscription
+	e.CallerID = of.Header.CallerID
 	c.Ended = append(c.Ended, e)
 }

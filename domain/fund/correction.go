@@ -92,7 +92,8 @@ func (b *Book) Cancel(o *Operation, now time.Time) error {
 	o.outcome = operation.Outcome{ID: o.ID, State: operation.Failed}
 	for i := range o.Sales {
 		s := o.entry(i, operation.Failed)
-		s.Refusal, s.SettledAt = fault.Cancelled, now
+		s.Refusal = fault.Cancelled
+		s.SettledAt = now
 		b.changes.Settled = append(b.changes.Settled, s)
 		o.outcome.Faults = append(o.outcome.Faults, operation.UnderParameter(i, []fault.Fault{Refusal(fault.Cancelled)})...)
 	}

@@ -56,7 +56,8 @@ func (b *Book) forecast(o *Operation, now time.Time, today day.Day) []Forecast {
 		s := b.changes.Settled[first+i]
 		s.SettledAt = time.Time{}
 		if s.State == operation.Completed && waits || hasNoPrice {
-			s.State, s.Refusal = operation.Recorded, ""
+			s.State = operation.Recorded
+			s.Refusal = ""
 		}
 		all[i].SaleEntry = s
 	}

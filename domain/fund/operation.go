@@ -84,7 +84,8 @@ func (o *Operation) fingerprint() idempotency.Fingerprint {
 func (o *Operation) fingerprints(first operation.ID) []idempotency.Fingerprint {
 	arrived := day.Of(first.Time(), cmp.Or(o.Zone, time.UTC))
 	for i := range o.Sales {
-		if selected := o.Sales[i].terms.SelectedDay; !selected.IsNone() && selected != arrived {
+		selected := o.Sales[i].terms.SelectedDay
+		if !selected.IsNone() && selected != arrived {
 			return nil
 		}
 	}
@@ -164,11 +165,14 @@ func dayFaults(on, first, today day.Day) []fault.Fault {
 	f := fault.Fault{Pointer: "/SelectedTransactionDate"}
 	switch {
 	case on.Before(today):
-		f.Code, f.Detail = fault.DateInThePast, "Must not be before the bank's current day."
+		f.Code = fault.DateInThePast
+		f.Detail = "Must not be before the bank's current day."
 	case on.After(today.Plus(MaxDaysAhead)):
-		f.Code, f.Detail = fault.DateTooFar, "Must be at most 366 days ahead."
+		f.Code = fault.DateTooFar
+		f.Detail = "Must be at most 366 days ahead."
 	case on != first:
-		f.Code, f.Detail = fault.DatesDiffer, "All sales of one request must have the same date."
+		f.Code = fault.DatesDiffer
+		f.Detail = "All sales of one request must have the same date."
 	default:
 		return nil
 	}

@@ -199,7 +199,8 @@ var errRules = fault.New(fault.Unavailable, "The rules of the book cannot be rea
 // Differences returns a text for each rule that differs from before, such as
 // "cut-off none -> 17:30".
 func (r Rules) Differences(before Rules) []string {
-	was, is := before.Fields(), r.Fields()
+	was := before.Fields()
+	is := r.Fields()
 	old := was.members()
 	var all []string
 	for i, m := range is.members() {
@@ -292,7 +293,8 @@ func (c *Calendar) IsOpen(d day.Day) bool { return !c.Closed[d] && !c.Weekdays[d
 // days for which a sale can be recorded.
 func (c *Calendar) NextOpen(d day.Day) day.Day {
 	for i := 1; i <= MaxDaysAhead; i++ {
-		if next := d.Plus(i); c.IsOpen(next) {
+		next := d.Plus(i)
+		if c.IsOpen(next) {
 			return next
 		}
 	}

@@ -116,12 +116,14 @@ func check(f SaleFields, quoted bool) (t Terms, hasDay bool, faults []fault.Faul
 		c.Add("/TransactionType", fault.NotAllowed, "Must be 2 for a customer's fund sale.")
 	}
 	t.Units = Units(c.quantity("/FundAmount", f.FundAmount, UnitDecimals, 1, int64(MaxUnits), "Units of the fund: greater than 0, at most "+MaxUnitsText+"."))
-	if a := f.DestinationAccount; a == nil {
+	a := f.DestinationAccount
+	if a == nil {
 		c.Add("/DestinationAccount", fault.Required, "Required.")
 	} else {
 		t.Account = c.account("/DestinationAccount", a)
 	}
-	if p := f.FundToProcess; p == nil {
+	p := f.FundToProcess
+	if p == nil {
 		c.Add("/FundToProcess", fault.Required, "Required.")
 	} else {
 		t.Holding.Fund = c.fund("/FundToProcess", p.IMKBCode, p.HolderCorporationName)

@@ -226,7 +226,8 @@ func (k *Keys) OpenMAC(record, entries, mac []byte) (p Provenance, ok bool) {
 		return p, false
 	}
 	base := mac[:baseSize]
-	p.IsAdopted, p.ByAct = base[0]&adopted != 0, base[0]&byAct != 0
+	p.IsAdopted = base[0]&adopted != 0
+	p.ByAct = base[0]&byAct != 0
 	p.Base.Size = int64(binary.BigEndian.Uint64(base[1:])) //nolint:gosec // MAC wrote the size
 	copy(p.Base.Root[:], base[1+8:])
 	return p, hmac.Equal(keyedHash(k.batches, nil, base, record, entries), mac[baseSize:])

@@ -204,7 +204,8 @@ func Decode(content []byte) (Decoded, error) {
 	}
 	d.ID = id
 	for len(r.rest) > 0 {
-		name, value := r.text(), r.text()
+		name := r.text()
+		value := r.text()
 		switch {
 		case r.rest == nil:
 			return Decoded{}, ErrFormat

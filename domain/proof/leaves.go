@@ -59,7 +59,8 @@ func Of(keys *Keys, o *Stored) []Entry {
 // new operations. The sales of an operation are consecutive. Ended must have its numbers.
 func OfBook(c *fund.Changes, register *idempotency.Register) []Entry {
 	fingerprintOf := func(of *operation.Envelope) (f idempotency.Fingerprint) {
-		if known := register.FingerprintOf(operation.BuyFundFromCustomer, of); known != nil {
+		known := register.FingerprintOf(operation.BuyFundFromCustomer, of)
+		if known != nil {
 			f = *known
 		}
 		return f
@@ -85,20 +86,25 @@ func OfBook(c *fund.Changes, register *idempotency.Register) []Entry {
 		if len(refused) > 0 && refused[0].ID == d.ID {
 			o = storedSales(&refused)
 		}
-		o.State, o.Faults, o.Fingerprint = d.State, d.Faults, fingerprintOf(&d.Envelope)
+		o.State = d.State
+		o.Faults = d.Faults
+		o.Fingerprint = fingerprintOf(&d.Envelope)
 		add(Sale, o.ID, saleLeaf(buffer, &o))
 	}
 	for settled := c.Settled; len(settled) > 0; {
 		o := storedSales(&settled)
-		if end := endOf(c, o.ID, false); end != nil {
-			o.Faults, o.EndNumber = end.Faults, end.Number
+		end := endOf(c, o.ID, false)
+		if end != nil {
+			o.Faults = end.Faults
+			o.EndNumber = end.Number
 		}
 		add(End, o.ID, endLeaf(buffer, &o))
 	}
 	for i := range c.Reversals {
 		r := &c.Reversals[i]
 		o := Stored{Envelope: operation.Envelope{ID: r.OperationID}, State: operation.Completed, Reversal: r}
-		if end := endOf(c, o.ID, true); end != nil {
+		end := endOf(c, o.ID, true)
+		if end != nil {
 			o.ReversalNumber = end.Number
 		}
 		add(End, o.ID, reversalLeaf(buffer, &o))

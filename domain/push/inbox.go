@@ -75,13 +75,15 @@ func (b *Inbox) Accept(operations []*Operation) {
 	b.stored = slices.Grow(b.stored, messages)
 	b.accepted = slices.Grow(b.accepted, len(operations))
 	for _, o := range operations {
-		o.outcome, o.err = operation.Outcome{ID: o.ID, State: operation.Completed}, nil
+		o.outcome = operation.Outcome{ID: o.ID, State: operation.Completed}
+		o.err = nil
 		accepted := Accepted{Operation: o}
 		if key, ok := o.Key(); ok {
 			stored := keyed(o.fingerprint(&digest))
 			outcome, known, err := b.Register.Find(key, stored, nil)
 			if known {
-				o.outcome, o.err = outcome, err
+				o.outcome = outcome
+				o.err = err
 				continue
 			}
 			if o.Contradiction == nil {
@@ -90,7 +92,8 @@ func (b *Inbox) Accept(operations []*Operation) {
 			}
 		}
 		if o.Contradiction != nil {
-			o.outcome, o.err = operation.Outcome{}, o.Contradiction
+			o.outcome = operation.Outcome{}
+			o.err = o.Contradiction
 			continue
 		}
 		first := len(identities)

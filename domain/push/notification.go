@@ -105,7 +105,8 @@ func otherMember(name string, kind Kind, value func(*Values) string) Member {
 // empties it too (package calls).
 func (r *Values) Erase() {
 	for i := range Members {
-		if m := &Members[i]; m.IsPersonal() {
+		m := &Members[i]
+		if m.IsPersonal() {
 			*m.text(r) = ""
 		}
 	}
@@ -157,7 +158,8 @@ func New(f Fields) (Notification, []fault.Fault) {
 		faults.Add("/DeepLinkUrl", fault.InvalidURL, "Must be empty or a URL without spaces, absolute or relative.")
 	}
 	if !f.PushInteractionID.IsAbsent() {
-		r.PushInteractionID, r.HasPushInteractionID = integer(&faults, "/PushInteractionId", f.PushInteractionID), true
+		r.PushInteractionID = integer(&faults, "/PushInteractionId", f.PushInteractionID)
+		r.HasPushInteractionID = true
 	}
 	r.Platform = oneOf(&faults, "/Platform", f.Platform, "65 (Android), 73 (iOS) or 79 (Other).", Android, IOS, Other)
 	r.Sent = oneOf(&faults, "/SendStatus", f.SendStatus, "0 (Fail) or 1 (Success).", 0, 1) == 1

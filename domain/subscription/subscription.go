@@ -187,9 +187,11 @@ var (
 // any more. The new one expires with it: the error is ErrExpired if it has expired. It is
 // ErrCancelled, or fault.Invalid for an unknown slot.
 func (s *Subscription) Regenerate(slot Slot, key Key, now time.Time) error {
-	hash, life := &s.PrimaryHash, &s.PrimaryKey
+	hash := &s.PrimaryHash
+	life := &s.PrimaryKey
 	if slot == Secondary {
-		hash, life = &s.SecondaryHash, &s.SecondaryKey
+		hash = &s.SecondaryHash
+		life = &s.SecondaryKey
 	}
 	switch {
 	case s.State == Cancelled:
@@ -199,7 +201,8 @@ func (s *Subscription) Regenerate(slot Slot, key Key, now time.Time) error {
 	case life.IsExpired(now):
 		return ErrExpired
 	}
-	*hash, *life = key.Hash(), KeyLife{Created: now, Expires: life.Expires}
+	*hash = key.Hash()
+	*life = KeyLife{Created: now, Expires: life.Expires}
 	return nil
 }
 
@@ -220,10 +223,13 @@ func (s *Subscription) Become(state State) error {
 // OpensAt reports whether a presented key opens the subscription at that time, and which of the
 // two keys it is. The subscription must be active. A key that has expired opens nothing.
 func (s *Subscription) OpensAt(presented Hash, now time.Time) (slot Slot, ok bool) {
-	primary, secondary := s.PrimaryHash.Equal(presented), s.SecondaryHash.Equal(presented)
-	slot, life := Primary, &s.PrimaryKey
+	primary := s.PrimaryHash.Equal(presented)
+	secondary := s.SecondaryHash.Equal(presented)
+	slot = Primary
+	life := &s.PrimaryKey
 	if !primary {
-		slot, life = Secondary, &s.SecondaryKey
+		slot = Secondary
+		life = &s.SecondaryKey
 	}
 	return slot, (primary || secondary) && s.State == Active && !life.IsExpired(now)
 }
@@ -240,8 +246,13 @@ func (s *Subscription) Revise(to Subscription) error {
 	if err != nil {
 		return err
 	}
-	s.Operations, s.RequestsPerSecond, s.RequireCallerID = revised.Operations, revised.RequestsPerSecond, revised.RequireCallerID
-	s.AppKey, s.Channel, s.TellerName, s.ClientCertificate = revised.AppKey, revised.Channel, revised.TellerName, revised.ClientCertificate
+	s.Operations = revised.Operations
+	s.RequestsPerSecond = revised.RequestsPerSecond
+	s.RequireCallerID = revised.RequireCallerID
+	s.AppKey = revised.AppKey
+	s.Channel = revised.Channel
+	s.TellerName = revised.TellerName
+	s.ClientCertificate = revised.ClientCertificate
 	return nil
 }
 

@@ -107,7 +107,8 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 		b.accept(b.operation(1, "s", "", note("u", "a")))
 		second := b.operation(2, "s", "caller", note("u", "a"))
 		b.accept(second)
-		repeat, other := b.operation(3, "s", "caller", note("u", "a")), b.operation(4, "s", "caller", note("u", "b"))
+		repeat := b.operation(3, "s", "caller", note("u", "a"))
+		other := b.operation(4, "s", "caller", note("u", "b"))
 		b.accept(repeat, other)
 		outcome, err := repeat.Outcome()
 		require.NoError(t, err)
@@ -170,16 +171,21 @@ func Inboxes(t *testing.T, open func(t *testing.T) InboxesUnderTest) {
 			recorded, checked, err := caller.Check(operation.Header{CallerID: callerID, Channel: channel})
 			require.NoError(t, err)
 			o := b.operation(n, "s", "", note("u", pushID))
-			o.Header, o.Checked = recorded, checked
+			o.Header = recorded
+			o.Checked = checked
 			return o
 		}
-		silent, named := arrive(1, "silent", "", "a"), arrive(2, "named", "first", "b")
+		silent := arrive(1, "silent", "", "a")
+		named := arrive(2, "named", "first", "b")
 		b.accept(silent, named)
 
-		caller.AppKey, caller.Channel, caller.TellerName = "", "second", "teller"
+		caller.AppKey = ""
+		caller.Channel = "second"
+		caller.TellerName = "teller"
 		repeats := []*push.Operation{arrive(3, "silent", "", "a"), arrive(4, "named", "first", "b")}
 		others := []*push.Operation{arrive(5, "silent", "second", "a"), arrive(6, "named", "second", "b"), arrive(7, "named", "first", "c")}
-		contradicting, fresh := arrive(8, "new", "first", "d"), arrive(9, "fresh", "", "e")
+		contradicting := arrive(8, "new", "first", "d")
+		fresh := arrive(9, "fresh", "", "e")
 		for _, o := range append(slices.Concat(repeats, others), contradicting) {
 			b.accept(o) // alone: there is nothing to store
 		}

@@ -47,7 +47,8 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	always := each(t, func(t *testing.T) office { return office{open(t), t} })
 	run := func(name, ports string, test func(t *testing.T, o office)) {
 		always(name, func(t *testing.T, o office) {
-			if lacks := slices.DeleteFunc(strings.Fields(ports), o.supports); len(lacks) > 0 {
+			lacks := slices.DeleteFunc(strings.Fields(ports), o.supports)
+			if len(lacks) > 0 {
 				t.Logf("the storage does not support %s", lacks)
 				return
 			}
@@ -209,7 +210,8 @@ func settle(ctx context.Context, books buyfund.Books, today int, during func(), 
 	return books.Update(ctx, fund.NewLockSet(batch, on(today)), func(b *fund.Book) {
 		for _, o := range batch {
 			for i := range o.Sales {
-				if terms := o.Sales[i].Terms(); o.Due && terms.Holding.Fund == someFund {
+				terms := o.Sales[i].Terms()
+				if o.Due && terms.Holding.Fund == someFund {
 					price := somePrice
 					price.ValidFrom = terms.SelectedDay
 					b.LoadCurrentPrice(fund.PriceDay{Fund: someFund, Day: terms.SelectedDay}, price)
@@ -323,7 +325,11 @@ func testFundPrices(t *testing.T, o office) {
 		return found
 	}
 	require.Empty(t, list(0))
-	first, second, corrected, later, alone := price(1, someFund, -2, 1000), price(2, someFund, -1, 1100), price(4, someFund, -1, 1110), price(5, someFund, 1, 1), price(3, other, 0, 7)
+	first := price(1, someFund, -2, 1000)
+	second := price(2, someFund, -1, 1100)
+	corrected := price(4, someFund, -1, 1110)
+	later := price(5, someFund, 1, 1)
+	alone := price(3, other, 0, 7)
 	act := audit.Act{ID: id(0x120), At: at(5), Who: audit.Who{Actor: "ayse"}, Action: "import.prices"}
 	o.imported(backoffice.Imported{New: 4, NewFunds: []fund.Fund{someFund, other}})(o.Imports.Prices(audit.With(t.Context(), act), lines(first, second, alone, corrected), plain))
 	o.imported(backoffice.Imported{New: 1})(o.Imports.Prices(t.Context(), lines(later), plain))
@@ -379,13 +385,16 @@ func testImportPriceChangeLimit(t *testing.T, o office) {
 	price := func(id int64, days int, of fund.Fund, perUnit fund.UnitPrice) fund.Price {
 		return fund.Price{ID: id, Fund: of, PerUnit: perUnit, Currency: lira, ValidFrom: on(days)}
 	}
-	other, dollars := fund.Fund{IMKBCode: "B", HolderCorporationName: "H"}, price(5, 1, someFund, 1)
+	other := fund.Fund{IMKBCode: "B", HolderCorporationName: "H"}
+	dollars := price(5, 1, someFund, 1)
 	dollars.Currency = currency("USD")
 	before := price(1, 0, someFund, 1000)
 	o.done(o.Imports.Prices(t.Context(), lines(before, price(9, -1, someFund, 1)), plain))
 
 	limited := backoffice.ImportOptions{PriceChangeLimit: 20}
-	high, low, last := price(2, 1, someFund, 1250), price(3, 1, someFund, 750), price(7, 5, someFund, 2000)
+	high := price(2, 1, someFund, 1250)
+	low := price(3, 1, someFund, 750)
+	last := price(7, 5, someFund, 2000)
 	dry := backoffice.ImportOptions{PriceChangeLimit: 20, DryRun: true}
 	for _, options := range []backoffice.ImportOptions{limited, dry} {
 		_, err := o.Imports.Prices(t.Context(), lines(high, low, price(4, 1, other, 1), dollars, price(6, 3, someFund, 1500), last), options)
@@ -447,7 +456,9 @@ func testImportHoldings(t *testing.T, o office) {
 	o.imported(backoffice.Imported{New: 4})(o.Imports.Holdings(t.Context(), lines(widest, full, empty, same), under(id(1))))
 	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 
-	widest.Units, full.Units, empty.Units = 9, 0, fund.MaxUnits
+	widest.Units = 9
+	full.Units = 0
+	empty.Units = fund.MaxUnits
 	o.imported(backoffice.Imported{Changed: 3, Unchanged: 1})(o.Imports.Holdings(t.Context(), lines(widest, full, empty, same), under(id(2))))
 	equal(t, []fund.Holding{widest, full, empty, same}, all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})))
 	equal(t, []fund.Posting{
@@ -476,7 +487,8 @@ func testImportAccounts(t *testing.T, o office) {
 	o.imported(backoffice.Imported{New: 2})(o.Imports.Accounts(t.Context(), lines(widest, other), under(id(1))))
 	equal(t, []fund.Account{widest, other}, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
 
-	widest.Balance, other.Balance = money.New(0, lira), money.New(7, dollar)
+	widest.Balance = money.New(0, lira)
+	other.Balance = money.New(7, dollar)
 	o.imported(backoffice.Imported{Changed: 2})(o.Imports.Accounts(t.Context(), lines(widest, other), under(id(2))))
 	equal(t, []fund.Account{widest, other}, all(t, o.Reader.Accounts(t.Context(), backoffice.Query{})))
 	equal(t, []fund.Posting{
@@ -784,8 +796,14 @@ func testOperationNotFound(t *testing.T, o office) {
 	key := callerKey(order(1, "a"))
 	for _, change := range []func(){
 		func() { key.CallerID = "A" },
-		func() { key.CallerID, key.Subscription = "a", "Shop" },
-		func() { key.Subscription, key.Operation = "shop", operation.AddPushNotificationResponse },
+		func() {
+			key.CallerID = "a"
+			key.Subscription = "Shop"
+		},
+		func() {
+			key.Subscription = "shop"
+			key.Operation = operation.AddPushNotificationResponse
+		},
 	} {
 		change()
 		_, err = o.Lookups.OperationOf(t.Context(), key)
@@ -839,7 +857,9 @@ func testRefusedSales(t *testing.T, o office) {
 	for customer, want := range map[int64][]operation.ID{1: {id(4)}, 2: {id(30)}, 3: {id(30)}, 9: nil} {
 		q := backoffice.Query{Refused: true, CustomerNo: customer}
 		equal(t, want, these(all(t, o.Reader.Decisions(ctx, q)), decided))
-		q.Order, q.Code, q.ScanLimit = backoffice.Newest, fault.HoldingInsufficient, 1
+		q.Order = backoffice.Newest
+		q.Code = fault.HoldingInsufficient
+		q.ScanLimit = 1
 		equal(t, want, these(all(t, o.Reader.Decisions(ctx, q)), decided))
 	}
 }
@@ -881,9 +901,12 @@ func testStatement(t *testing.T, o office) {
 		require.Equal(t, int64(250), s.Proceeds.Minor())
 	}
 
-	yen, dinar := sale(1, 1, 1), sale(1, 1, 1)
-	yen.Account.Currency, yen.ControlTotal = currency("JPY"), 1543
-	dinar.Account.Currency, dinar.ControlTotal = currency("KWD"), 15430
+	yen := sale(1, 1, 1)
+	dinar := sale(1, 1, 1)
+	yen.Account.Currency = currency("JPY")
+	yen.ControlTotal = 1543
+	dinar.Account.Currency = currency("KWD")
+	dinar.ControlTotal = 15430
 	o.settle(1, order(8, "", yen), order(9, "", dinar)) // refused: there are no such accounts
 	asked := func(amount decimal.Decimal) []place {
 		return places(all(t, o.Reader.Sales(t.Context(), backoffice.Query{Refused: true, Amount: amount})))
@@ -977,10 +1000,12 @@ func testEvidence(t *testing.T, o office) {
 	}, o.holds())
 
 	operations := make(map[int]backoffice.Operation)
-	holdings, accounts := make(map[int64]backoffice.Position), make(map[int64]backoffice.Position)
+	holdings := make(map[int64]backoffice.Position)
+	accounts := make(map[int64]backoffice.Position)
 	require.NoError(t, o.Evidence.Read(t.Context(), backoffice.Witness{
 		Position: func(p *backoffice.Position) error {
-			if customer := p.Account.CustomerNo; p.IsMoney {
+			customer := p.Account.CustomerNo
+			if p.IsMoney {
 				require.Equal(t, backoffice.AccountName{CustomerNo: customer, BranchCode: 7, AccountSuffix: 1, CurrencyCode: "TRY"}, p.Account)
 				accounts[customer] = *p
 				return nil
@@ -991,7 +1016,9 @@ func testEvidence(t *testing.T, o office) {
 		},
 		Operation: func(o *backoffice.Operation) error {
 			kept := *o // o is valid during the call
-			kept.Sales, kept.Postings, kept.ReversalPostings = slices.Clone(o.Sales), slices.Clone(o.Postings), slices.Clone(o.ReversalPostings)
+			kept.Sales = slices.Clone(o.Sales)
+			kept.Postings = slices.Clone(o.Postings)
+			kept.ReversalPostings = slices.Clone(o.ReversalPostings)
 			if len(o.Sales) > 0 {
 				operations[number(o.ID)] = kept
 			}
@@ -1030,7 +1057,8 @@ func testEvidence(t *testing.T, o office) {
 func testEvidenceStops(t *testing.T, o office) {
 	o.aDay()
 	enough := errors.New("enough")
-	positions, after := 0, 0 // how many come, and how many rows come after the error
+	positions := 0
+	after := 0 // how many come, and how many rows come after the error
 	err := o.Evidence.Read(t.Context(), backoffice.Witness{
 		Position:  func(*backoffice.Position) error { positions++; return enough },
 		Operation: func(*backoffice.Operation) error { after += positions; return nil },

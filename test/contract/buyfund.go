@@ -103,7 +103,8 @@ func Books(t *testing.T, open func(t *testing.T) BooksUnderTest) {
 }
 
 func testSaleRoundTrip(t *testing.T, b books) {
-	dinar, yen := currency("KWD"), currency("JPY")
+	dinar := currency("KWD")
+	yen := currency("JPY")
 	widest := fund.Terms{
 		Holding:      fund.HoldingKey{CustomerNo: math.MaxInt64, Fund: fund.Fund{IMKBCode: "ABCDEFGHIJ12.Z9", HolderCorporationName: odd(200, "holder")}},
 		Units:        fund.MaxUnits,
@@ -187,7 +188,9 @@ func testRecordedRoundTrip(t *testing.T, b books) {
 		Account: accountOf(1), PriceID: somePrice.ID, ControlTotal: math.MaxInt64, SelectedDay: on(366),
 	}
 	other := terms
-	other.Holding.CustomerNo, other.Units, other.ControlTotal = 1, 1, 0
+	other.Holding.CustomerNo = 1
+	other.Units = 1
+	other.ControlTotal = 0
 	o := &fund.Operation{
 		Envelope: operation.Envelope{ID: id(1), Subscription: odd(100, "subscription"), Header: header(odd(200, "caller")), ReceivedAt: at(1)},
 		Sales:    []fund.Sale{fund.RestoreSale(terms), fund.RestoreSale(other), fund.RestoreSale(terms)},
@@ -212,7 +215,9 @@ func testRecordedRoundTrip(t *testing.T, b books) {
 
 func testNotFound(t *testing.T, b books) {
 	m := b.market(1, 1000)
-	noHolding, noAccount, noPrice := sale(1, 1, 1), sale(1, 1, 1), sale(1, 1, 1)
+	noHolding := sale(1, 1, 1)
+	noAccount := sale(1, 1, 1)
+	noPrice := sale(1, 1, 1)
 	noHolding.Holding.CustomerNo++
 	noAccount.Account.AccountSuffix++
 	noPrice.PriceID++
@@ -287,7 +292,8 @@ func testRefusal(t *testing.T, b books) {
 	many := func(n int) *fund.Operation {
 		return order(n, "many", sale(1001, 1, 1), sale(1, 9, 9), mismatch, sale(1, 1, 1), sale(1001, 2, 2))
 	}
-	second, repeated := many(3), many(4)
+	second := many(3)
+	repeated := many(4)
 	b.settle(0, second)
 	b.settle(0, repeated)
 	decided, _ := second.Outcome()
@@ -410,16 +416,21 @@ func testDefinedAnew(t *testing.T, b books) {
 		recorded, checked, err := caller.Check(operation.Header{CallerID: callerID, Channel: channel})
 		require.NoError(t, err)
 		o := order(n, callerID, sale(units, 1, 1))
-		o.Header, o.Checked = recorded, checked
+		o.Header = recorded
+		o.Checked = checked
 		return o
 	}
-	silent, named := arrive(1, "silent", "", 1), arrive(2, "named", "first", 1)
+	silent := arrive(1, "silent", "", 1)
+	named := arrive(2, "named", "first", 1)
 	b.settle(0, silent, named)
 
-	caller.AppKey, caller.Channel, caller.TellerName = "", "second", "teller"
+	caller.AppKey = ""
+	caller.Channel = "second"
+	caller.TellerName = "teller"
 	repeats := []*fund.Operation{arrive(3, "silent", "", 1), arrive(4, "named", "first", 1)}
 	others := []*fund.Operation{arrive(5, "silent", "second", 1), arrive(6, "named", "second", 1), arrive(7, "named", "first", 2)}
-	contradicting, fresh := arrive(8, "new", "first", 1), arrive(9, "fresh", "", 1)
+	contradicting := arrive(8, "new", "first", 1)
+	fresh := arrive(9, "fresh", "", 1)
 	for _, o := range append(slices.Concat(repeats, others), contradicting) {
 		b.settle(0, o)
 	}
@@ -567,8 +578,10 @@ func testDueFunds(t *testing.T, b books) {
 		Prices:   []fund.Price{{ID: 900, Fund: other, PerUnit: 100_000_000, Currency: lira, ValidFrom: on(2)}},
 		Holdings: []fund.Holding{{Key: fund.HoldingKey{CustomerNo: 1, Fund: other}, Units: 1_000_000_000}},
 	})
-	one, another := sale(1, 1, 1), sale(1, 1, 1)
-	another.Holding.Fund, another.PriceID = other, 900
+	one := sale(1, 1, 1)
+	another := sale(1, 1, 1)
+	another.Holding.Fund = other
+	another.PriceID = 900
 	b.settle(0,
 		order(1, "", later(1, one), later(1, one)),
 		order(2, "", later(1, another)),
@@ -589,7 +602,8 @@ func testDueFunds(t *testing.T, b books) {
 		listed, err := b.DueFunds(t.Context(), on(until), false)
 		require.NoError(t, err)
 		for i := range counted {
-			counted[i].Sales, counted[i].Waiting = 0, 0
+			counted[i].Sales = 0
+			counted[i].Waiting = 0
 		}
 		require.Equal(t, counted, listed)
 	}
@@ -632,7 +646,8 @@ func testDueFunds(t *testing.T, b books) {
 func testDueSettled(t *testing.T, b books) {
 	m := b.market(2, 1000)
 	o := order(1, "", later(1, sale(1, 1, 1)), later(1, sale(1, 2, 2)))
-	o.Header, o.ReceivedAt = header("caller"), at(1)
+	o.Header = header("caller")
+	o.ReceivedAt = at(1)
 	repeat := func() *fund.Operation {
 		again := *o
 		again.ID = id(2)
@@ -659,7 +674,8 @@ func testDueSettled(t *testing.T, b books) {
 
 func testDueFailed(t *testing.T, b books) {
 	m := b.market(1, 5)
-	good, bad := later(1, sale(1, 1, 1)), later(1, sale(5, 1, 1)) // one is sold first
+	good := later(1, sale(1, 1, 1))
+	bad := later(1, sale(5, 1, 1)) // one is sold first
 	o := order(1, "caller", good, bad)
 	b.settle(0, o)
 	b.settleDue(1)
@@ -876,7 +892,8 @@ func (b books) unchanged(m Seed) {
 // its postings, and that the postings are those of the completed sales.
 func (b books) balanced(m Seed) {
 	b.t.Helper()
-	units, minor := map[fund.HoldingKey]int64{}, map[fund.AccountKey]int64{}
+	units := map[fund.HoldingKey]int64{}
+	minor := map[fund.AccountKey]int64{}
 	for _, h := range m.Holdings {
 		units[h.Key] = int64(h.Units)
 	}

@@ -65,7 +65,8 @@ const callers = 20
 // errors in the order of their numbers.
 func together(n int, f func(i int) error) []error {
 	var done sync.WaitGroup
-	start, errs := make(chan struct{}), make([]error, n)
+	start := make(chan struct{})
+	errs := make([]error, n)
 	for i := range n {
 		done.Go(func() {
 			<-start
@@ -108,7 +109,8 @@ func equal(t *testing.T, want, got any) {
 		return
 	}
 	everything := cmp.Exporter(func(reflect.Type) bool { return true })
-	if diff := cmp.Diff(want, got, everything, cmpopts.EquateEmpty()); diff != "" {
+	diff := cmp.Diff(want, got, everything, cmpopts.EquateEmpty())
+	if diff != "" {
 		t.Fatalf("want (-), got (+):\n%s", diff)
 	}
 }

@@ -93,7 +93,8 @@ func (o office) settled(day int, completed, failed int64) {
 func testReverse(t *testing.T, o office) {
 	o.aDay()
 	c := o.corrector(2)
-	holdings, accounts := all(t, o.Reader.Holdings(t.Context(), backoffice.Query{})), all(t, o.Reader.Accounts(t.Context(), backoffice.Query{}))
+	holdings := all(t, o.Reader.Holdings(t.Context(), backoffice.Query{}))
+	accounts := all(t, o.Reader.Accounts(t.Context(), backoffice.Query{}))
 	for _, wrong := range []int{5, 6, 0x100} { // recorded, failed, an import
 		_, err := c.Reverse(o.by(), id(wrong))
 		require.ErrorIs(t, err, fund.ErrNotCompleted, wrong)
@@ -160,7 +161,9 @@ func testReverseAgain(t *testing.T, o office) {
 	require.Empty(t, o.acts())
 
 	right := somePrice
-	right.ID, right.PerUnit, right.ValidFrom = 2, 3*somePrice.PerUnit, on(1)
+	right.ID = 2
+	right.PerUnit = 3 * somePrice.PerUnit
+	right.ValidFrom = on(1)
 	o.done(o.Imports.Prices(t.Context(), lines(right), plain))
 	require.NoError(t, c.TryReverse(o.by(), id(7), true))
 	first := o.operation(id(7))
@@ -328,7 +331,8 @@ func testSaleFilters(t *testing.T, o office) {
 func testDryRun(t *testing.T, o office) {
 	o.aDay()
 	before := o.postings(backoffice.Query{})
-	ctx, dry := o.t.Context(), backoffice.ImportOptions{ID: id(0x110), DryRun: true}
+	ctx := o.t.Context()
+	dry := backoffice.ImportOptions{ID: id(0x110), DryRun: true}
 	o.imported(backoffice.Imported{New: 1, Changed: 1})(o.Imports.Holdings(ctx, lines(
 		fund.Holding{Key: holdingOf(1), Units: 5}, fund.Holding{Key: holdingOf(50), Units: 5},
 	), dry))
@@ -372,7 +376,8 @@ func testChangedSince(t *testing.T, o office) {
 func testImportActs(t *testing.T, o office) {
 	act := audit.Act{ID: id(1), At: at(0), Who: who, Action: "import.holdings", Object: "holdings.csv"}
 	o.done(o.Imports.Holdings(audit.With(t.Context(), act), lines(fund.Holding{Key: holdingOf(1), Units: 5}), under(id(0x110))))
-	act.ID, act.Details = operation.ID{}, "1 new, 0 changed, 0 unchanged"
+	act.ID = operation.ID{}
+	act.Details = "1 new, 0 changed, 0 unchanged"
 	equal(t, []audit.Act{act}, o.acts())
 }
 
@@ -398,7 +403,8 @@ func testImportCalendar(t *testing.T, o office) {
 	act := audit.Act{ID: id(1), At: at(0), Who: who, Action: "import.calendar", Object: "calendar.csv"}
 	set(audit.With(t.Context(), act), plain, backoffice.Imported{New: 2, Changed: 1, Removed: 1}, next...)
 	has(next...)
-	act.ID, act.Details = operation.ID{}, "2 new, 1 changed, 0 unchanged, 1 removed"
+	act.ID = operation.ID{}
+	act.Details = "2 new, 1 changed, 0 unchanged, 1 removed"
 	equal(t, []audit.Act{act}, o.acts())
 
 	broken := errors.New("the file broke")

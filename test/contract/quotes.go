@@ -68,10 +68,12 @@ func testQuotes(t *testing.T, b books) {
 		terms.ControlTotal = pick(0, 0, 0, 250, 500)
 		switch pick(0, 0, 0, 1, 2) {
 		case 1:
-			terms.Holding.Fund, terms.Units = other, fund.Units(pick(1, 1_000_000_000_000))
+			terms.Holding.Fund = other
+			terms.Units = fund.Units(pick(1, 1_000_000_000_000))
 			terms.Account = fund.AccountKey{CustomerNo: 1, BranchCode: 7, AccountSuffix: 2, Currency: dollar}
 		case 2:
-			terms.Account.Currency, terms.Account.AccountSuffix = dollar, 2
+			terms.Account.Currency = dollar
+			terms.Account.AccountSuffix = 2
 		}
 		fields := terms.Fields()
 		if terms.PriceID == 0 && pick(0, 1) == 0 {

@@ -37,11 +37,15 @@ func pages[T any](t *testing.T, q backoffice.Query, read func(context.Context, b
 	t.Helper()
 	for more := true; more; {
 		more = false
-		q.Truncated = func(c backoffice.Cursor) { q.After, more = c, true }
+		q.Truncated = func(c backoffice.Cursor) {
+			q.After = c
+			more = true
+		}
 		page := all(t, read(t.Context(), newest(q)))
 		found, sizes = append(found, page...), append(sizes, len(page))
 		if q.Limit > 0 && len(page) == q.Limit {
-			q.After, more = cursor(page[len(page)-1]), true
+			q.After = cursor(page[len(page)-1])
+			more = true
 		}
 	}
 	return found, sizes
@@ -74,9 +78,12 @@ func testRecentSales(t *testing.T, o office) {
 		equal(t, want, places(failed))
 	}
 
-	early, late := order(8, "", sale(1, 1, 1)), order(9, "", sale(2, 1, 1))
-	early.ID, early.ReceivedAt = idAt(at(24*30), 1), at(24*30)
-	late.ID, late.ReceivedAt = idAt(at(24*31), 1), at(24*31)
+	early := order(8, "", sale(1, 1, 1))
+	late := order(9, "", sale(2, 1, 1))
+	early.ID = idAt(at(24*30), 1)
+	early.ReceivedAt = at(24 * 30)
+	late.ID = idAt(at(24*31), 1)
+	late.ReceivedAt = at(24 * 31)
 	o.settle(31, early, late)
 	between := backoffice.Query{Since: at(24 * 30), Until: at(24 * 31)}
 	require.Len(t, all(t, o.Reader.Sales(ctx, newest(between))), 1)
@@ -88,9 +95,12 @@ func testRecentNotifications(t *testing.T, o office) {
 	var batch []*push.Operation
 	for hours := range 6 { // storage may read several ranges of time
 		received := at(hours * 24 * 3)
-		one, two := note("u", received.String()), note("v", received.String())
+		one := note("u", received.String())
+		two := note("v", received.String())
 		other := *two.Values()
-		other.Sent, other.Platform, other.ExternalApplicationCode = !other.Sent, push.Android, "OTHER"
+		other.Sent = !other.Sent
+		other.Platform = push.Android
+		other.ExternalApplicationCode = "OTHER"
 		batch = append(batch, &push.Operation{Envelope: operation.Envelope{ID: idAt(received, byte(hours)), Subscription: "s", ReceivedAt: received},
 			Notifications: []push.Notification{one, push.Restore(other)}})
 	}
@@ -158,7 +168,9 @@ func testRecentRefusals(t *testing.T, o office) {
 	o.aDay()
 	refuse := func(n int, received time.Time, partner string) operation.ID {
 		refused := order(n, "", sale(2_000_000, 1, 1))
-		refused.ID, refused.ReceivedAt, refused.Subscription = idAt(received, byte(n)), received, partner
+		refused.ID = idAt(received, byte(n))
+		refused.ReceivedAt = received
+		refused.Subscription = partner
 		o.settle(60, refused)
 		return refused.ID
 	}

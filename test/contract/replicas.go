@@ -41,14 +41,16 @@ func (s ReplicasUnderTest) rows(t *testing.T) []fleet.Replica {
 	for i := range all {
 		require.False(t, all[i].Seen.IsZero())
 		require.False(t, all[i].IsMissing())
-		all[i].Seen, all[i].Age = time.Time{}, 0
+		all[i].Seen = time.Time{}
+		all[i].Age = 0
 	}
 	return all
 }
 
 func testReplicaRows(t *testing.T, s ReplicasUnderTest) {
 	require.Empty(t, s.rows(t))
-	one, other := replica(1, "b"), replica(2, "a")
+	one := replica(1, "b")
+	other := replica(2, "a")
 	require.NoError(t, s.Keep(t.Context(), one, time.Hour))
 	require.NoError(t, s.Keep(t.Context(), other, time.Hour))
 	equal(t, []fleet.Replica{other, one}, s.rows(t))
@@ -61,7 +63,9 @@ func testReplicaRows(t *testing.T, s ReplicasUnderTest) {
 }
 
 func testRestartedReplica(t *testing.T, s ReplicasUnderTest) {
-	crashed, other, again := replica(1, "a"), replica(2, "b"), replica(3, "a")
+	crashed := replica(1, "a")
+	other := replica(2, "b")
+	again := replica(3, "a")
 	require.NoError(t, s.Keep(t.Context(), crashed, time.Hour))
 	require.NoError(t, s.Keep(t.Context(), other, time.Hour))
 	require.Eventually(t, func() bool {
@@ -73,7 +77,8 @@ func testRestartedReplica(t *testing.T, s ReplicasUnderTest) {
 }
 
 func testRemovedReplica(t *testing.T, s ReplicasUnderTest) {
-	stops, stays := replica(1, "a"), replica(2, "b")
+	stops := replica(1, "a")
+	stays := replica(2, "b")
 	require.NoError(t, s.Keep(t.Context(), stops, time.Hour))
 	require.NoError(t, s.Keep(t.Context(), stays, time.Hour))
 	require.NoError(t, s.Remove(t.Context(), stops.ID))

@@ -128,7 +128,8 @@ func testSalesFollowRules(t *testing.T, o office) {
 	sell(nil, prepared(after.String()))
 	sell(nil, prepared(""))
 	mixed := []*fund.Operation{prepared(after.String()), prepared(old)}
-	mixed[0].ID, mixed[1].ID = id(100), id(101)
+	mixed[0].ID = id(100)
+	mixed[1].ID = id(101)
 	b.settle(0, mixed...)
 	b.outcome(mixed[0], operation.Outcome{State: operation.Completed})
 	_, err = mixed[1].Outcome()
@@ -146,7 +147,8 @@ func testSalesFollowRules(t *testing.T, o office) {
 	due, err := o.Books.Due(t.Context(), buyfund.Due{Until: on(1)}, nil, 10)
 	require.NoError(t, err)
 	require.Len(t, due, 1)
-	due[0].Due, due[0].Rules = true, old
+	due[0].Due = true
+	due[0].Rules = old
 	b.settle(1, due...)
 	due, err = o.Books.Due(t.Context(), buyfund.Due{Until: on(1)}, nil, 10)
 	require.NoError(t, err)

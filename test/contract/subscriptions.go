@@ -52,7 +52,8 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 			return
 		}
 		s := named("used")
-		s.Created, s.RequireCallerID = at(0), true
+		s.Created = at(0)
+		s.RequireCallerID = true
 		s.PrimaryKey = subscription.KeyLife{Created: at(1), Expires: at(2), Used: at(3)}
 		s.SecondaryKey = subscription.KeyLife{Created: at(4), Expires: at(5)}
 		b.create(s)
@@ -60,7 +61,8 @@ func Subscriptions(t *testing.T, open func(t *testing.T) SubscriptionsUnderTest)
 		require.NoError(t, usage.KeepUses(t.Context(), []subscriptions.Use{
 			{Name: "used", Primary: at(2), Secondary: at(7), WithoutCallerID: at(8)}, {Name: "unknown", Primary: at(1)},
 		}))
-		s.SecondaryKey.Used, s.WithoutCallerID = at(7), at(8)
+		s.SecondaryKey.Used = at(7)
+		s.WithoutCallerID = at(8)
 		b.all(s)
 	})
 

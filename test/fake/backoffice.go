@@ -74,16 +74,24 @@ func importLines[T any](ctx context.Context, at office, imported *backoffice.Imp
 		},
 		func() error {
 			s := at.store
-			holdings, accounts, prices, postings := s.holdings, s.accounts, s.prices, s.postings
+			holdings := s.holdings
+			accounts := s.accounts
+			prices := s.prices
+			postings := s.postings
 			if o.DryRun {
-				s.holdings, s.accounts = maps.Clone(holdings), maps.Clone(accounts)
-				s.prices, s.postings = slices.Clone(prices), slices.Clone(postings)
+				s.holdings = maps.Clone(holdings)
+				s.accounts = maps.Clone(accounts)
+				s.prices = slices.Clone(prices)
+				s.postings = slices.Clone(postings)
 			}
 			for i := range all {
 				write(&all[i])
 			}
 			if o.DryRun {
-				s.holdings, s.accounts, s.prices, s.postings = holdings, accounts, prices, postings
+				s.holdings = holdings
+				s.accounts = accounts
+				s.prices = prices
+				s.postings = postings
 				return nil
 			}
 			for _, p := range s.prices[len(prices):] {
@@ -110,7 +118,8 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 				inFile[l.value.ID] = true
 			}
 			for _, l := range all {
-				if at := s.price(l.value.ID); at >= 0 {
+				at := s.price(l.value.ID)
+				if at >= 0 {
 					changed.ComparePrice(l.line, s.prices[at], l.value)
 					continue
 				}
@@ -224,7 +233,8 @@ func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (
 
 // Holdings implements backoffice.Imports.
 func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holding], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
-	s, at := i.store, i.now()
+	s := i.store
+	at := i.now()
 	err = importLines(ctx, i.office, &imported, lines, o, func(all []numbered[fund.Holding]) error {
 		return s.changedSince(o.AsOf, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
 			h := &all[i].value
@@ -235,7 +245,8 @@ func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holdi
 		before, exists := s.holdings[h.Key]
 		kind := count(&imported, exists, before == h.Units)
 		s.holdings[h.Key] = h.Units
-		if by := h.Units - before; by != 0 || !exists {
+		by := h.Units - before
+		if by != 0 || !exists {
 			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.UnitPosting(kind, o.ID, int(l.line), h.Key, by), PostedAt: at})
 		}
 	})
@@ -244,7 +255,8 @@ func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holdi
 
 // Accounts implements backoffice.Imports.
 func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Account], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
-	s, at := i.store, i.now()
+	s := i.store
+	at := i.now()
 	err = importLines(ctx, i.office, &imported, lines, o, func(all []numbered[fund.Account]) error {
 		return s.changedSince(o.AsOf, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
 			a := &all[i].value
@@ -255,7 +267,8 @@ func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Accou
 		before, exists := s.accounts[a.Key]
 		kind := count(&imported, exists, before.Minor() == a.Balance.Minor())
 		s.accounts[a.Key] = a.Balance
-		if by := a.Balance.Minor() - before.Minor(); by != 0 || !exists {
+		by := a.Balance.Minor() - before.Minor()
+		if by != 0 || !exists {
 			s.postings = append(s.postings, fund.PostingEntry{Posting: fund.MoneyPosting(kind, o.ID, int(l.line), a.Key, by), PostedAt: at})
 		}
 	})
@@ -344,7 +357,8 @@ func (l lookups) Operation(ctx context.Context, id operation.ID) (found backoffi
 // OperationOf implements backoffice.Lookups.
 func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found backoffice.Operation, err error) {
 	err = l.store.read(ctx, l.strike, func() {
-		if record := l.store.record(key); record != nil {
+		record := l.store.record(key)
+		if record != nil {
 			found, _ = l.store.operation(record.Outcome.ID)
 			found.Record = record
 		}
@@ -357,7 +371,9 @@ func (l lookups) OperationOf(ctx context.Context, key idempotency.Key) (found ba
 
 // operation is everything that is stored under an ID.
 func (s *Store) operation(id operation.ID) (o backoffice.Operation, exists bool) {
-	o.ID, o.Sales, o.Postings = id, slices.Clone(s.sales[id]), s.postingsOf(id)
+	o.ID = id
+	o.Sales = slices.Clone(s.sales[id])
+	o.Postings = s.postingsOf(id)
 	if d, ok := s.answered[id]; ok {
 		o.Answered = &d
 		if key, hasKey := idempotency.KeyOf(d.Operation, &d.Envelope); hasKey {
@@ -366,7 +382,8 @@ func (s *Store) operation(id operation.ID) (o backoffice.Operation, exists bool)
 	}
 	for _, r := range s.refusals {
 		if r.ID == id {
-			o.Refusal, o.RefusedSales = &r, slices.Clone(s.refusedSales[id])
+			o.Refusal = &r
+			o.RefusedSales = slices.Clone(s.refusedSales[id])
 		}
 	}
 	for _, n := range s.notifications {
@@ -375,7 +392,8 @@ func (s *Store) operation(id operation.ID) (o backoffice.Operation, exists bool)
 		}
 	}
 	if r, ok := s.reversals[id]; ok {
-		o.Reversal, o.ReversalPostings = &r, s.postingsOf(r.ID)
+		o.Reversal = &r
+		o.ReversalPostings = s.postingsOf(r.ID)
 	}
 	o.Prices = make(map[int64]fund.Price)
 	for _, p := range s.prices {
@@ -411,8 +429,10 @@ func (l lookups) DueDays(ctx context.Context, of backoffice.DueQuery) (days []ba
 		if err != nil {
 			return nil, err
 		}
-		if n := len(days); n == 0 || days[n-1].Day != s.Terms.SelectedDay {
-			days, last = append(days, backoffice.DueDay{Day: s.Terms.SelectedDay}), operation.ID{}
+		n := len(days)
+		if n == 0 || days[n-1].Day != s.Terms.SelectedDay {
+			days = append(days, backoffice.DueDay{Day: s.Terms.SelectedDay})
+			last = operation.ID{}
 		}
 		today := &days[len(days)-1]
 		today.Sales++
@@ -435,10 +455,12 @@ func (l lookups) CountReceived(ctx context.Context, since, until time.Time) (r b
 		}
 	})
 	in := func(id operation.ID) bool {
-		first, end := backoffice.FirstID(since), backoffice.FirstID(until)
+		first := backoffice.FirstID(since)
+		end := backoffice.FirstID(until)
 		return bytes.Compare(first[:], id[:]) <= 0 && bytes.Compare(id[:], end[:]) < 0
 	}
-	rows, all := reader(l), backoffice.Query{}
+	rows := reader(l)
+	all := backoffice.Query{}
 	r.Add(backoffice.Received{}) // makes its maps
 	for s, wrong := range rows.Sales(ctx, all) {
 		key := backoffice.SalesKey{IMKBCode: s.Terms.Holding.IMKBCode, Currency: s.Terms.Account.Currency, State: s.State, Reversed: !s.ReversedAt.IsZero()}

@@ -69,7 +69,8 @@ func (b *Books) Due(ctx context.Context, of buyfund.Due, after *fund.Operation, 
 func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) (all []buyfund.DueFund, err error) {
 	s := b.store
 	err = s.read(ctx, b.strike, func() {
-		sales, waiting := make(map[fund.PriceDay]int64), make(map[fund.PriceDay]int64)
+		sales := make(map[fund.PriceDay]int64)
+		waiting := make(map[fund.PriceDay]int64)
 		isPriced := func(of fund.PriceDay) bool {
 			price, ok := s.currentPrice(of)
 			return ok && price.ValidFrom == of.Day
@@ -87,7 +88,8 @@ func (b *Books) DueFunds(ctx context.Context, until day.Day, count bool) (all []
 		for of, n := range sales {
 			due := buyfund.DueFund{PriceDay: of, Priced: isPriced(of), PricedAt: s.pricedAt(of)}
 			if count {
-				due.Sales, due.Waiting = n, waiting[of]
+				due.Sales = n
+				due.Waiting = waiting[of]
 			}
 			all = append(all, due)
 		}
@@ -161,7 +163,8 @@ func (s *Store) book(touched fund.LockSet) *fund.Book {
 		}
 	}
 	for _, id := range touched.PriceIDs {
-		if i := s.price(id); i >= 0 {
+		i := s.price(id)
+		if i >= 0 {
 			book.LoadPrice(s.prices[i])
 		}
 	}
@@ -187,7 +190,8 @@ func (s *Store) pricedAt(of fund.PriceDay) (first time.Time) {
 		if p.Fund != of.Fund || p.ValidFrom != of.Day || !isKnown {
 			continue
 		}
-		if at := act.ID.Time(); first.IsZero() || at.Before(first) {
+		at := act.ID.Time()
+		if first.IsZero() || at.Before(first) {
 			first = at
 		}
 	}
@@ -205,7 +209,8 @@ func (s *Store) currentPrice(of fund.PriceDay) (current fund.Price, found bool) 
 			continue
 		}
 		if !found || cmp.Or(p.ValidFrom.Compare(current.ValidFrom), cmp.Compare(p.ID, current.ID)) > 0 {
-			current, found = p, true
+			current = p
+			found = true
 		}
 	}
 	return current, found
@@ -255,7 +260,8 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 	}
 	s.postings = append(s.postings, changes.Adjustments...)
 	for i := range changes.Sales {
-		if sale := &changes.Sales[i]; sale.Index == 0 {
+		sale := &changes.Sales[i]
+		if sale.Index == 0 {
 			s.answered[sale.ID] = operation.Decision{Envelope: sale.Envelope, Operation: operation.BuyFundFromCustomer, State: sale.State}
 		}
 	}
@@ -271,8 +277,10 @@ func (s *Store) keep(ctx context.Context, book *fund.Book) error {
 		changes.Ended[i].Number = int64(len(s.ended)) + 1
 		e := changes.Ended[i]
 		s.ended = append(s.ended, e)
-		if d := s.answered[e.OperationID]; !e.Reversed {
-			d.State, d.Faults = e.State, slices.Clone(e.Faults)
+		d := s.answered[e.OperationID]
+		if !e.Reversed {
+			d.State = e.State
+			d.Faults = slices.Clone(e.Faults)
 			s.answered[e.OperationID] = d
 		}
 	}
@@ -310,7 +318,8 @@ func isAdjustment(p *fund.PostingEntry) bool {
 func (s *Store) adjusted(keys *proof.Keys, id operation.ID) *proof.Sum {
 	sum := proof.NewSum(keys)
 	for i := range s.postings {
-		if p := &s.postings[i]; p.OperationID == id && isAdjustment(p) {
+		p := &s.postings[i]
+		if p.OperationID == id && isAdjustment(p) {
 			sum.Adjustment(p)
 		}
 	}

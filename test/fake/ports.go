@@ -12,8 +12,10 @@ import (
 func (s *Store) Ports(strike Strike, now func() time.Time) *store.Store {
 	ports := store.Unsupported()
 	ports.Name = "memory"
-	ports.Books, ports.Inboxes = s.Books(strike), s.Inboxes(strike)
-	ports.Subscriptions, ports.Usage = s.Subscriptions(strike), s.Subscriptions(strike)
+	ports.Books = s.Books(strike)
+	ports.Inboxes = s.Inboxes(strike)
+	ports.Subscriptions = s.Subscriptions(strike)
+	ports.Usage = s.Subscriptions(strike)
 	ports.Requests = s.Requests(strike)
 	ports.Replicas = s.Replicas(strike, time.Now)
 	erasing := ports.Backoffice.Erasing

@@ -191,7 +191,8 @@ func (r reader) Notifications(ctx context.Context, q backoffice.Query) iter.Seq2
 
 // Decisions implements backoffice.Reader.
 func (r reader) Decisions(ctx context.Context, q backoffice.Query) iter.Seq2[operation.Decision, error] {
-	sells, read := r.sellers(q), r.store.decisions
+	sells := r.sellers(q)
+	read := r.store.decisions
 	if q.Refused {
 		read = func() []operation.Decision {
 			return slices.SortedFunc(slices.Values(r.store.refusals), compareDecisions)
@@ -269,7 +270,8 @@ func (r Requests) Forget(ctx context.Context, before time.Time, newest, stranger
 		slices.SortFunc(r.store.requests, func(a, b summary.Answered) int { return compareIDs(a.ID, b.ID) })
 		first := backoffice.FirstID(before)
 		var kept []summary.Answered
-		all, ofStrangers := 0, 0
+		all := 0
+		ofStrangers := 0
 		for _, entry := range slices.Backward(r.store.requests) {
 			all++
 			if entry.Subscription == "" {

@@ -101,7 +101,8 @@ func (l *trailLog) add(p pending) int64 {
 func (t Trail) Use(keys *proof.Keys, newID func() operation.ID) {
 	t.store.mu.Lock()
 	defer t.store.mu.Unlock()
-	t.store.trail.keys, t.store.trail.newID = keys, newID
+	t.store.trail.keys = keys
+	t.store.trail.newID = newID
 }
 
 // Follow implements Writer.
@@ -118,7 +119,12 @@ func (t Trail) Clear(ctx context.Context) error {
 			entries := l.all[i].Entries
 			l.older = append(l.older, func(*proof.Keys) []proof.Entry { return entries })
 		}
-		l.begun, l.base, l.sealed, l.all, l.state, l.hashes = false, proof.Base{}, 0, nil, application.State{}, nil
+		l.begun = false
+		l.base = proof.Base{}
+		l.sealed = 0
+		l.all = nil
+		l.state = application.State{}
+		l.hashes = nil
 	})
 }
 
@@ -162,7 +168,8 @@ func (t Trail) Seal(ctx context.Context, limit int, mark bool, seal application.
 	var added application.Sealed
 	err = t.store.transact(ctx, t.strike,
 		func() {
-			state, records = l.state, nil
+			state = l.state
+			records = nil
 			if mark {
 				marked.ID = l.newID()
 				records = append(records, marked.Record())
@@ -248,7 +255,8 @@ func (t Trail) Leaves(ctx context.Context, id operation.ID) (found []application
 			leaves = []proof.Named{t.store.actLeaf(l.keys, id)}
 		}
 		for i := range leaves {
-			if leaf := l.find(&leaves[i], stored); leaf != nil {
+			leaf := l.find(&leaves[i], stored)
+			if leaf != nil {
 				found = append(found, *leaf)
 			}
 		}
@@ -322,7 +330,9 @@ func (s *Store) stored(id operation.ID) *proof.Stored {
 		case e.Reversed:
 			stored.ReversalNumber = e.Number
 		default:
-			stored.DueOn, stored.Faults, stored.EndNumber = o.Sales[0].Terms.SelectedDay, e.Faults, e.Number
+			stored.DueOn = o.Sales[0].Terms.SelectedDay
+			stored.Faults = e.Faults
+			stored.EndNumber = e.Number
 		}
 	}
 	return stored

@@ -97,8 +97,10 @@ func (c *Current) Warnings() (sentences []string) {
 	if problem, _ := c.problem.Load().(string); problem != "" {
 		sentences = append(sentences, problem)
 	}
-	if config := c.config.Load(); config != nil {
-		leaf, now := config.Certificates[0].Leaf, c.Now()
+	config := c.config.Load()
+	if config != nil {
+		leaf := config.Certificates[0].Leaf
+		now := c.Now()
 		switch {
 		case !now.Before(leaf.NotAfter):
 			sentences = append(sentences, fmt.Sprintf("The TLS certificate %s is over since %s: callers refuse it.", c.CertFile, leaf.NotAfter.UTC().Format(time.RFC3339)))
@@ -177,7 +179,8 @@ func (c *Current) refresh() {
 	}
 	defer c.reading.Unlock()
 	now := c.Now()
-	if elapsed := now.Sub(c.checked); elapsed >= 0 && elapsed < checkEvery {
+	elapsed := now.Sub(c.checked)
+	if elapsed >= 0 && elapsed < checkEvery {
 		return
 	}
 	c.checked = now
@@ -254,7 +257,8 @@ func (c *Current) read() (found string, err error) {
 		if inUse != nil && c.anyCounts(*inUse) && !c.anyCounts(authorities) {
 			return found, fmt.Errorf("use %s: each certificate in %s is over or not valid yet, and one in use is valid", authoritiesFile, c.ClientCA)
 		}
-		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		config.ClientCAs = x509.NewCertPool()
 		for _, authority := range authorities {
 			config.ClientCAs.AddCert(authority)
 		}
@@ -298,7 +302,8 @@ func parseAuthorities(content []byte) (authorities []*x509.Certificate, err erro
 		}
 		line += bytes.Count(rest[:start], []byte("\n"))
 		text := rest[start:]
-		if next := bytes.Index(text[len(begin):], []byte(begin)); next >= 0 {
+		next := bytes.Index(text[len(begin):], []byte(begin))
+		if next >= 0 {
 			text = text[:len(begin)+next]
 		}
 		rest = rest[start+len(text):]

@@ -122,7 +122,8 @@ func read(response *http.Response, content []byte) (Answer, *Error) {
 	}
 	err := json.Unmarshal(content, &got) // an answer of a proxy may not be JSON: then State is zero
 	// With any other status, State 8 is not an answer of the service.
-	status, state := response.StatusCode, stateOf(content)
+	status := response.StatusCode
+	state := stateOf(content)
 	failed := state == operation.Failed && err == nil && (status == http.StatusOK || status == http.StatusBadRequest)
 	refused := slices.Contains(notCarriedOut, status)
 	if status == http.StatusOK && err == nil && (state == operation.Recorded || state == operation.Completed) {

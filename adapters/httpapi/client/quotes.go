@@ -38,7 +38,8 @@ func (c *Client) Quotes(ctx context.Context, header operation.Header, sales ...S
 		return nil, err
 	}
 	header.CallerID = ""
-	if faults := header.Faults(); len(faults) > 0 {
+	faults := header.Faults()
+	if len(faults) > 0 {
 		return nil, &Error{Faults: faults}
 	}
 	body, err := encode(header, saleRecords(checked))

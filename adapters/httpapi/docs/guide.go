@@ -177,7 +177,8 @@ func write(o openapi.Guide) ([]article, error) {
 	var articles []article
 	add := func(slug, file string, data any) {
 		var out strings.Builder
-		if e := templates.ExecuteTemplate(&out, file, data); e != nil && err == nil {
+		e := templates.ExecuteTemplate(&out, file, data)
+		if e != nil && err == nil {
 			err = fmt.Errorf("write %s: %w", file, e)
 		}
 		text := blankLines.ReplaceAllString(strings.TrimSpace(out.String()), "\n\n") + "\n"

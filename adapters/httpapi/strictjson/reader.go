@@ -120,7 +120,10 @@ func (r *Reader) Reset() {
 	}
 	r.Body.Reset()
 	r.text = ""
-	r.broken, r.more, r.faults, r.unread = false, false, nil, nil
+	r.broken = false
+	r.more = false
+	r.faults = nil
+	r.unread = nil
 }
 
 // unreadText is in a text field whose value is present, but could not be read. The domain
@@ -346,9 +349,11 @@ func refuseName[T any](r *Reader, name string, members []Member[T]) {
 		r.skip()
 		return
 	}
-	code, detail := fault.UnknownMember, "Unknown member."
+	code := fault.UnknownMember
+	detail := "Unknown member."
 	if strings.IndexByte(name, 0) >= 0 {
-		code, detail = fault.InvalidCharacter, "A name must not have the character U+0000."
+		code = fault.InvalidCharacter
+		detail = "A name must not have the character U+0000."
 	} else if len(name) <= maxName {
 		var names []string
 		for _, m := range members {
@@ -481,14 +486,16 @@ func (r *Reader) breakOff(pointer, code, detail string) {
 	if r.broken {
 		return
 	}
-	r.faults, r.more = []fault.Fault{{Pointer: pointer, Code: code, Detail: detail}}, false
+	r.faults = []fault.Fault{{Pointer: pointer, Code: code, Detail: detail}}
+	r.more = false
 	r.broken = true
 }
 
 // safePointer cuts a pointer before the first name that must not be repeated.
 func safePointer(p jsontext.Pointer) string {
 	// Safe names, escaped, are shorter than this. There is nothing to find behind.
-	if most := maxDepth * (1 + 2*maxName); len(p) > most {
+	most := maxDepth * (1 + 2*maxName)
+	if len(p) > most {
 		p = p[:strings.LastIndexByte(string(p[:most]), '/')]
 	}
 	end := 0

@@ -255,7 +255,8 @@ func (p *Pool) Open(db *sql.DB) { p.opened.Store(db) }
 
 // DB returns the database.
 func (p *Pool) DB() *sql.DB {
-	if db := p.opened.Load(); db != nil {
+	db := p.opened.Load()
+	if db != nil {
 		return db
 	}
 	return closed()

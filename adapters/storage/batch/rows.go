@@ -162,7 +162,8 @@ func (r *Rows) value(c *Column, i int) any {
 	case Integer:
 		return *field[int64](r, c, i)
 	case NullInteger:
-		if n := field[sql.NullInt64](r, c, i); n.Valid {
+		n := field[sql.NullInt64](r, c, i)
+		if n.Valid {
 			return n.Int64
 		}
 		return nil
@@ -175,12 +176,14 @@ func (r *Rows) value(c *Column, i int) any {
 		}
 		return [16]byte(id)
 	case Date:
-		if d := *field[Day](r, c, i); d != "" {
+		d := *field[Day](r, c, i)
+		if d != "" {
 			return string(d)
 		}
 		return nil
 	case Time:
-		if t := field[Instant](r, c, i); !t.Time.IsZero() {
+		t := field[Instant](r, c, i)
+		if !t.Time.IsZero() {
 			return t.Time
 		}
 		return nil

@@ -41,7 +41,8 @@ func NewTable[R any](d Dialect, namer schema.Namer) *Table[R] {
 	if len(parsed.Fields) > maxColumns {
 		panic(fmt.Sprintf("batch: model %T has %d columns, and a table has at most %d", *new(R), len(parsed.Fields), maxColumns))
 	}
-	t, row := &Table[R]{Name: parsed.Table, dialect: d}, reflect.New(reflect.TypeFor[R]()).Elem()
+	t := &Table[R]{Name: parsed.Table, dialect: d}
+	row := reflect.New(reflect.TypeFor[R]()).Elem()
 	for _, f := range parsed.Fields {
 		if f.DBName == "" {
 			continue // the field is not a column
@@ -172,17 +173,20 @@ func Encode[R any](t *Table[R], row *R, e Encoder, skip ...string) {
 		}
 		switch field := unsafe.Add(base, c.offset); c.Kind {
 		case Integer:
-			if n := *(*int64)(field); n != 0 {
+			n := *(*int64)(field)
+			if n != 0 {
 				e.Int(c.Name, n)
 			}
 		case NullInteger:
-			if n := (*sql.NullInt64)(field); n.Valid {
+			n := (*sql.NullInt64)(field)
+			if n.Valid {
 				e.Int(c.Name, n.Int64)
 			}
 		case Bytes:
 			e.Bytes(c.Name, *(*[]byte)(field))
 		case Identifier:
-			if id := (*UUID)(field); *id != (UUID{}) {
+			id := (*UUID)(field)
+			if *id != (UUID{}) {
 				e.Bytes(c.Name, id[:])
 			}
 		case Time:

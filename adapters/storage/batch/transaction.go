@@ -79,8 +79,11 @@ func always(context.Context) error { return nil }
 // caller must retry a transaction that lost a race.
 func (db *DB) Inside(tx Tx) *DB {
 	inside := *db
-	inside.MayWrite, inside.Begun, inside.Doubted = always, nil, nil
-	inside.attempts, inside.host = 1, tx
+	inside.MayWrite = always
+	inside.Begun = nil
+	inside.Doubted = nil
+	inside.attempts = 1
+	inside.host = tx
 	return &inside
 }
 

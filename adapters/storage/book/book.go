@@ -123,7 +123,8 @@ func (b *Books) adjusted(postings []fund.PostingEntry) (changes journal.Changes)
 	if len(postings) == 0 {
 		return changes
 	}
-	changes.ID, changes.Adjusted = postings[0].OperationID, b.journal.NewSum()
+	changes.ID = postings[0].OperationID
+	changes.Adjusted = b.journal.NewSum()
 	for i := range postings {
 		changes.Adjusted.Adjustment(&postings[i])
 	}

@@ -78,9 +78,12 @@ func (b *Books) dueIDs(ctx context.Context, filter buyfund.Due, after *fund.Oper
 // due finds the due operations after one, which may be nil. If the filter has a fund, it finds their
 // sales of this fund.
 func (b *Books) due(in *gorm.DB, filter buyfund.Due, after *fund.Operation) *gorm.DB {
-	afterDay, afterID := "0001-01-01", operation.ID{} // before all days and IDs
+	// Before all days and IDs.
+	afterDay := "0001-01-01"
+	afterID := operation.ID{}
 	if after != nil {
-		afterDay, afterID = after.Sales[0].Terms().SelectedDay.String(), after.ID
+		afterDay = after.Sales[0].Terms().SelectedDay.String()
+		afterID = after.ID
 	}
 	recorded := in.Where(tables.IsRecorded)
 	if filter.Of == (fund.PriceDay{}) {

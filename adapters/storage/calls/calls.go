@@ -12,7 +12,9 @@ import (
 
 // Fill sets the ports that this package implements, except Inboxes.
 func Fill(s *store.Store, d *tables.Database, j journal.Journal) {
-	s.Subscriptions, s.Usage = subscribers{d, j}, subscribers{d, j}
+	s.Subscriptions = subscribers{d, j}
+	s.Usage = subscribers{d, j}
 	s.Requests = requestLog{d}
-	s.Backoffice.Outcomes, s.Backoffice.Erasing = outcomes{d}, erasing{d, j}
+	s.Backoffice.Outcomes = outcomes{d}
+	s.Backoffice.Erasing = erasing{d, j}
 }

@@ -119,15 +119,18 @@ func (e erasing) eraseSessions(tx *gorm.DB, sessions []tables.OperationRow) ([]b
 			return nil, fault.New(fault.Unavailable, "This book has a trail. To erase messages, set trail.key_file to its key, or begin another log with 'bankingapi trail rekey'.")
 		}
 	}
-	overwritten, emptied := slices.Clone(sessions), slices.Clone(sessions)
+	overwritten := slices.Clone(sessions)
+	emptied := slices.Clone(sessions)
 	for i := range sessions {
 		session := sessions[i].Header.ChannelSessionID
 		hash := []byte{} // nil would be NULL
 		if trailKeys != nil {
 			hash = proof.SessionHash(trailKeys, session)
 		}
-		overwritten[i].Header.ChannelSessionID, overwritten[i].SessionHash = strings.Repeat("-", len(session)), hash
-		emptied[i].Header.ChannelSessionID, emptied[i].SessionHash = "", hash
+		overwritten[i].Header.ChannelSessionID = strings.Repeat("-", len(session))
+		overwritten[i].SessionHash = hash
+		emptied[i].Header.ChannelSessionID = ""
+		emptied[i].SessionHash = hash
 	}
 	return batch.NonEmpty(e.db.EraseSession.Request(overwritten), e.db.EraseSession.Request(emptied)), nil
 }

@@ -23,7 +23,8 @@ func (o outcomes) Outcomes(ctx context.Context, subscription string, after int64
 	var ended []fund.Ended
 	var last tables.OutcomeRow
 	err := tables.Scan(query, listed.Table, func(row *tables.ListedOutcomeRow) error {
-		ended, last = append(ended, row.Ended()), row.Outcome
+		ended = append(ended, row.Ended())
+		last = row.Outcome
 		return nil
 	})
 	if err != nil || len(ended) == 0 || o.db.OneWriter { // one writer has no standby, and a transaction that writes would stop the sales

@@ -66,8 +66,11 @@ func (c *comparison) compareAll(head *backoffice.HeadRow, seen func(*office.Stor
 		return err
 	}
 	n := &head.Compared
-	n.Prices, n.Subscriptions, n.Acts = c.judge.Compared[proof.Price], c.judge.Compared[proof.Subscription], c.judge.Compared[proof.Act]
-	n.Messages, n.Refusals = c.judge.Messages, c.judge.Refusals
+	n.Prices = c.judge.Compared[proof.Price]
+	n.Subscriptions = c.judge.Compared[proof.Subscription]
+	n.Acts = c.judge.Compared[proof.Act]
+	n.Messages = c.judge.Messages
+	n.Refusals = c.judge.Refusals
 	head.HasOtherHashes, err = c.log.HasOtherHashes(head.Size)
 	return err
 }

@@ -152,7 +152,8 @@ func (e evidence) positions(tx *gorm.DB, w *backoffice.Witness, of *positionsOf,
 		return fmt.Sprintf("\n UNION ALL\n SELECT %[1]s, NULL, 0, 1, CAST((%[2]s) >> 32 AS integer), CAST(((%[2]s) & 4294967295) - 2147483648 AS integer) FROM %[3]s",
 			columns, quantity, from)
 	}
-	sales, completed := e.db.Sales.Name+" s", " WHERE s.state = 2"
+	sales := e.db.Sales.Name + " s"
+	completed := " WHERE s.state = 2"
 	reversals := e.db.Operations.Name + " o JOIN " + sales + " ON s.operation_id = o.operation_id" + completed + " AND o.reversal_id IS NOT NULL"
 	rows, err := tx.Raw(fmt.Sprintf("SELECT %[1]s, COALESCE(MAX(held), 0), CAST(SUM(present) AS bigint), CAST(SUM(posted) AS bigint),"+
 		" CAST(SUM(high) AS bigint), CAST(SUM(low) AS bigint)\nFROM (\n SELECT %[1]s, %[2]s AS held, 1 AS present, 0 AS posted, 0 AS high, 0 AS low FROM %[3]s",
@@ -246,7 +247,8 @@ func (e evidence) rules(tx *gorm.DB, w *backoffice.Witness) error {
 // operation has an outcome, and every reversal.
 func (e evidence) outcomes(tx *gorm.DB, w *backoffice.Witness) error {
 	var totals struct{ Count, Oldest, Newest int64 }
-	t, operations := &e.db.Outcomes, &e.db.Operations
+	t := &e.db.Outcomes
+	operations := &e.db.Operations
 	err := tx.Model(&tables.OutcomeRow{}).Select("COUNT(*) AS count, COALESCE(MIN(number), 1) AS oldest, COALESCE(MAX(number), 0) AS newest").Scan(&totals).Error
 	if err != nil {
 		return err

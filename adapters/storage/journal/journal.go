@@ -91,7 +91,8 @@ func (j Journal) After(ctx context.Context, session batch.Session) (Journal, err
 
 // Keys returns the keys that Use received, or nil while no trail is kept.
 func (j Journal) Keys() *proof.Keys {
-	if maker := j.maker.Load(); maker != nil {
+	maker := j.maker.Load()
+	if maker != nil {
 		return maker.keys
 	}
 	return nil
@@ -99,7 +100,8 @@ func (j Journal) Keys() *proof.Keys {
 
 // NewSum returns an empty sum, or nil while no trail is kept.
 func (j Journal) NewSum() *proof.Sum {
-	if keys := j.Keys(); keys != nil {
+	keys := j.Keys()
+	if keys != nil {
 		return proof.NewSum(keys)
 	}
 	return nil
@@ -171,10 +173,12 @@ type Changes struct {
 // of what it has changed. more is added to the details of the act.
 func (j Journal) ActWrites(ctx context.Context, c Changes, more ...string) []batch.Request {
 	act, hasAct := audit.From(ctx)
-	entries, adjusted := c.Entries, c.Adjusted
+	entries := c.Entries
+	adjusted := c.Adjusted
 	if adjusted.Rows() > 0 && (!hasAct || act.ID != c.ID) {
 		l := proof.OfAct(c.ID, nil, adjusted, nil)
-		entries, adjusted = append(entries, l.Entry()), nil
+		entries = append(entries, l.Entry())
+		adjusted = nil
 	}
 	var rows []tables.AuditRow
 	if hasAct {

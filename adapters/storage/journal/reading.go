@@ -129,7 +129,8 @@ func (r *Reading) note(row *tables.TrailBatchRow, record []byte) proof.Provenanc
 		return provenance
 	}
 	position := row.Position.Int64
-	if other := r.early[position]; other != nil { // two batches have this position
+	other := r.early[position]
+	if other != nil { // two batches have this position
 		r.changed(other.ID)
 		r.changed(b.ID)
 		return provenance
@@ -186,7 +187,8 @@ func (r *Reading) records() error {
 		size++
 		b.Hashes = hashes[offset : proof.StoredHashes(size)-first]
 		if r.isMissing {
-			b.Base, b.Hashes = nil, nil
+			b.Base = nil
+			b.Hashes = nil
 		}
 		err = r.witness.Batch(b)
 		if err != nil {
@@ -229,7 +231,8 @@ func (r *Reading) Gaps(size int64) error {
 				name = fmt.Sprintf("batch %d to %d of the log", r.next+1, next)
 			}
 			r.witness.Found(backoffice.Removed, name)
-			r.next, r.isMissing = next, true
+			r.next = next
+			r.isMissing = true
 		}
 		if err := r.records(); err != nil {
 			return err

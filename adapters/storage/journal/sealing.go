@@ -129,8 +129,10 @@ func (l Log) Seal(ctx context.Context, limit int, mark bool, seal trail.Seal) (r
 // mayMend reports whether to mend now. It allows one attempt per hour: mend reads the whole
 // log, and it does not help while something removes what mend writes.
 func (l Log) mayMend() bool {
-	maker, now := l.journal.maker.Load(), l.db.Now()
-	if last := maker.mended.Load(); last != nil && now.Sub(*last).Abs() < time.Hour {
+	maker := l.journal.maker.Load()
+	now := l.db.Now()
+	last := maker.mended.Load()
+	if last != nil && now.Sub(*last).Abs() < time.Hour {
 		return false
 	}
 	maker.mended.Store(&now)
@@ -189,7 +191,8 @@ const mostLeftOut = 5
 
 // openBatches reads the next batches to be sealed, and their records.
 func (l Log) openBatches(tx *gorm.DB, limit int) (rows []tables.TrailBatchRow, records [][]byte, round trail.Round, err error) {
-	maker, roots := l.journal.maker.Load(), l.journal.KnownRoots()
+	maker := l.journal.maker.Load()
+	roots := l.journal.KnownRoots()
 	if maker == nil {
 		return nil, nil, round, errors.New("no trail is kept")
 	}
@@ -223,7 +226,8 @@ func (l Log) store(ctx context.Context, tx *gorm.DB, head *tables.LogState, rows
 	for i := range rows {
 		rows[i].Position = sql.NullInt64{Int64: head.Size + int64(i), Valid: true}
 	}
-	head.Size, head.Checkpoint = head.Size+int64(len(rows)), added.Checkpoint
+	head.Size = head.Size + int64(len(rows))
+	head.Checkpoint = added.Checkpoint
 	return l.db.Send(ctx, tx, batch.NonEmpty(
 		l.journal.hash.Request(hashes), l.journal.place.Request(rows),
 		l.db.Properties.Put.Request([]tables.PropertyRow{

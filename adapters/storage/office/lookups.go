@@ -138,7 +138,8 @@ func (l lookups) identities(tx *gorm.DB, id operation.ID) ([]push.Identity, erro
 			continue // verify reports it
 		}
 		for i := range b.Entries {
-			if e := &b.Entries[i]; e.Kind == proof.Push && e.ID == id {
+			e := &b.Entries[i]
+			if e.Kind == proof.Push && e.ID == id {
 				return e.Identities, nil
 			}
 		}
@@ -252,7 +253,8 @@ func (l lookups) countRefused(tx *gorm.DB, r *backoffice.Received) error {
 	}
 	for _, row := range rows {
 		code := ""
-		if faults := tables.ParseFaults(row.Faults); len(faults) > 0 {
+		faults := tables.ParseFaults(row.Faults)
+		if len(faults) > 0 {
 			code = faults[0].Code
 		}
 		r.Refused[backoffice.RefusedKey{Subscription: row.Subscription, Code: code}] += row.Refused

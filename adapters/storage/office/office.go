@@ -14,7 +14,11 @@ import (
 
 // Fill sets the ports of the back office that this package implements.
 func Fill(p *backoffice.Ports, d *tables.Database, j journal.Journal) {
-	p.Reader, p.Lookups, p.Pricing = reader{d}, lookups{d, j}, pricing{d}
-	p.Imports, p.RuleBook = imports{d, j}, rules{d, j}
-	p.Audit, p.Withdrawing = acts{d, j}, acts{d, j}
+	p.Reader = reader{d}
+	p.Lookups = lookups{d, j}
+	p.Pricing = pricing{d}
+	p.Imports = imports{d, j}
+	p.RuleBook = rules{d, j}
+	p.Audit = acts{d, j}
+	p.Withdrawing = acts{d, j}
 }

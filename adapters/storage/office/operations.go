@@ -56,12 +56,14 @@ func (o *StoredOperation) Operation(result *backoffice.Operation) error {
 	if r := o.Row; r != nil {
 		var decision operation.Decision
 		decision, errs[0] = r.Decision()
-		of, endedAt = decision.Envelope, r.EndedAt.Time
+		of = decision.Envelope
+		endedAt = r.EndedAt.Time
 		result.Answered = &decision
 		result.Record, errs[1] = r.Record()
 		result.Reversal = r.Reversal()
 		if r.IsRefused() {
-			result.Refusal, sales = &decision, &result.RefusedSales
+			result.Refusal = &decision
+			sales = &result.RefusedSales
 		}
 	}
 	*sales, errs[2] = tables.AppendEntries(*sales, o.Sales, func(r *tables.SaleRow) (fund.SaleEntry, error) { return r.Entry(of, endedAt) })

@@ -197,7 +197,8 @@ func (p *positionImport[T, R]) store(ctx context.Context, added, changed []R, po
 // in between. An adjust has no line of a file: other imports do not count, because a file that
 // was wrong is imported again.
 func (p *positionImport[T, R]) checkChangedSince(ctx context.Context) error {
-	o, d := &p.options, p.imports.db
+	o := &p.options
+	d := p.imports.db
 	key := strings.Join(p.of.table().Keys, ", ")
 	if o.AsOf.IsZero() {
 		return nil

@@ -48,7 +48,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func (c connector) connect(ctx context.Context, marked bool) (driver.Conn, error) {
-	config, committing := c.config.Copy(), new(atomic.Bool)
+	config := c.config.Copy()
+	committing := new(atomic.Bool)
 	guard(config, committing)
 	config.Tracer = commitTracer{}
 	if marked {

@@ -135,7 +135,8 @@ type ownEngine struct {
 
 func (e ownEngine) Facts() storage.Facts {
 	facts := e.engine.Facts()
-	facts.Grace, facts.NeedsStatistics = grace, true
+	facts.Grace = grace
+	facts.NeedsStatistics = true
 	return facts
 }
 

@@ -97,7 +97,9 @@ func newWays(b *book.Books, i *calls.Inboxes, d *tables.Database) {
 		books: b, holdings: addTo(d.Holdings.Table, "units", "holding_exists"), accounts: addTo(d.Accounts.Table, "balance", "account_exists"),
 		price: assertPrices(d.Prices.Table), rules: assertRules(d.Properties.Table), inboxes: i,
 	}
-	b.Learn, b.Ways, i.Ways = w.learn, w.ofSales, w.ofNotifications
+	b.Learn = w.learn
+	b.Ways = w.ofSales
+	i.Ways = w.ofNotifications
 }
 
 // ofSales does not try a batch that claims due sales first, or has only sales for later days. It

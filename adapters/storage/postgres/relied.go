@@ -92,7 +92,9 @@ func (u *unchanged) learn(found string) error {
 	if err != nil {
 		return err
 	}
-	u.found, u.tables, u.statements = found, tables, make(map[string]string)
+	u.found = found
+	u.tables = tables
+	u.statements = make(map[string]string)
 	return nil
 }
 

@@ -53,7 +53,8 @@ func (s *session) Exchange(ctx context.Context, requests ...batch.Request) error
 	if err != nil {
 		return err
 	}
-	if next := commit.Next(ctx); next != nil {
+	next := commit.Next(ctx)
+	if next != nil {
 		next() // the rows that the batch changes are now locked
 	}
 	return nil
@@ -190,7 +191,8 @@ func (p *pipeline) wrote(r *batch.Request, sql string, results pgx.BatchResults)
 	if err != nil {
 		return r.Named(asLostRace(r, err))
 	}
-	s, changed := p.session, tag.RowsAffected()
+	s := p.session
+	changed := tag.RowsAffected()
 	s.wrote = s.wrote || changed > 0 && !tag.Select()
 	s.decided = s.decided || r.Decides && changed < int64(r.Rows.Len())
 	ignored := wrote(r, sql, changed)

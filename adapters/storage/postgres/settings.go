@@ -106,7 +106,8 @@ type settings struct {
 }
 
 func newSettings(statementTimeout time.Duration) *settings {
-	s, value := &settings{batches: needed}, "'1'"
+	s := &settings{batches: needed}
+	value := "'1'"
 	s.bulkRead.Store(askBulkRead)
 	if statementTimeout > 0 {
 		milliseconds := min(max(statementTimeout.Milliseconds(), 1), math.MaxInt32) // 0 would be no limit
@@ -145,7 +146,8 @@ func (s *settings) begins(ctx context.Context, conn *sql.Conn, native *pgx.Conn)
 // checkMode returns an error if pgx does not ask the server for the types of arguments. Then it
 // cannot encode the arrays of a batch.
 func checkMode(c *pgx.ConnConfig) error {
-	if m := c.DefaultQueryExecMode; m == pgx.QueryExecModeExec || m == pgx.QueryExecModeSimpleProtocol {
+	m := c.DefaultQueryExecMode
+	if m == pgx.QueryExecModeExec || m == pgx.QueryExecModeSimpleProtocol {
 		return fault.New(fault.Unavailable, "The database is opened with a mode of pgx that cannot send batches ("+m.String()+"). Use default_query_exec_mode=cache_describe.")
 	}
 	return nil

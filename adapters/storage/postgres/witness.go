@@ -32,7 +32,8 @@ const message = "SELECT pg_logical_emit_message(true, 'bankingapi', '') WHERE NO
 // hasMessages reports whether the server can write messages to its log. Servers like Postgres
 // that cannot do so are distributed: they show only what a majority has.
 func (s *settings) hasMessages(ctx context.Context, q storage.Querier) (exists bool, err error) {
-	if known := s.messages.Load(); known != nil {
+	known := s.messages.Load()
+	if known != nil {
 		return *known, nil
 	}
 	err = q.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM pg_proc WHERE proname = 'pg_logical_emit_message')").Scan(&exists)

@@ -193,6 +193,7 @@ func (f *file) readMoved() (m moved, err error) {
 		return m, fileError(err, "%s cannot be read", f.real+suffixes[1])
 	}
 	copy(m.salt[:], index[salt:])
-	m.end, m.begun = binary.NativeEndian.Uint32(index[end:]), binary.NativeEndian.Uint32(index[begun:])
+	m.end = binary.NativeEndian.Uint32(index[end:])
+	m.begun = binary.NativeEndian.Uint32(index[begun:])
 	return m, nil
 }

@@ -220,7 +220,8 @@ func (f *file) isWhole() error {
 		if err != nil {
 			return err
 		}
-		if size := database.Size(); size >= max(least, min(f.size, most)) {
+		size := database.Size()
+		if size >= max(least, min(f.size, most)) {
 			f.size = size // VACUUM may have shrunk it
 		} else {
 			flaw = fileError(nil, "%s has become smaller", f.path)
@@ -330,7 +331,9 @@ func (f *file) forget() {
 	defer f.mu.Unlock()
 	f.beside[0].release()
 	f.beside[1].release()
-	f.lastConn, f.beside, f.last = nil, [2]*held{}, nil
+	f.lastConn = nil
+	f.beside = [2]*held{}
+	f.last = nil
 }
 
 // reason is Explain of storage.Engine.

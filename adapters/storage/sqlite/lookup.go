@@ -61,7 +61,8 @@ func (s *source) statement(text, prefix string) string {
 // lookup is Find of storage.Engine.
 func lookup(prefix, alias, table, column string, value any) (condition string, arguments []any) {
 	for i := range sources {
-		if s := &sources[i]; s.table == table && s.column == column {
+		s := &sources[i]
+		if s.table == table && s.column == column {
 			return strings.ReplaceAll(s.statement(foundRows, prefix), "{{alias}}", alias), []any{value, value}
 		}
 	}

@@ -63,7 +63,8 @@ func (c *connections) begin(ctx context.Context) (*session, error) {
 		if isOwn {
 			s.writer = own.writer
 		} else {
-			s.writer, s.isOfHost = newWriter(native), true
+			s.writer = newWriter(native)
+			s.isOfHost = true
 		}
 		return c.file.remember(native)
 	})

@@ -116,7 +116,8 @@ func NewHostEngine(ctx context.Context, writes, reads *sql.DB) (storage.Engine, 
 
 // start opens the file.
 func (c *connections) start(ctx context.Context, o storage.Options) error {
-	path, prepare := c.file.path, create
+	path := c.file.path
+	prepare := create
 	if o.MustExist {
 		prepare = exists
 	}
@@ -147,7 +148,9 @@ func (c *connections) start(ctx context.Context, o storage.Options) error {
 		}
 		pools[i].SetMaxOpenConns(1)
 	}
-	writes, reads, moves := pools[0], pools[1], pools[2]
+	writes := pools[0]
+	reads := pools[1]
+	moves := pools[2]
 	reads.SetMaxOpenConns(max(o.MaxConnections-1, readers))
 	reads.SetMaxIdleConns(readers)
 	c.checkpoints = startCheckpoints(moves, c.file.check)

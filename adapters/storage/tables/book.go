@@ -108,7 +108,8 @@ func openPrices(d *Database) {
 		{Column: t.Select("imkb_code")[0], Operator: "="},
 		{Column: t.Select("holder_corporation_name")[0], Operator: "="},
 	}
-	validFrom, currency := t.Select("valid_from")[0], t.Select("currency_code")[0]
+	validFrom := t.Select("valid_from")[0]
+	currency := t.Select("currency_code")[0]
 	d.FindCurrentPrice = t.Lookup("find current "+t.Name, batch.Lookup{
 		Select: found, Order: NewestPrice,
 		Where: append(slices.Clone(ofFund), batch.Condition{Column: validFrom, Operator: "<="}),
@@ -138,7 +139,8 @@ func NewPriceRow(p fund.Price) PriceRow {
 // NewCurrentPriceRow returns the row of p as the current price of a day. ValidFrom is this day.
 func NewCurrentPriceRow(priceDay fund.PriceDay, p fund.Price) PriceRow {
 	r := NewPriceRow(p)
-	r.IMKBCode, r.HolderCorporationName = priceDay.Fund.IMKBCode, priceDay.Fund.HolderCorporationName
+	r.IMKBCode = priceDay.Fund.IMKBCode
+	r.HolderCorporationName = priceDay.Fund.HolderCorporationName
 	r.ValidFrom = batch.Day(priceDay.Day.String())
 	return r
 }

@@ -91,7 +91,8 @@ func (p *copiedPart[R]) write(ctx context.Context) error {
 	}
 	err := p.target.DB.Transact(ctx, func(s batch.Session) error { return s.Commit(ctx, p.upsert.Request(p.rows)) })
 	p.done(int64(len(p.rows)))
-	p.rows, p.size = p.rows[:0], 0
+	p.rows = p.rows[:0]
+	p.size = 0
 	return err
 }
 

@@ -209,7 +209,8 @@ func (d *Database) beginAligned(ctx context.Context) (begun []*sql.Tx) {
 	pool, isPool := d.Reads.Statement.ConnPool.(*batch.Pool)
 	for isPool && len(begun) < 2 {
 		// Readers that wait for a second connection could wait for each other.
-		if s := pool.DB().Stats(); len(begun) > 0 && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
+		s := pool.DB().Stats()
+		if len(begun) > 0 && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
 			break
 		}
 		tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})

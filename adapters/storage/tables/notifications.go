@@ -147,8 +147,14 @@ func newNotificationRow(s *push.Stored) (NotificationRow, error) {
 }
 
 func (r *NotificationRow) setTexts(v *push.Values, tranData string) {
-	r.ExternalApplicationCode, r.ExternalTranCode, r.UserID, r.PushID = v.ExternalApplicationCode, v.ExternalTranCode, v.UserID, v.PushID
-	r.Subject, r.Content, r.DeepLinkURL, r.TranData = v.Subject, v.Content, v.DeepLinkURL, tranData
+	r.ExternalApplicationCode = v.ExternalApplicationCode
+	r.ExternalTranCode = v.ExternalTranCode
+	r.UserID = v.UserID
+	r.PushID = v.PushID
+	r.Subject = v.Subject
+	r.Content = v.Content
+	r.DeepLinkURL = v.DeepLinkURL
+	r.TranData = tranData
 }
 
 // Erase empties the personal texts.
@@ -172,7 +178,8 @@ func (d *Database) Blank(r NotificationRow) NotificationRow {
 // Entry converts the row. of is its operation.
 func (r *NotificationRow) Entry(of operation.Envelope) (n push.Entry, err error) {
 	n = push.Entry{Envelope: of, Index: int(r.Position), Identity: push.Identity(r.Identity)}
-	if id := operation.ID(r.ErasureID); id != (operation.ID{}) {
+	id := operation.ID(r.ErasureID)
+	if id != (operation.ID{}) {
 		n.Erasure = &push.Erasure{ID: id}
 	}
 	if n.Values, err = r.values(); err != nil {
@@ -190,7 +197,8 @@ func formatTranData(items []push.TranDataItem) (string, error) {
 	if len(items) == 0 {
 		return "", nil
 	}
-	text, separator := append(make([]byte, 0, 256), '['), ""
+	text := append(make([]byte, 0, 256), '[')
+	separator := ""
 	var badCode, badName error
 	for _, item := range items {
 		text = append(text, separator+`{"Code":`...)
@@ -200,7 +208,8 @@ func formatTranData(items []push.TranDataItem) (string, error) {
 		if err := cmp.Or(badCode, badName); err != nil {
 			return "", err
 		}
-		text, separator = append(text, '}'), ","
+		text = append(text, '}')
+		separator = ","
 	}
 	return string(append(text, ']')), nil
 }

@@ -43,7 +43,10 @@ func (r ListedOutcomeRow) Ended() fund.Ended {
 		State: operation.State(r.State), Faults: ParseFaults(r.Faults), At: r.EndedAt.Time, //nolint:gosec // written by us
 	}
 	if r.Outcome.Reversed != 0 {
-		e.Reversed, e.State, e.Faults, e.At = true, operation.Completed, nil, r.ReversedAt.Time
+		e.Reversed = true
+		e.State = operation.Completed
+		e.Faults = nil
+		e.At = r.ReversedAt.Time
 	}
 	return e
 }

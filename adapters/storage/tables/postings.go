@@ -55,7 +55,8 @@ var AllPostings = postingsWhere("TRUE", "TRUE", "TRUE")
 // PostingsOfCustomer has the postings of a customer. found is the condition of Find on the sales s
 // of the customer, with its arguments.
 func PostingsOfCustomer(prefix string, customerNo int64, found string, arguments []any) (text string, all []any) {
-	ofUnits, ofMoney := "s.customer_no = ? AND "+found, "s.account_customer_no = ? AND s.customer_no = s.account_customer_no AND "
+	ofUnits := "s.customer_no = ? AND " + found
+	ofMoney := "s.account_customer_no = ? AND s.customer_no = s.account_customer_no AND "
 	customer := []any{customerNo}
 	foundCustomer := slices.Concat(customer, arguments)
 	text = postingsWhere("a.customer_no = ?", ofUnits, ofMoney+ofUnits, "s.account_customer_no = ? AND s.account_customer_no <> s.customer_no")
@@ -76,7 +77,10 @@ func (r *PostingRow) Entry() (p fund.PostingEntry, err error) {
 	if p.Kind = fund.PostingKind(r.Kind); int64(p.Kind) != r.Kind { //nolint:gosec // checked here
 		return p, fmt.Errorf("a posting is of the kind %d", r.Kind)
 	}
-	p.OperationID, p.Index, p.Quantity, p.PostedAt = operation.ID(r.OperationID), int(r.Position), r.Quantity, r.PostedAt.Time
+	p.OperationID = operation.ID(r.OperationID)
+	p.Index = int(r.Position)
+	p.Quantity = r.Quantity
+	p.PostedAt = r.PostedAt.Time
 	if r.Leg == UnitLeg {
 		p.Holding = holdingKey(r.CustomerNo, r.IMKBCode, r.HolderCorporationName)
 		return p, nil

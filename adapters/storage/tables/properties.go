@@ -101,7 +101,9 @@ func (d *Database) RequireProperties(ctx context.Context) error {
 			return MissingProperty(name)
 		}
 	}
-	outcomes, calendar, rules := found[OutcomesProperty], found[CalendarProperty], found[RulesProperty]
+	outcomes := found[OutcomesProperty]
+	calendar := found[CalendarProperty]
+	rules := found[RulesProperty]
 	_, err = outcomes.Number()
 	if err != nil {
 		return err

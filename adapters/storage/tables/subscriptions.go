@@ -91,6 +91,7 @@ func (r *SubscriptionRow) Subscription() (*subscription.Subscription, error) {
 	if len(r.PrimaryHash) != len(s.PrimaryHash) || len(r.SecondaryHash) != len(s.SecondaryHash) {
 		return nil, fmt.Errorf("subscription %q: a stored key hash is damaged", r.Name)
 	}
-	s.PrimaryHash, s.SecondaryHash = subscription.Hash(r.PrimaryHash), subscription.Hash(r.SecondaryHash)
+	s.PrimaryHash = subscription.Hash(r.PrimaryHash)
+	s.SecondaryHash = subscription.Hash(r.SecondaryHash)
 	return s, nil
 }

@@ -57,9 +57,12 @@ func open[R any](d *Database, t *Statements[R], relied Relied) {
 // and the columns in relied are filled in from the row.
 func openBeside[R any](d *Database, relied Relied) *batch.Table[R] {
 	t := newTable[R](d)
-	relied.Table, relied.Copies = t.Name, copier[R]{t}
-	relied.Columns, relied.Keys = batch.Names(t.Columns), slices.Sorted(slices.Values(t.Keys))
-	relied.Nullable, relied.Defaults = []string{}, []string{}
+	relied.Table = t.Name
+	relied.Copies = copier[R]{t}
+	relied.Columns = batch.Names(t.Columns)
+	relied.Keys = slices.Sorted(slices.Values(t.Keys))
+	relied.Nullable = []string{}
+	relied.Defaults = []string{}
 	for _, c := range t.Columns {
 		relied.Kinds = append(relied.Kinds, c.Kind.String())
 		if c.Nullable {

@@ -118,7 +118,8 @@ func (c *call) close() error {
 		return nil
 	}
 	reason := "a listener failed"
-	if cause := context.Cause(c.cmd.Context()); cause != nil {
+	cause := context.Cause(c.cmd.Context())
+	if cause != nil {
 		reason = cause.Error() // names the signal
 	}
 	return app.CloseBecause(context.WithoutCancel(c.cmd.Context()), reason)

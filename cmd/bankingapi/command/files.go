@@ -60,7 +60,8 @@ func (o *importCommand) dates(c *call) (err error) {
 }
 
 func (o *importCommand) run(c *call) error {
-	kind, name := c.args[0], c.args[1]
+	kind := c.args[0]
+	name := c.args[1]
 	file, err := c.openInput(name)
 	if err != nil {
 		return err
@@ -141,7 +142,8 @@ func (o *reconcileCommand) flags(f *flags) {
 }
 
 func (o *reconcileCommand) run(c *call) error {
-	kind, name := c.args[0], c.args[1]
+	kind := c.args[0]
+	name := c.args[1]
 	if err := c.requireOutput(); err != nil {
 		return err
 	}
@@ -229,12 +231,14 @@ func (o *exportCommand) flags(f *flags) {
 
 // check reads the flags, and refuses flags that do not apply.
 func (o *exportCommand) check(c *call) (err error) {
-	kind, q := c.args[0], &o.query
+	kind := c.args[0]
+	q := &o.query
 	if err := checkFilters(c, kind); err != nil {
 		return err
 	}
 	var isKnown bool
-	q.CustomerNo, q.PriceID = o.customer.value, o.priceID.value
+	q.CustomerNo = o.customer.value
+	q.PriceID = o.priceID.value
 	q.State, isKnown = saleStates[strings.ToLower(o.state)]
 	switch {
 	case o.spreadsheet && o.format != "csv":
@@ -328,7 +332,8 @@ func (o *exportCommand) run(c *call) error {
 	if err := c.requireOutput(); err != nil {
 		return err
 	}
-	kind, format := c.args[0], rowFormat(o.format)
+	kind := c.args[0]
+	format := rowFormat(o.format)
 	if o.spreadsheet {
 		format = string(bookfile.Spreadsheet)
 	}
@@ -378,7 +383,8 @@ func (o *exportCommand) write(c *call, kind, format string) (rows int64, err err
 func (o *exportCommand) writeTo(c *call, output io.Writer, kind, format string) (rows int64, err error) {
 	out := bufio.NewWriterSize(output, 1<<16)
 	query := o.query
-	query.Rows, query.Flush = &rows, out.Flush
+	query.Rows = &rows
+	query.Flush = out.Flush
 	watch := func(int64) {}
 	if !query.Follow && !isTerminal(c.cmd.OutOrStdout()) { // on a terminal the rows themselves show the progress
 		work := startProgress(c.cmd.ErrOrStderr(), "exporting "+kind, 0)

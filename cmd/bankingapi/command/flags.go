@@ -199,7 +199,8 @@ func (v optionalValue[T]) Set(text string) error {
 	if err != nil {
 		return err
 	}
-	v.of.value, v.of.isGiven = value, true
+	v.of.value = value
+	v.of.isGiven = true
 	return nil
 }
 
@@ -232,9 +233,11 @@ func (f *flags) addSettings() {
 		value := &settingValue{s.Default, s.Form}
 		flag := f.set.VarPF(value, s.Path, "", s.Usage)
 		if s.IsSwitch() {
-			value.form, flag.NoOptDefVal = "bool", "true"
+			value.form = "bool"
+			flag.NoOptDefVal = "true"
 		}
-		if choices := s.Choices(); choices != nil {
+		choices := s.Choices()
+		if choices != nil {
 			f.complete(s.Path, choices...)
 		}
 	}

@@ -49,7 +49,8 @@ func described(path string) *cobra.Command {
 		if len(args) >= len(wanted) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		if word := wanted[len(args)]; strings.Contains(word, "|") {
+		word := wanted[len(args)]
+		if strings.Contains(word, "|") {
 			return strings.Split(word, "|"), cobra.ShellCompDirectiveNoFileComp
 		}
 		return nil, cobra.ShellCompDirectiveDefault

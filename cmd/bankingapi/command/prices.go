@@ -72,8 +72,12 @@ func listedPrices(prices []backoffice.FundPrice, waits []buyfund.DueFund) []list
 			ChangePercent: decimalNumber(strings.TrimPrefix(p.Change(), "+")), Waiting: []waitingDay{},
 		}
 		if p.Price != nil {
-			line.PriceID, line.Price, line.CurrencyCode = p.Price.ID, decimalNumber(p.Price.PerUnit.String()), p.Price.Currency.Code()
-			line.ValidFrom, line.Imported, line.ImportedBy = p.Price.ValidFrom.String(), instant(p.Imported), p.ImportedBy
+			line.PriceID = p.Price.ID
+			line.Price = decimalNumber(p.Price.PerUnit.String())
+			line.CurrencyCode = p.Price.Currency.Code()
+			line.ValidFrom = p.Price.ValidFrom.String()
+			line.Imported = instant(p.Imported)
+			line.ImportedBy = p.ImportedBy
 		}
 		for _, w := range waits {
 			if w.Fund == p.Fund {

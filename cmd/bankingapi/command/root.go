@@ -125,7 +125,9 @@ func rows() []row {
 
 func (p program) root() *cobra.Command {
 	root := group("bankingapi")
-	root.SilenceErrors, root.SilenceUsage = true, true // report prints them
+	// report prints them.
+	root.SilenceErrors = true
+	root.SilenceUsage = true
 	root.Version = thisBuild().Version
 	root.SetVersionTemplate(screen("version", thisBuild()))
 	root.SetFlagErrorFunc(explainFlag)
@@ -154,7 +156,8 @@ func (p program) root() *cobra.Command {
 // group makes a command that has only subcommands.
 func group(path string) *cobra.Command {
 	cmd := described(path)
-	cmd.Args, cmd.RunE = cobra.ArbitraryArgs, chooseCommand
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = chooseCommand
 	return cmd
 }
 
@@ -337,7 +340,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := unknown.GetSpecifiedName()
-		if letters := unknown.GetSpecifiedShortnames(); letters != "" {
+		letters := unknown.GetSpecifiedShortnames()
+		if letters != "" {
 			return explainLetters(cmd, letters)
 		}
 		if near, ok := nearFlag(cmd, name); ok {

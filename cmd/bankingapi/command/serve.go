@@ -86,7 +86,8 @@ type listening struct {
 
 // listen serves until the context ends. It prints the guide unless it is nil.
 func listen(c *call, guide *bootstrap.Demo) error {
-	app, ctx := c.app, c.cmd.Context()
+	app := c.app
+	ctx := c.cmd.Context()
 	hangUp := make(chan os.Signal, 1)     // registered before the service is announced
 	signal.Notify(hangUp, syscall.SIGHUP) // to the end: while the service stops, SIGHUP must not kill it
 	if err := app.Start(ctx); err != nil {
@@ -149,7 +150,8 @@ func profiles() http.Handler {
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A profile costs the service time as long as it runs.
-		if text := r.FormValue("seconds"); text != "" {
+		text := r.FormValue("seconds")
+		if text != "" {
 			if seconds, err := strconv.ParseFloat(text, 64); err != nil || !(seconds > 0 && seconds <= maxProfile.Seconds()) {
 				http.Error(w, "seconds must be a number, at most 60.", http.StatusBadRequest)
 				return

@@ -109,7 +109,8 @@ func (c *call) operationsOf(subscription, callerID string) ([]backoffice.Operati
 // answered describes the answer to the last request without an operation. With --format json it
 // also writes the row of that answer, as export requests does.
 func answered(c *call, of backoffice.Query) string {
-	of.Order, of.Limit = backoffice.Newest, 1
+	of.Order = backoffice.Newest
+	of.Limit = 1
 	for a, err := range c.office.Reader.Requests(c.cmd.Context(), of) {
 		if err != nil {
 			continue
@@ -257,7 +258,9 @@ func shownOperationOf(o *backoffice.Operation) shownOperation {
 		of.Operation = was.Operation.String()
 		of.ReceivedAt = instant(was.ReceivedAt)
 		of.State = was.State
-		of.Subscription, of.CallerID, of.RequestID = &was.Subscription, &was.Header.CallerID, &requestID
+		of.Subscription = &was.Subscription
+		of.CallerID = &was.Header.CallerID
+		of.RequestID = &requestID
 	}
 	for _, f := range o.Faults() {
 		of.Errors = append(of.Errors, refusal{f.Code, f.Pointer})
@@ -268,7 +271,8 @@ func shownOperationOf(o *backoffice.Operation) shownOperation {
 	for _, s := range slices.Concat(o.Sales, o.RefusedSales) {
 		of.Sales = append(of.Sales, sale{s})
 	}
-	if at := o.CancelledAt(); !at.IsZero() {
+	at := o.CancelledAt()
+	if !at.IsZero() {
 		of.CancelledAt = instant(at)
 	} else if len(o.Sales) > 0 {
 		of.SettledAt = instant(o.Sales[0].SettledAt)
@@ -319,7 +323,8 @@ func (o *showCustomerCommand) flags(f *flags) {
 
 func (o *showCustomerCommand) check(c *call) (err error) {
 	q := &o.query
-	q.Order, q.Limit = backoffice.Newest, int(o.limit.value)
+	q.Order = backoffice.Newest
+	q.Limit = int(o.limit.value)
 	q.CustomerNo, err = strconv.ParseInt(c.args[0], 10, 64)
 	if err != nil || q.CustomerNo <= 0 {
 		return wrongUsef("NUMBER must be a customer number greater than 0")
@@ -453,12 +458,14 @@ func (o *showCustomerCommand) addSales(c *call, shown *shownCustomer) error {
 }
 
 func (o *showCustomerCommand) notFound() error {
-	has, when := "has", ""
+	has := "has"
+	when := ""
 	if o.since != "" {
 		when = " since " + o.since
 	}
 	if o.at != "" {
-		has, when = "had", when+" up to "+o.at
+		has = "had"
+		when = when + " up to " + o.at
 	}
 	return fmt.Errorf("not found: customer %d %s no holding, no account, no posting and no sale%s", o.query.CustomerNo, has, when)
 }

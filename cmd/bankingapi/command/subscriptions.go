@@ -57,7 +57,8 @@ func (o *termFlags) check(c *call) error {
 		c.cmd.PrintErrf("Warning: tls.client_ca is not set here. A service without it asks for no certificate, and refuses these keys.\n")
 	}
 	for _, name := range o.operations {
-		if known := operation.AllNames(); !slices.Contains(known, name) {
+		known := operation.AllNames()
+		if !slices.Contains(known, name) {
 			return wrongUsef("--operation must be %s", settings.Choice(known))
 		}
 	}
@@ -81,7 +82,8 @@ func (o *termFlags) dates(c *call) error {
 
 // revise applies the terms that are given to a subscription.
 func (o *termFlags) revise(s *subscription.Subscription) {
-	if granted := slices.Concat(o.operations, o.hostOperations); len(granted) > 0 {
+	granted := slices.Concat(o.operations, o.hostOperations)
+	if len(granted) > 0 {
 		s.Operations = granted
 	}
 	if o.rate.isGiven {
@@ -93,7 +95,8 @@ func (o *termFlags) revise(s *subscription.Subscription) {
 	o.tellerName.setTo(&s.TellerName)
 	o.certificate.setTo(&s.ClientCertificate)
 	if o.expiration != "" {
-		s.PrimaryKey.Expires, s.SecondaryKey.Expires = o.expires, o.expires
+		s.PrimaryKey.Expires = o.expires
+		s.SecondaryKey.Expires = o.expires
 	}
 }
 
@@ -152,9 +155,11 @@ func (o *changeCommand) check(c *call) error {
 func (o *changeCommand) run(c *call) error {
 	var changes []string
 	err := c.manager.Change(c.cmd.Context(), c.args[0], func(now *subscription.Subscription) error {
-		before, revised := *now, *now
+		before := *now
+		revised := *now
 		o.revise(&revised)
-		now.PrimaryKey.Expires, now.SecondaryKey.Expires = revised.PrimaryKey.Expires, revised.SecondaryKey.Expires
+		now.PrimaryKey.Expires = revised.PrimaryKey.Expires
+		now.SecondaryKey.Expires = revised.SecondaryKey.Expires
 		err := now.Revise(revised)
 		changes = subscriptions.Differences(&before, now, c.manager.Zone())
 		return err

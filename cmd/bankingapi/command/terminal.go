@@ -107,7 +107,9 @@ func (p *progress) enter(phase string, lines int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rows.Store(0)
-	p.phase, p.size, p.lines = phase, 0, lines
+	p.phase = phase
+	p.size = 0
+	p.lines = lines
 }
 
 // stop stops showing progress and removes the bar.
@@ -142,11 +144,14 @@ func (p *progress) replace(text string, isBar bool) {
 func (p *progress) tell() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	text, rows := p.phase, p.rows.Load()
-	done, total := p.bytes.Load(), p.size
+	text := p.phase
+	rows := p.rows.Load()
+	done := p.bytes.Load()
+	total := p.size
 	switch {
 	case p.lines > 0:
-		done, total = rows, p.lines
+		done = rows
+		total = p.lines
 		text += fmt.Sprintf(": %d of %d lines", rows, total)
 	case total == 0 && rows > 0:
 		text += fmt.Sprintf(": %d lines, total unknown", rows)
@@ -154,7 +159,8 @@ func (p *progress) tell() {
 	if total > 0 {
 		percent := min(100, 100*done/total)
 		text += fmt.Sprintf(", %d %%", percent)
-		if full := int(percent) * barWidth / 100; p.terminal {
+		full := int(percent) * barWidth / 100
+		if p.terminal {
 			text = fmt.Sprintf("[%s%s] %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), text)
 		}
 	}

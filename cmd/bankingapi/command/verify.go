@@ -47,7 +47,8 @@ func (o *verifyCommand) flags(f *flags) {
 }
 
 func (o *verifyCommand) run(c *call) error {
-	name, against := o.report, o.checkpoints
+	name := o.report
+	against := o.checkpoints
 	if name == "" {
 		return verifyBook(c, against, nil)
 	}
@@ -74,7 +75,8 @@ type verified struct {
 }
 
 func verifyBook(c *call, against []string, report *backoffice.Report) error {
-	isJSON, findings := c.format == "json", []string{}
+	isJSON := c.format == "json"
+	findings := []string{}
 	work := startProgress(c.cmd.ErrOrStderr(), "verifying", 0)
 	defer work.stop()
 	proof, err := c.office.Verify(c.cmd.Context(), against, backoffice.Watch{

@@ -42,8 +42,10 @@ func describe(info *debug.BuildInfo) build {
 	for _, s := range info.Settings {
 		of[s.Key] = s.Value
 	}
-	if revision := of["vcs.revision"]; revision != "" {
-		b.Commit, b.Time = revision, of["vcs.time"]
+	revision := of["vcs.revision"]
+	if revision != "" {
+		b.Commit = revision
+		b.Time = of["vcs.time"]
 		if of["vcs.modified"] == "true" {
 			b.Commit += " with changes"
 		}

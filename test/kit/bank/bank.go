@@ -45,7 +45,8 @@ func Open(t testing.TB, engine string) *Bank {
 	t.Helper()
 	b := &Bank{Clock: fake.NewClock(Opened)}
 	settings := bootstrap.DefaultSettings()
-	settings.HTTP.Address, settings.Ops.Address = "127.0.0.1:0", ""
+	settings.HTTP.Address = "127.0.0.1:0"
+	settings.Ops.Address = ""
 	settings.Settlement.Enabled = false
 	settings.Storage.Driver = engine
 	settings.Storage.AllowUnsafe = true // the clock is not that of the database

@@ -72,7 +72,8 @@ func New(t testing.TB, pages map[string]http.Handler) (http.Handler, *fake.Store
 func Start(t testing.TB, setup Setup) (http.Handler, *fake.Store) {
 	t.Helper()
 	kit := memory.New(Today)
-	store, clock := kit.Store, kit.Clock
+	store := kit.Store
+	clock := kit.Clock
 	for _, fields := range []fund.PriceFields{
 		{PriceID: decimal.Int(1), IMKBCode: "AFA", HolderCorporationName: "Demo Portfoy", Price: value.Number("1.25"), CurrencyCode: "TRY", ValidFrom: "2024-01-01"},
 		{PriceID: decimal.Int(2), IMKBCode: "GAF.F1", HolderCorporationName: "Demo Portfoy", Price: value.Number("2.5"), CurrencyCode: "USD", ValidFrom: "2024-01-01"},

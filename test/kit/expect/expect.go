@@ -16,7 +16,8 @@ import (
 func Outcome(t testing.TB, want, got operation.Outcome, message ...any) {
 	t.Helper()
 	require.NotZero(t, got.ID, message...)
-	got.ID, want.ID = operation.ID{}, operation.ID{}
+	got.ID = operation.ID{}
+	want.ID = operation.ID{}
 	require.Equal(t, want, got, message...)
 }
 

@@ -26,7 +26,8 @@ func Equal(t testing.TB, name, got string) {
 	if err != nil {
 		t.Fatalf("%v: make generate writes it", err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	diff := cmp.Diff(string(want), got)
+	if diff != "" {
 		t.Errorf("%s (-want +got), make generate accepts it:\n%s", file, diff)
 	}
 }

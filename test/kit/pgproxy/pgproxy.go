@@ -69,7 +69,8 @@ func New(t testing.TB, dsn string) *Proxy {
 	query.Del("host")
 	query.Del("port")
 	query.Set("sslmode", "disable")
-	u.RawQuery, u.Host = query.Encode(), p.listener.Addr().String()
+	u.RawQuery = query.Encode()
+	u.Host = p.listener.Addr().String()
 	p.DSN = u.String()
 	p.running.Go(p.serve)
 	t.Cleanup(func() {
@@ -178,7 +179,8 @@ func take(n *atomic.Int32) bool {
 // toServer forwards what the service sends.
 func (p *Proxy) toServer(l *link) {
 	defer p.cut(l)
-	in, out := bufio.NewReaderSize(l.service, 64<<10), bufio.NewWriterSize(l.server, 64<<10)
+	in := bufio.NewReaderSize(l.service, 64<<10)
+	out := bufio.NewWriterSize(l.server, 64<<10)
 	// The first message has no type.
 	var length [4]byte
 	if _, err := io.ReadFull(in, length[:]); err != nil {
@@ -191,7 +193,8 @@ func (p *Proxy) toServer(l *link) {
 	_, _ = out.Write(length[:])
 	_, _ = out.Write(rest)
 	prepared := map[string]string{} // by name
-	begun, writes := false, false
+	begun := false
+	writes := false
 	p.forward(in, out, func(kind byte, body []byte) verb {
 		switch kind {
 		case 'E': // 'F' (function call) and 'c' (copy) are never used
@@ -211,10 +214,12 @@ func (p *Proxy) toServer(l *link) {
 			case strings.HasPrefix(command, "begin"):
 				begun = true
 			case command == "rollback":
-				begun, writes = false, false
+				begun = false
+				writes = false
 			case command == "commit":
 				strike := writes && take(&p.BeforeCommit)
-				begun, writes = false, false
+				begun = false
+				writes = false
 				return cutIf(strike)
 			case strings.Contains(command, "insert into "), strings.Contains(command, "update "), strings.Contains(command, "pg_logical_emit_message("):
 				writes = true
@@ -234,7 +239,8 @@ func (p *Proxy) toServer(l *link) {
 // toService forwards what the server answers.
 func (p *Proxy) toService(l *link) {
 	defer p.cut(l)
-	in, out := bufio.NewReaderSize(l.server, 64<<10), bufio.NewWriterSize(l.service, 64<<10)
+	in := bufio.NewReaderSize(l.server, 64<<10)
+	out := bufio.NewWriterSize(l.service, 64<<10)
 	wrote := false
 	first := true
 	p.forward(in, out, func(kind byte, body []byte) verb {

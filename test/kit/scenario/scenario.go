@@ -140,7 +140,8 @@ func (p *play) parse(t *testing.T, part string) step {
 		case word == "together":
 			x.together = number(t, rest)
 		case slices.Contains(operations, word):
-			x.does, x.path = word, p.Expand(t, rest)
+			x.does = word
+			x.path = p.Expand(t, rest)
 		default:
 			require.Empty(t, x.path, "%q is no word of a scenario", line)
 			x.method, x.path, _ = strings.Cut(p.Expand(t, line), " ")

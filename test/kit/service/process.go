@@ -123,9 +123,11 @@ func (p *Process) Await(t T, o *Output, pattern string) string {
 	defer late.Stop()
 	for {
 		o.mu.Lock()
-		text, more := o.text.String(), o.written
+		text := o.text.String()
+		more := o.written
 		o.mu.Unlock()
-		if found := wanted.FindStringSubmatch(text); found != nil {
+		found := wanted.FindStringSubmatch(text)
+		if found != nil {
 			return found[len(found)-1]
 		}
 		select {

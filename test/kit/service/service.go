@@ -149,7 +149,8 @@ func (b *Bank) Setting(path string) string { return b.settings[path] }
 func (b *Bank) Replica(t testing.TB) *Bank {
 	t.Helper()
 	other := *b
-	other.Folder, other.settings = t.TempDir(), maps.Clone(b.settings)
+	other.Folder = t.TempDir()
+	other.settings = maps.Clone(b.settings)
 	other.Environment = slices.Clone(b.Environment)
 	return other.On(b.DSN)
 }
@@ -209,7 +210,9 @@ func (b *Bank) RunWith(t T, input string, args ...string) Outcome {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	command := b.Command(args...)
-	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(input), &out, &errOut
+	command.Stdin = strings.NewReader(input)
+	command.Stdout = &out
+	command.Stderr = &errOut
 	require.NoError(t, Start(command))
 	_ = command.Wait() // the status tells more than this error
 	return Outcome{command.ProcessState.ExitCode(), out.String(), errOut.String()}

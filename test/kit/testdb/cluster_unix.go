@@ -94,7 +94,8 @@ func newCluster() (f serverFolder, err error) {
 // run runs a program in the folder.
 func (f serverFolder) run(program string, arguments ...string) error {
 	command := exec.Command(program, arguments...)
-	command.Dir, command.SysProcAttr = f.path, &syscall.SysProcAttr{Credential: f.identity}
+	command.Dir = f.path
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: f.identity}
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", program, err, output)
 	}
@@ -154,7 +155,9 @@ kill -QUIT $server; kill -TERM $server; wait $server; rm -rf "$folder"`
 	defer log.Close()
 	shell := exec.Command("/bin/sh", append([]string{"-c", script, "guard", f.path}, command...)...)
 	shell.Dir = f.path
-	shell.Stdin, shell.Stdout, shell.Stderr = read, log, log
+	shell.Stdin = read
+	shell.Stdout = log
+	shell.Stderr = log
 	// Use a separate session, so that an interrupt from the terminal only reaches the test.
 	shell.SysProcAttr = &syscall.SysProcAttr{Credential: f.identity, Setsid: true}
 	if err := shell.Start(); err != nil {

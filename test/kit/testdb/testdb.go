@@ -64,8 +64,10 @@ func (p *pool) take() (name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running++
-	if last := len(p.empty) - 1; last >= 0 {
-		name, p.empty = p.empty[last], p.empty[:last]
+	last := len(p.empty) - 1
+	if last >= 0 {
+		name = p.empty[last]
+		p.empty = p.empty[:last]
 	}
 	return name
 }
@@ -78,7 +80,8 @@ func (p *pool) give(name string) (unused []string) {
 	p.running--
 	p.empty = append(p.empty, name)
 	if p.running == 0 {
-		unused, p.empty = p.empty, nil
+		unused = p.empty
+		p.empty = nil
 	}
 	return unused
 }

@@ -270,7 +270,8 @@ func (o *store) countRows(name string) (int, error) {
 	var stderr strings.Builder
 	var lines lineCounter
 	command := o.Command("export", name)
-	command.Stdout, command.Stderr = &lines, &stderr
+	command.Stdout = &lines
+	command.Stderr = &stderr
 	if err := command.Run(); err != nil {
 		return 0, fmt.Errorf("bankingapi export %s: %w\n%s", name, err, &stderr)
 	}

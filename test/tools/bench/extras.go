@@ -73,7 +73,8 @@ func (b *bank) measureRefusals(ctx context.Context) error {
 		var all []*trial
 		for _, share := range refusedShares {
 			w := plainSale
-			w.Refused, w.Title = share, fmt.Sprintf("sale, %d %% refused", share)
+			w.Refused = share
+			w.Title = fmt.Sprintf("sale, %d %% refused", share)
 			all = append(all, &trial{work: w, side: o, connections: refusalConnections})
 		}
 		if err := b.inTurn(ctx, all); err != nil {

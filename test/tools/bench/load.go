@@ -199,7 +199,8 @@ func (c *client) run(ctx context.Context, start time.Time) {
 			if begun, more = <-c.due; !more {
 				return
 			}
-			if now := time.Now(); now.After(stop) { // the service is far behind
+			now := time.Now()
+			if now.After(stop) { // the service is far behind
 				c.tally.Missed++
 				c.tally.Latency = append(c.tally.Latency, now.Sub(begun))
 				continue

@@ -138,7 +138,8 @@ func (b *bank) waitQuiet(ctx context.Context) {
 	for b.patience > 0 && ctx.Err() == nil {
 		before := readClock()
 		pause(ctx, look)
-		if u := readClock().since(before); u.foreign+u.database < quietCores {
+		u := readClock().since(before)
+		if u.foreign+u.database < quietCores {
 			return
 		}
 		b.patience -= look

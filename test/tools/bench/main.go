@@ -255,7 +255,8 @@ type trial struct {
 func (b *bank) inTurn(ctx context.Context, trials []*trial) error {
 	warm := map[string]bool{}
 	for _, o := range trials {
-		if key := o.side.name() + o.work.Name; !warm[key] {
+		key := o.side.name() + o.work.Name
+		if !warm[key] {
 			warm[key] = true
 			if _, err := o.side.run(ctx, o.work, 16, b.length()/5); err != nil {
 				return fmt.Errorf("%s, warming up %s: %w", o.side.name(), o.work.Name, err)

@@ -46,7 +46,8 @@ func (l load) runInProcess(ctx context.Context) (*tally, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, partnerCommand)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(order), os.Stderr
+	cmd.Stdin = bytes.NewReader(order)
+	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("partner: %w", err)

@@ -90,7 +90,8 @@ func servePeer(dsn string, pipelined bool) error {
 	}
 	config.MaxConns = peerConnections
 	// Postgres as installed takes 100 connections, and pgbench needs 64 next.
-	config.MaxConnIdleTime, config.HealthCheckPeriod = peerIdle, peerIdle
+	config.MaxConnIdleTime = peerIdle
+	config.HealthCheckPeriod = peerIdle
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
@@ -138,7 +139,8 @@ func oneByOne(ctx context.Context, pool *pgxpool.Pool, h *peerHeader, body []byt
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		for _, record := range records {
 			p := price{expression: "$1::bigint"}
-			if id := record.priceID(); id != 0 {
+			id := record.priceID()
+			if id != 0 {
 				if err := tx.QueryRow(ctx, "SELECT price FROM prices WHERE price_id = $1", id).Scan(&p.argument); err != nil {
 					return err
 				}
@@ -234,7 +236,8 @@ func (s *peerSale) steps(h *peerHeader, body []byte, p price) ([]step, error) {
 		return nil, err
 	}
 	fingerprint := sha256.Sum256(body)
-	a, f := &s.DestinationAccount, &s.FundToProcess
+	a := &s.DestinationAccount
+	f := &s.FundToProcess
 	proceeds := "($2::bigint * (" + p.expression + " / 10000) + 50000000) / 100000000"
 	return []step{
 		{"INSERT INTO operations VALUES (now(), now(), 2, 2, $1, $2, $3, 'bench', $4, $5, $6, $7)",

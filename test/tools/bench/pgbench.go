@@ -86,7 +86,8 @@ var (
 // pgbenchRate reads transactions per second from what pgbench prints, and
 // refuses a run in which some failed.
 func pgbenchRate(out string) (float64, error) {
-	if failed := failedLine.FindStringSubmatch(out); failed != nil && failed[1] != "0" {
+	failed := failedLine.FindStringSubmatch(out)
+	if failed != nil && failed[1] != "0" {
 		return 0, fmt.Errorf("pgbench: %s transactions failed", failed[1])
 	}
 	tps := tpsLine.FindStringSubmatch(out)

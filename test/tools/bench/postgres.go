@@ -13,7 +13,8 @@ import (
 
 // defaultDSN returns the Postgres server of the tests, or otherwise the one on this machine.
 func defaultDSN() string {
-	if dsn := os.Getenv("TEST_POSTGRES_DSN"); dsn != "" {
+	dsn := os.Getenv("TEST_POSTGRES_DSN")
+	if dsn != "" {
 		return dsn
 	}
 	return "postgres://postgres@127.0.0.1:5432/postgres?sslmode=disable"

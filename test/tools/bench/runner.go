@@ -20,7 +20,8 @@ type runner struct {
 func guard(folder string, run func(t *runner) error) (err error) {
 	t := &runner{folder: folder}
 	defer func() {
-		if problem := recover(); problem != nil && problem != t {
+		problem := recover()
+		if problem != nil && problem != t {
 			panic(problem)
 		}
 		for i := len(t.cleanups) - 1; i >= 0; i-- {

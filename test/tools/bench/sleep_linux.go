@@ -7,7 +7,8 @@ import (
 
 // sleepUntil sleeps more exactly than time.Sleep, which rounds up to milliseconds.
 func sleepUntil(at time.Time) {
-	if left := time.Until(at); left > 0 {
+	left := time.Until(at)
+	if left > 0 {
 		pause := syscall.NsecToTimespec(int64(left))
 		_ = syscall.Nanosleep(&pause, nil) // a signal may end it early, which is no harm
 	}

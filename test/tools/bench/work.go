@@ -135,8 +135,10 @@ func (q *requests) sales(kind int) {
 	q.body = fmt.Appendf(q.body[:0], `{"Header":{"AppKey":"","Channel":"MOBILE","TellerName":"","CallerId":"%s"},"Parameters":[`, q.id())
 	for range q.Records {
 		seller, paid := q.Sellers.pick(q.random)
-		whole, decimals := 1+q.random.IntN(4), q.random.IntN(1_000_000)
-		fund, day := seller%funds, ""
+		whole := 1 + q.random.IntN(4)
+		decimals := q.random.IntN(1_000_000)
+		fund := seller % funds
+		day := ""
 		switch {
 		case kind < 7 || q.Refused > 0 && q.random.IntN(100) < q.Refused:
 			fund = (seller + 1) % funds

@@ -63,7 +63,8 @@ func sample(ctx context.Context, pkg string, suites []string, seed uint64, count
 		return false, err
 	}
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(mutants), func(i, j int) { mutants[i], mutants[j] = mutants[j], mutants[i] })
-	killed, tried := 0, 0
+	killed := 0
+	tried := 0
 	for _, m := range mutants {
 		if tried == count {
 			break
@@ -152,7 +153,8 @@ func try(ctx context.Context, m mutant, tests ...[]string) (noticed, compiles bo
 		return false, false, err
 	}
 	changed := string(content[:m.at.Offset]) + m.new + string(content[m.at.Offset+len(m.old):])
-	copied, overlay := filepath.Join(folder, filepath.Base(m.file)), filepath.Join(folder, "overlay.json")
+	copied := filepath.Join(folder, filepath.Base(m.file))
+	overlay := filepath.Join(folder, "overlay.json")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{m.file: copied}})
 	if err := errors.Join(err, os.WriteFile(copied, []byte(changed), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
 		return false, false, err

@@ -48,7 +48,8 @@ var link = regexp.MustCompile(`\[([^\]]+)\]\(([^)\s]+)\)`)
 func relink(page []byte, folder string) []byte {
 	return link.ReplaceAllFunc(page, func(found []byte) []byte {
 		parts := link.FindSubmatch(found)
-		text, target := string(parts[1]), string(parts[2])
+		text := string(parts[1])
+		target := string(parts[2])
 		if strings.HasPrefix(target, "#") || strings.Contains(target, "://") {
 			return found
 		}

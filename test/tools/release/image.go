@@ -62,7 +62,8 @@ func programOf(archive string) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s has no program: %w", archive, err)
 		}
-		if base := path.Base(header.Name); base == name || base == name+".exe" {
+		base := path.Base(header.Name)
+		if base == name || base == name+".exe" {
 			return io.ReadAll(files)
 		}
 	}
@@ -104,7 +105,9 @@ func settingsOf(version string) imageSettings {
 		Labels:       map[string]string{"org.opencontainers.image.version": version, "org.opencontainers.image.licenses": "MIT"},
 	}
 	s.Healthcheck.Test = []string{"CMD", "/bankingapi", "healthcheck"}
-	s.Healthcheck.Interval, s.Healthcheck.Timeout, s.Healthcheck.StartPeriod = 3*time.Second, 6*time.Second, 30*time.Second
+	s.Healthcheck.Interval = 3 * time.Second
+	s.Healthcheck.Timeout = 6 * time.Second
+	s.Healthcheck.StartPeriod = 30 * time.Second
 	return s
 }
 

@@ -201,7 +201,8 @@ func versionOf(folder string) (string, error) {
 // run returns the output of a command without the last newline.
 func run(ctx context.Context, folder string, env []string, program string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, args...)
-	command.Dir, command.Env = folder, append(os.Environ(), env...)
+	command.Dir = folder
+	command.Env = append(os.Environ(), env...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()

@@ -123,7 +123,8 @@ func look(ctx context.Context, app *bootstrap.App) error {
 	}
 	defer response.Body.Close()
 	metrics, err := io.ReadAll(response.Body)
-	if want := `storage="memory"`; !strings.Contains(string(metrics), want) {
+	want := `storage="memory"`
+	if !strings.Contains(string(metrics), want) {
 		return errors.Join(err, fmt.Errorf("the metrics have no %s", want))
 	}
 	return err

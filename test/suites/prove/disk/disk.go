@@ -161,7 +161,8 @@ func (c change) apply(to []byte) []byte {
 	if c.data == nil {
 		return append([]byte{}, to[:min(int64(len(to)), c.at)]...)
 	}
-	if end := int(c.at) + len(c.data); end > len(to) {
+	end := int(c.at) + len(c.data)
+	if end > len(to) {
 		to = append(to, make([]byte, end-len(to))...)
 	}
 	copy(to[c.at:], c.data)
@@ -191,7 +192,8 @@ func (d *Disk) copy(into string, ofFile func() func() bool) error {
 	d.mu.Lock()
 	after := map[string][]byte{}
 	for path, f := range d.files {
-		image, kept := append([]byte{}, f.synced...), ofFile()
+		image := append([]byte{}, f.synced...)
+		kept := ofFile()
 		for _, c := range f.pending {
 			for _, part := range c.sectors() {
 				if kept() {
@@ -221,7 +223,8 @@ func (c change) sectors() []change {
 	for at, data := c.at, c.data; len(data) > 0; {
 		n := min(len(data), int(sector-at%sector))
 		parts = append(parts, change{at, data[:n]})
-		at, data = at+int64(n), data[n:]
+		at = at + int64(n)
+		data = data[n:]
 	}
 	return parts
 }

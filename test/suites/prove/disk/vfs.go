@@ -31,10 +31,13 @@ var register = sync.OnceValue(func() error {
 	own := allocate[sqlite3.Tsqlite3_vfs](tls)
 	v := at[sqlite3.Tsqlite3_vfs](own)
 	*v = *at[sqlite3.Tsqlite3_vfs](usual)
-	v.FpNext, v.FzName = 0, name
+	v.FpNext = 0
+	v.FzName = name
 	v.FszOsFile += int32(unsafe.Sizeof(uintptr(0))) // the number of the file follows the usual one in memory
-	v.FxOpen, v.FxDelete = pointer(open), pointer(remove)
-	if rc := sqlite3.Xsqlite3_vfs_register(tls, own, 1); rc != sqlite3.SQLITE_OK {
+	v.FxOpen = pointer(open)
+	v.FxDelete = pointer(remove)
+	rc := sqlite3.Xsqlite3_vfs_register(tls, own, 1)
+	if rc != sqlite3.SQLITE_OK {
 		return fmt.Errorf("register a VFS: code %d", rc)
 	}
 	return nil
@@ -56,8 +59,11 @@ func ours(tls *libc.TLS, theirs uintptr) uintptr {
 	m := at[sqlite3.Tsqlite3_io_methods](made)
 	*m = *at[sqlite3.Tsqlite3_io_methods](theirs)
 	m.FiVersion = 2 // version 2 has no memory maps, which would bypass this VFS
-	m.FxClose, m.FxRead, m.FxWrite = pointer(closeFile), pointer(read), pointer(write)
-	m.FxTruncate, m.FxSync = pointer(truncate), pointer(syncFile)
+	m.FxClose = pointer(closeFile)
+	m.FxRead = pointer(read)
+	m.FxWrite = pointer(write)
+	m.FxTruncate = pointer(truncate)
+	m.FxSync = pointer(syncFile)
 	methods.Store(theirs, made)
 	return made
 }
@@ -114,7 +120,8 @@ func open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int3
 	}
 	*at[uintptr](p) = 0 // no methods: the file is not open
 	if d != nil {
-		if r := d.ask(Call{Open, filepath.Base(path), 0}); r.Code != 0 {
+		r := d.ask(Call{Open, filepath.Base(path), 0})
+		if r.Code != 0 {
 			return r.Code
 		}
 	}
@@ -157,7 +164,8 @@ func remove(tls *libc.TLS, _, name uintptr, syncFolder int32) int32 {
 	v := at[sqlite3.Tsqlite3_vfs](usual)
 	rc := function[func(*libc.TLS, uintptr, uintptr, int32) int32](v.FxDelete)(tls, usual, name, syncFolder)
 	path := libc.GoString(name)
-	if d := diskOf(path); d != nil {
+	d := diskOf(path)
+	if d != nil {
 		if _, err := os.Stat(path); os.IsNotExist(err) {
 			d.deleted(path)
 		}
@@ -172,7 +180,8 @@ func closeFile(tls *libc.TLS, p uintptr) int32 {
 
 func read(tls *libc.TLS, p, into uintptr, size int32, offset int64) int32 {
 	f := on(p)
-	if r := f.call(Read, int(size)); r.Code != 0 {
+	r := f.call(Read, int(size))
+	if r.Code != 0 {
 		return r.Code
 	}
 	return function[func(*libc.TLS, uintptr, uintptr, int32, int64) int32](f.below.FxRead)(tls, p, into, size, offset)
@@ -196,7 +205,8 @@ func write(tls *libc.TLS, p, from uintptr, size int32, offset int64) int32 {
 
 func truncate(tls *libc.TLS, p uintptr, size int64) int32 {
 	f := on(p)
-	if r := f.call(Truncate, 0); r.Code != 0 {
+	r := f.call(Truncate, 0)
+	if r.Code != 0 {
 		return r.Code
 	}
 	rc := function[func(*libc.TLS, uintptr, int64) int32](f.below.FxTruncate)(tls, p, size)
