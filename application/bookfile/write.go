@@ -44,7 +44,7 @@ type Column[T any] struct {
 }
 
 // Value is a value of a row. Its text is the same in CSV and NDJSON, only the quotes differ. Make
-// one with Text, MessageText, Integer, Decimal or Instant.
+// one with Text, MessageText, Integer or Instant.
 type Value struct {
 	text     string
 	raw      bool // a number or other JSON. An empty text is null

@@ -63,8 +63,8 @@ type Options struct {
 type Opener func(context.Context, Options) (*Store, error)
 
 // Store is a storage: the ports of the use cases, and functions for the
-// service itself. Every port and function is required. An adapter that
-// cannot do everything begins with Unsupported. All fields are safe for concurrent use.
+// service itself. Every port and function is required. An adapter begins with Unsupported, which
+// has those that it lacks and those of later versions. All fields are safe for concurrent use.
 type Store struct {
 	// Name is a short name of the storage, such as sqlite. The metrics use it as a label. Empty
 	// means the name of the driver.

@@ -69,7 +69,7 @@ func (s *Store) complete() error {
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return fmt.Errorf("the storage that was opened is incomplete: its store.Store has no %s. Begin with store.Unsupported if it cannot do that",
+		return fmt.Errorf("the storage that was opened is incomplete: its store.Store has no %s. Begin with store.Unsupported",
 			strings.Join(missing, ", "))
 	}
 	return nil

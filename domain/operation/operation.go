@@ -61,7 +61,7 @@ const (
 )
 
 // Names are all operations, in the order of the API's document.
-var Names = [...]Name{AddPushNotificationResponse, BuyFundFromCustomer}
+var Names = []Name{AddPushNotificationResponse, BuyFundFromCustomer}
 
 var texts = map[Name]string{
 	AddPushNotificationResponse: "AddPushNotificationResponse",

@@ -89,11 +89,27 @@ func changes(path string, names []string, before, now *types.Package) (broken []
 	for _, change := range apidiff.Changes(before, now).Changes {
 		name, _, _ := strings.Cut(change.Message, ":")
 		name, _, _ = strings.Cut(strings.TrimLeft(name, "(*"), ".")
-		if !change.Compatible && (names == nil || slices.Contains(names, strings.TrimRight(name, ")"))) {
+		if !change.Compatible && !isExpected(path, change.Message) && (names == nil || slices.Contains(names, strings.TrimRight(name, ")"))) {
 			broken = append(broken, path+": "+change.Message)
 		}
 	}
 	return broken
+}
+
+// neededPorts are the ports that every storage of a host implements. The others it may leave to
+// store.Unsupported.
+var neededPorts = []string{"application/buyfund: Books", "application/addpush: Inboxes", "application/subscriptions: Repository"}
+
+// isExpected reports whether the page for embedding says that a change may come: the number of the
+// version or of the schema, or another method of a port that store.Unsupported has.
+func isExpected(path, message string) bool {
+	what := path + ": " + message
+	if strings.HasPrefix(what, "bootstrap: Version: value changed") || strings.HasPrefix(what, "application/store: SchemaVersion: value changed") {
+		return true
+	}
+	port, isAdded := strings.CutSuffix(what, ": added") // of interfaces only: every other addition is compatible
+	port, _, _ = strings.Cut(port, ".")
+	return isAdded && strings.HasPrefix(path, "application/") && !slices.Contains(neededPorts, port)
 }
 
 // The comparison finds what breaks a program, and nothing else.
@@ -117,6 +133,15 @@ func TestTheSurfaceTestFindsChanges(t *testing.T) {
 	require.Equal(t, []string{"a: Options.A: removed", "a: Other: removed"}, changes("a", nil, before, withoutOther))
 	require.Equal(t, []string{"a: Options.A: removed"}, changes("a", []string{"Options", "Open"}, before, withoutOther))
 	require.Equal(t, []string{"a: the package is missing"}, changes("a", nil, before, nil))
+
+	versions := of("const Version, SchemaVersion, Limit = 1, 1, 1\n")
+	later := of("const Version, SchemaVersion, Limit = 2, 2, 2\n")
+	require.Equal(t, []string{"bootstrap: Limit: value changed from 1 to 2", "bootstrap: SchemaVersion: value changed from 1 to 2"}, changes("bootstrap", nil, versions, later))
+	require.Equal(t, []string{"application/store: Limit: value changed from 1 to 2", "application/store: Version: value changed from 1 to 2"}, changes("application/store", nil, versions, later))
+	ports := of("type Reader interface{ A() }\n\ntype Books interface{ A() }\n")
+	grown := of("type Reader interface{ A(); B() }\n\ntype Books interface{ A(); B() }\n")
+	require.Equal(t, []string{"application/buyfund: Books.B: added"}, changes("application/buyfund", nil, ports, grown))
+	require.Equal(t, []string{"domain/fund: Books.B: added", "domain/fund: Reader.B: added"}, changes("domain/fund", nil, ports, grown))
 
 	require.Equal(t, "v1.10.0", newest([]string{"v1.9.0", "v1.10.0", "v2.0.0", "v1.11.0-rc1", "vacation"}))
 	require.Empty(t, newest(nil))

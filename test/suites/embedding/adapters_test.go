@@ -87,7 +87,7 @@ func TestErrorsOfDrivers(t *testing.T) {
 		"storage.driver: no storage driver is linked: pass bootstrap.WithDriver or engines.All()": nil,
 		"out of order": bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return nil, broken }),
 		"storage.driver: the driver memory opened nothing": bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return nil, nil }),
-		"the storage that was opened is incomplete: its store.Store has no Books, Ping. Begin with store.Unsupported if it cannot do that": bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) {
+		"the storage that was opened is incomplete: its store.Store has no Books, Ping. Begin with store.Unsupported": bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) {
 			s := fake.NewStore().Ports(nil, clock.Now)
 			s.Books, s.Ping = nil, nil
 			return s, nil
