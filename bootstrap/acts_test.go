@@ -65,6 +65,6 @@ func TestTheDemoAndSettlingAreActs(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"demo.load prices 2 new, 0 changed, 0 unchanged", "demo.load holdings 3 new, 0 changed, 0 unchanged",
-		"demo.load accounts 3 new, 0 changed, 0 unchanged", "demo.load calendar 1 new, 0 changed, 0 unchanged", "subscription.create demo demo", "settle 2026-11-21 1 due sale",
+		"demo.load accounts 3 new, 0 changed, 0 unchanged", "demo.load calendar 1 new, 0 changed, 0 unchanged", "subscriptions.create demo demo", "settle 2026-11-21 1 due sale",
 	}, got)
 }

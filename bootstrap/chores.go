@@ -93,7 +93,7 @@ func (b background) chores() []chore {
 
 // migrate migrates a storage that could not be reached at startup.
 func (b background) migrate(ctx context.Context) error {
-	return b.Migrator.Retry(b.Clocks.acts().Begin(unguarded(ctx), migrateAct, "", ""))
+	return b.Migrator.Retry(b.Clocks.acts().Begin(unguarded(ctx), audit.MigrateUp, "", ""))
 }
 
 func (b background) readRules(ctx context.Context) error { return b.RuleBook.read(ctx, b.Trail) }

@@ -90,7 +90,7 @@ func (a *App) TakeIn(ctx context.Context) (names []string, err error) {
 		if more > 0 {
 			details += fmt.Sprintf(", and %d more", more)
 		}
-		return a.parts.Clocks.acts().New(ctx, "trail.adopt", backoffice.Plural(len(names), "row"), details)
+		return a.parts.Clocks.acts().New(ctx, audit.TrailAdopt, backoffice.Plural(len(names), "row"), details)
 	})
 	if err != nil {
 		return nil, err
@@ -118,5 +118,5 @@ func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 	if err != nil {
 		return last, err
 	}
-	return last, a.parts.Office.Audit.Keep(ctx, a.parts.Clocks.acts().New(ctx, "trail.rekey", a.parts.Trail.VerifyingKey(), ""))
+	return last, a.parts.Office.Audit.Keep(ctx, a.parts.Clocks.acts().New(ctx, audit.TrailRekey, a.parts.Trail.VerifyingKey(), ""))
 }

@@ -21,6 +21,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/fleet"
 	"bankingapi/application/store"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 )
@@ -198,7 +199,7 @@ func (p trailParts) begin(ctx context.Context, k *trail.Keeper) error {
 		_ = p.RuleBook.rules.Refresh(ctx) // the service is not ready, and says why
 		return nil
 	}
-	err = p.Migrator.Start(p.Clocks.acts().Begin(unguarded(ctx), migrateAct, "", ""))
+	err = p.Migrator.Start(p.Clocks.acts().Begin(unguarded(ctx), audit.MigrateUp, "", ""))
 	if err != nil {
 		return fault.Explain(err)
 	}
@@ -388,12 +389,9 @@ func (i *Inspection) inspectTrail(ctx context.Context, k *trail.Keeper) error {
 	return err
 }
 
-// migrateAct is the action of an act that migrates the schema.
-const migrateAct = "schema.migrate"
-
 // MigrateUp migrates the schema to store.SchemaVersion and returns what it applied.
 func MigrateUp(ctx context.Context, settings Settings, all ...Option) (applied []store.Migration, err error) {
-	return changeSchema(ctx, settings, all, migrateAct, store.Schema.Up)
+	return changeSchema(ctx, settings, all, audit.MigrateUp, store.Schema.Up)
 }
 
 // changeSchema changes the schema and writes the act to the trail.
@@ -504,11 +502,11 @@ func copyFrom(ctx context.Context, mark string, settings, target Settings, watch
 			if err != nil {
 				return 0, asTarget(err)
 			}
-			rows, err := from.Copy(book.Clocks.acts().Begin(ctx, "copy.to", made.Book.name, ""), to, watch)
+			rows, err := from.Copy(book.Clocks.acts().Begin(ctx, audit.CopyTo, made.Book.name, ""), to, watch)
 			if err != nil {
 				return rows, asTarget(err)
 			}
-			ending, err := beginAct(ctx, made, to, "copy.from", book.Book.name)
+			ending, err := beginAct(ctx, made, to, audit.CopyFrom, book.Book.name)
 			if err != nil {
 				return rows, err
 			}
@@ -551,7 +549,7 @@ func TakeBack(ctx context.Context, settings Settings, all ...Option) error {
 		if err != nil {
 			return none, err
 		}
-		ending, err := beginAct(ctx, in, s, "copy.takeback", in.Book.name)
+		ending, err := beginAct(ctx, in, s, audit.CopyTakeBack, in.Book.name)
 		if err != nil {
 			return none, err
 		}

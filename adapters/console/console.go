@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"bankingapi/application/operator"
+	"bankingapi/domain/audit"
 )
 
 // Options configure the console.
@@ -191,7 +192,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 // begin makes a session and records it. It is valid even if it cannot be recorded.
 func (c *Console) begin(r *http.Request, user string) *session {
 	s := c.sessions.begin(r, user)
-	c.record(r, s, "console.signin")
+	c.record(r, s, audit.ConsoleSignIn)
 	return s
 }
 
@@ -218,7 +219,7 @@ func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, p *page) *ses
 	s, stolen := c.sessions.find(r)
 	why := ""
 	if stolen {
-		c.record(r, s, "console.stolen") // for the owner of the session
+		c.record(r, s, audit.ConsoleStolen) // for the owner of the session
 		s = nil
 	}
 	wasStolen := s == nil && r.Header.Get("X-Live") == "" && c.sessions.wasStolen(r)

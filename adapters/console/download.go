@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bankingapi/application/bookfile"
+	"bankingapi/domain/audit"
 )
 
 // file is a download. Until its first bytes are sent, an error can be shown.
@@ -58,7 +59,7 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 			q.Options.Looked(q.Name, q.Page.Title)
 		}
 		q.about = strings.TrimRight(how+shown+q.about, ", ")
-		if err := q.keep("console.export", q.Page.Title); err != nil {
+		if err := q.keep(audit.ConsoleExport, q.Page.Title); err != nil {
 			return err
 		}
 		err := writeRows(w, style, columns, rows)
@@ -67,7 +68,7 @@ func download[T any](q *request, name string, columns []bookfile.Column[T], rows
 			q.about = "broken off after " + q.about
 		}
 		ctx := context.WithoutCancel(q.r.Context()) // the client may have gone
-		wrong := q.record(ctx, "console.exported", q.Page.Title)
+		wrong := q.record(ctx, audit.ConsoleExported, q.Page.Title)
 		if wrong != nil {
 			q.Options.Failed(q.Page.Title, wrong)
 		}

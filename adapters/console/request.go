@@ -353,7 +353,7 @@ func (q *request) look() error {
 		return nil
 	}
 	q.Options.Looked(q.Name, q.Page.Title)
-	return q.keep("console.view", q.Page.Title)
+	return q.keep(audit.ConsoleView, q.Page.Title)
 }
 
 // record keeps an act of the user that changes nothing. Its object is the customer, if any. It has
@@ -392,7 +392,7 @@ func reveal(q *request) (any, error) {
 	}
 	on := q.field("on") == "1"
 	if on && !q.Revealed() {
-		if err := q.record(q.r.Context(), "console.reveal", "numbers and texts"); err != nil {
+		if err := q.record(q.r.Context(), audit.ConsoleReveal, "numbers and texts"); err != nil {
 			return nil, err
 		}
 	}

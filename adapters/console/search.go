@@ -11,6 +11,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/summary"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -72,7 +73,7 @@ func searchFor(q *request, typed string) (any, error) {
 	if q.foreign {
 		q.about += "by a link of another site"
 	}
-	if err := q.keep("console.search", "search"); err != nil {
+	if err := q.keep(audit.ConsoleSearch, "search"); err != nil {
 		return nil, err
 	}
 	if opensAtOnce(hits) {

@@ -90,7 +90,7 @@ func (g *glance) read(q *request, p *todayPage) error {
 // forgetCorrected begins to count again if a sale was cancelled or reversed: by this replica,
 // another one or a command.
 func (g *glance) forgetCorrected(q *request) error {
-	for i, action := range [...]string{"sales.cancel", "sales.reverse"} {
+	for i, action := range [...]string{audit.SalesCancel, audit.SalesReverse} {
 		newest := backoffice.Query{Action: action, Since: q.Clock.Machine.Add(-2 * tallyAge), Limit: 1, Order: backoffice.Newest}
 		for act, err := range q.Options.Office.Reader.Acts(q.ctx, newest) {
 			if err != nil {

@@ -77,10 +77,10 @@ func (g *Guide) LoadBook(ctx context.Context, office *backoffice.Office, m *subs
 		return err
 	}
 	if empty && len(known) == 0 {
-		if err := office.LoadDemo(acts.Begin(ctx, "demo.load", "", ""), office.Today()); err != nil {
+		if err := office.LoadDemo(acts.Begin(ctx, audit.DemoLoad, "", ""), office.Today()); err != nil {
 			return err
 		}
-		err := g.create(acts.Begin(ctx, "subscription.create", demo, "demo"), m, demo)
+		err := g.create(acts.Begin(ctx, audit.SubscriptionsCreate, demo, "demo"), m, demo)
 		if !errors.Is(err, subscriptions.ErrNameTaken) { // another replica was first
 			return err
 		}

@@ -205,7 +205,11 @@ func (r request) MarshalLogObject(line zapcore.ObjectEncoder) error {
 			line.AddInt64(key, n)
 		}
 	}
-	text("operation", cmp.Or(r.Operation, r.Route, "other"))
+	if r.Operation != "" {
+		text("operation", r.Operation)
+	} else {
+		text("route", cmp.Or(r.Route, "other"))
+	}
 	line.AddString("method", r.Method)
 	line.AddInt64("status", int64(r.Status))
 	line.AddString("state", r.State.String())

@@ -71,7 +71,7 @@ var lines = []summary.Exchange{
 		Codes: []string{"holding-insufficient", "amount-mismatch"}, RequestID: "r2", Subscription: "Acme Payments",
 	},
 	{Operation: "AddPushNotificationResponse", Method: "POST", Status: 401, Duration: 80 * time.Microsecond, Codes: []string{"key-missing"}, RequestID: "r3", Address: "203.0.113.9", KeyStart: "1be2e452"},
-	{Operation: "/docs", Method: "GET", Status: 200, Duration: 2 * time.Second, BytesOut: 3000, RequestID: "r4"},
+	{Route: "/docs", Method: "GET", Status: 200, Duration: 2 * time.Second, BytesOut: 3000, RequestID: "r4"},
 	{Method: "OTHER", Status: 404, Duration: 0, Codes: []string{"unknown-path"}, RequestID: "r5"},
 	{
 		Operation: "AddPushNotificationResponse", Method: "POST", Status: 503, Duration: 5 * time.Second, Codes: []string{"storage-unavailable"}, RequestID: "r6",

@@ -139,7 +139,7 @@ func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exis
 
 // otherMark returns the error of a database with another mark.
 func otherMark(mark, wanted string) error {
-	cause := fmt.Errorf("it is %w: start with --%s, or choose another database", store.MarkError(mark), mark)
+	cause := fmt.Errorf("it is %w: use 'bankingapi serve --%s', or choose another database", store.MarkError(mark), mark)
 	switch mark {
 	case store.CopiedMark:
 		cause = fmt.Errorf("it is %w: start the copy, or take this book back with 'bankingapi copy --take-back --reason TEXT'", store.MarkError(mark))

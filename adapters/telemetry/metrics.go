@@ -225,7 +225,8 @@ func (m *Metrics) Request(ctx context.Context, r *summary.Exchange) {
 	}
 	m.outcomes.WithLabelValues(name, r.State.String(), code).Inc()
 	if r.Subscription != "" {
-		m.callers.WithLabelValues(m.subscriptions.label(r.Subscription), statusClassOf(r.Status), code).Inc()
+		caller, _ := m.subscriptions.label(r.Subscription)
+		m.callers.WithLabelValues(caller, statusClassOf(r.Status), code).Inc()
 	}
 	if r.Replayed {
 		m.replays.WithLabelValues(name).Inc()
@@ -338,18 +339,18 @@ type subscriptions struct {
 	names map[string]bool
 }
 
-// label returns the label of a subscription.
-func (s *subscriptions) label(name string) string {
+// label returns the label of a subscription, and whether it is its own.
+func (s *subscriptions) label(name string) (label string, isOwn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.names[name]:
-		return name
+		return name, true
 	case len(s.names) >= maxSubscriptions, !utf8.ValidString(name):
-		return other
+		return other, false
 	case s.names == nil:
 		s.names = make(map[string]bool)
 	}
 	s.names[strings.Clone(name)] = true
-	return name
+	return name, true
 }

@@ -77,8 +77,8 @@ func (m *Metrics) sample() {
 	})
 	gauge("bankingapi_key_expiry_timestamp_seconds", "When a key of an active subscription expires. Subscriptions after the first 200 are left out.", func(w *Watched, set setter) {
 		w.KeyEnds(func(subscription, key string, end time.Time) {
-			label := m.subscriptions.label(subscription)
-			if label != other {
+			label, isOwn := m.subscriptions.label(subscription)
+			if isOwn {
 				set(float64(end.Unix()), label, key)
 			}
 		})

@@ -79,5 +79,5 @@ func (o *Office) BeginSettling(ctx context.Context, due int64) error {
 	if due == 0 {
 		return nil
 	}
-	return o.Audit.Keep(ctx, o.Acts.New(ctx, "settle", o.Today().String(), Plural(due, "due sale")))
+	return o.Audit.Keep(ctx, o.Acts.New(ctx, audit.Settle, o.Today().String(), Plural(due, "due sale")))
 }

@@ -29,14 +29,8 @@ type RuleBook interface {
 // ErrNoRules is the error of a book that was never used by a service or a command that writes.
 var ErrNoRules = fault.New(fault.Unavailable, "The book has no rules of the bank yet. The first start of the service writes them.")
 
-// The actions of the acts that write the rules.
-const (
-	rulesBegin  = "rules.begin"
-	rulesChange = "rules.change"
-)
-
 // RulesActs are the actions of the acts that write the rules.
-var RulesActs = []string{rulesBegin, rulesChange}
+var RulesActs = []string{audit.RulesBegin, audit.RulesChange}
 
 // rulesOfAct is checked by the storage, which sees the rules and the acts.
 var rulesOfAct = Rule{"rules-are-of-act", "The rules of the bank are those of the newest act that wrote them."}
@@ -60,7 +54,7 @@ func BeginRules(ctx context.Context, book RuleBook, acts audit.Acts, of fund.Rul
 	if !errors.Is(err, ErrNoRules) {
 		return rules, err
 	}
-	err = book.ChangeRules(acts.Begin(ctx, rulesBegin, "", "the rules of a new book"), func(current *fund.Rules, _ bool) (fund.Rules, error) {
+	err = book.ChangeRules(acts.Begin(ctx, audit.RulesBegin, "", "the rules of a new book"), func(current *fund.Rules, _ bool) (fund.Rules, error) {
 		rules = of
 		if current != nil { // another replica was faster
 			rules = *current
@@ -74,7 +68,7 @@ func BeginRules(ctx context.Context, book RuleBook, acts audit.Acts, of fund.Rul
 // after the change. The change is an act of the person in ctx. The error is that of
 // fund.Rules.Change or of the port.
 func (o *Office) ChangeRules(ctx context.Context, f fund.RulesFields) (before, after fund.Rules, err error) {
-	ctx = o.Acts.Begin(ctx, rulesChange, "", "")
+	ctx = o.Acts.Begin(ctx, audit.RulesChange, "", "")
 	err = o.RuleBook.ChangeRules(ctx, func(current *fund.Rules, hasOperations bool) (fund.Rules, error) {
 		if current == nil {
 			return fund.Rules{}, ErrNoRules

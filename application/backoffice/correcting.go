@@ -54,7 +54,7 @@ func (c *Corrector) Cancel(ctx context.Context, id operation.ID) error {
 	for i := range found.Sales {
 		cancelled.Sales = append(cancelled.Sales, fund.RestoreSale(found.Sales[i].Terms))
 	}
-	act := c.acts.New(ctx, "sales.cancel", id.String(), fmt.Sprintf("%s for %s", Plural(len(cancelled.Sales), "sale"), first.Terms.SelectedDay))
+	act := c.acts.New(ctx, audit.SalesCancel, id.String(), fmt.Sprintf("%s for %s", Plural(len(cancelled.Sales), "sale"), first.Terms.SelectedDay))
 	today := day.Of(act.At, c.zone())
 	err = c.correct(ctx, act, fund.NewLockSet([]*fund.Operation{cancelled}, today), func(b *fund.Book) error {
 		return b.Cancel(cancelled, act.At)
@@ -118,7 +118,7 @@ func (c *Corrector) Reverse(ctx context.Context, id operation.ID) (reversal oper
 	if len(found.Sales) == 0 || found.Sales[0].State != operation.Completed {
 		return reversal, fund.ErrNotCompleted
 	}
-	act := c.acts.New(ctx, "sales.reverse", id.String(), Plural(len(found.Sales), "sale"))
+	act := c.acts.New(ctx, audit.SalesReverse, id.String(), Plural(len(found.Sales), "sale"))
 	return act.ID, c.correct(ctx, act, fund.NewCorrectionLocks(found.Sales), func(b *fund.Book) error {
 		return b.Reverse(found.Sales, act.ID, act.At)
 	})
@@ -139,7 +139,7 @@ func (c *Corrector) ReverseAgain(ctx context.Context, id operation.ID) (reversal
 	}
 	another := found.Sales[0].Envelope
 	another.ID = c.acts.NewID()
-	act := c.acts.New(ctx, "sales.reverse", id.String(), Plural(len(found.Sales), "sale")+", again as "+another.ID.String())
+	act := c.acts.New(ctx, audit.SalesReverse, id.String(), Plural(len(found.Sales), "sale")+", again as "+another.ID.String())
 	another.ReceivedAt = act.At
 	return act.ID, another.ID, c.correct(ctx, act, fund.NewRepeatLocks(found.Sales), func(b *fund.Book) error {
 		err := b.Reverse(found.Sales, act.ID, act.At)
@@ -198,7 +198,7 @@ func (c *Corrector) SettledAt(ctx context.Context, priceID int64) (ids []operati
 // the ID of the posting.
 func (c *Corrector) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund.Units) (operation.ID, error) {
 	object := fmt.Sprintf("holding %d %s %q", key.CustomerNo, key.IMKBCode, key.HolderCorporationName)
-	act := c.acts.New(ctx, "adjust.holding", object, "by "+by.String())
+	act := c.acts.New(ctx, audit.AdjustHolding, object, "by "+by.String())
 	return act.ID, c.correct(ctx, act, fund.LockSet{Holdings: []fund.HoldingKey{key}}, func(b *fund.Book) error {
 		return b.Adjust(fund.UnitPosting(fund.AdjustmentPosting, act.ID, 0, key, by), act.At)
 	})
@@ -208,7 +208,7 @@ func (c *Corrector) AdjustHolding(ctx context.Context, key fund.HoldingKey, by f
 // negative. It returns the ID of the posting.
 func (c *Corrector) AdjustAccount(ctx context.Context, key fund.AccountKey, by money.Amount) (operation.ID, error) {
 	object := fmt.Sprintf("account %d-%d-%d %s", key.BranchCode, key.CustomerNo, key.AccountSuffix, key.Currency.Code())
-	act := c.acts.New(ctx, "adjust.account", object, "by "+by.String())
+	act := c.acts.New(ctx, audit.AdjustAccount, object, "by "+by.String())
 	return act.ID, c.correct(ctx, act, fund.LockSet{Accounts: []fund.AccountKey{key}}, func(b *fund.Book) error {
 		return b.Adjust(fund.MoneyPosting(fund.AdjustmentPosting, act.ID, 0, key, by.Minor()), act.At)
 	})
@@ -240,7 +240,7 @@ const withdrawBefore = time.Minute
 // WithdrawPrice withdraws a price of a later day, so that it never applies. Its PriceID cannot
 // be used again. It returns the errors of Withdrawing.
 func (c *Corrector) WithdrawPrice(ctx context.Context, id int64) error {
-	ctx = c.acts.Begin(ctx, "prices.withdraw", strconv.FormatInt(id, 10), "")
+	ctx = c.acts.Begin(ctx, audit.PricesWithdraw, strconv.FormatInt(id, 10), "")
 	return c.prices.WithdrawPrice(ctx, id, day.Of(c.acts.Now().Add(withdrawBefore), c.zone()))
 }
 

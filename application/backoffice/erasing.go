@@ -31,9 +31,6 @@ type Erasing interface {
 	SetErasedBefore(ctx context.Context, before day.Day) error
 }
 
-// EraseAct is the action of acts that erase notifications.
-const EraseAct = "notifications.erase"
-
 // ErrNotPast is returned if messages of a day that is not over would be erased.
 var ErrNotPast = errors.New("only messages of days that are over can be erased")
 
@@ -116,7 +113,7 @@ func (e *Eraser) KeepFor(ctx context.Context, days int) (int64, error) {
 func (e *Eraser) eraseSessions(ctx context.Context, q Query, object string) (err error) {
 	q.Limit = erasedAtOnce
 	for erased := q.Limit; erased == q.Limit; {
-		erased, q.From, err = e.erasing.EraseSessions(e.acts.Begin(ctx, EraseAct, object, ""), q)
+		erased, q.From, err = e.erasing.EraseSessions(e.acts.Begin(ctx, audit.NotificationsErase, object, ""), q)
 		if err != nil {
 			return err
 		}
@@ -129,7 +126,7 @@ func (e *Eraser) erase(ctx context.Context, q Query, object string, progress fun
 	progress = orQuiet(progress)
 	q.Limit = erasedAtOnce
 	for erased := q.Limit; erased == q.Limit; {
-		erased, q.From, err = e.erasing.Erase(e.acts.Begin(ctx, EraseAct, object, ""), q)
+		erased, q.From, err = e.erasing.Erase(e.acts.Begin(ctx, audit.NotificationsErase, object, ""), q)
 		total += int64(erased)
 		progress(total)
 		if err != nil {
@@ -137,7 +134,7 @@ func (e *Eraser) erase(ctx context.Context, q Query, object string, progress fun
 		}
 	}
 	if total == 0 {
-		err = e.audit.Keep(ctx, e.acts.New(ctx, EraseAct, object, "messages: 0"))
+		err = e.audit.Keep(ctx, e.acts.New(ctx, audit.NotificationsErase, object, "messages: 0"))
 	}
 	return total, err
 }

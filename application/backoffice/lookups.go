@@ -238,7 +238,7 @@ func (o *Office) Operation(ctx context.Context, id operation.ID) (Operation, err
 		return found, err
 	}
 	at := id.Time() // of the act, which has the ID of the reversal
-	for act, err := range o.Reader.Acts(ctx, Query{Action: "sales.reverse", Since: at.Add(-time.Second), Until: at.Add(time.Second), Order: Newest}) {
+	for act, err := range o.Reader.Acts(ctx, Query{Action: audit.SalesReverse, Since: at.Add(-time.Second), Until: at.Add(time.Second), Order: Newest}) {
 		if err != nil {
 			return found, err
 		}
@@ -319,7 +319,7 @@ func (o *Office) Correction(ctx context.Context, of *Operation) (*audit.Act, err
 		if err != nil {
 			return nil, err
 		}
-		if a.ID == id || a.Action == "sales.cancel" && a.Object == id.String() {
+		if a.ID == id || a.Action == audit.SalesCancel && a.Object == id.String() {
 			return &a, nil
 		}
 	}
@@ -329,7 +329,7 @@ func (o *Office) Correction(ctx context.Context, of *Operation) (*audit.Act, err
 // LastVerified returns the act of the newest Verify that any program has kept in 90 days, or
 // nil.
 func (o *Office) LastVerified(ctx context.Context) (*audit.Act, error) {
-	for a, err := range o.Reader.Acts(ctx, Query{Action: VerifyAct, Since: o.Acts.Now().AddDate(0, 0, -90), Limit: 1, Order: Newest}) {
+	for a, err := range o.Reader.Acts(ctx, Query{Action: audit.Verify, Since: o.Acts.Now().AddDate(0, 0, -90), Limit: 1, Order: Newest}) {
 		return &a, err
 	}
 	return nil, nil //nolint:nilnil // no program kept such an act

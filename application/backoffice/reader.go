@@ -98,7 +98,8 @@ type Query struct {
 	// DueSince and DueUntil select sales for a later day from DueSince on and not after
 	// DueUntil. No day selects every sale.
 	DueSince, DueUntil day.Day
-	// SettledSince and SettledUntil select sales by SettledAt, like Since and Until.
+	// SettledSince and SettledUntil select sales by when they were settled, like Since and Until. A sale
+	// that was cancelled was not settled.
 	SettledSince, SettledUntil time.Time
 	// PriceID selects sales that were settled at that price.
 	PriceID int64

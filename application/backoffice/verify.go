@@ -25,10 +25,6 @@ type Proof struct {
 	Trail             TrailProof
 }
 
-// VerifyAct is the action of an act that says that the book was verified. The details of the
-// act are Proof.String.
-const VerifyAct = "book.verify"
-
 // bookHolds begins the text of a proof without findings.
 const bookHolds = "the book holds"
 
@@ -47,7 +43,7 @@ func (p Proof) CheckedRows() string {
 		Plural(p.Sales, "sale"), Plural(p.Postings, "posting"))
 }
 
-// BookHolds reports whether the details of a VerifyAct say that the book holds.
+// BookHolds reports whether the details of an act of audit.Verify say that the book holds.
 func BookHolds(details string) bool { return strings.HasPrefix(details, bookHolds) }
 
 // Total is the sum of a fund or a currency.
@@ -83,7 +79,7 @@ type Watch struct {
 // the act of the person in ctx, if ctx names a person. The check is valid even if the act
 // cannot be kept, as on a read-only server.
 func (o *Office) Verify(ctx context.Context, against []string, w Watch) (proof Proof, err error) {
-	act := o.Acts.New(ctx, VerifyAct, "", "")
+	act := o.Acts.New(ctx, audit.Verify, "", "") // its details are Proof.String
 	if w.Report == nil {
 		w.Report = new(Report)
 	} else if o.About != nil {

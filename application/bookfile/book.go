@@ -41,7 +41,7 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	if o.AsOf.After(office.Acts.Now()) { // the import would find no sale since then, and undo all of them
 		return imported, fmt.Errorf("nothing was imported: the moment of the file, %s, is not over", o.AsOf.Format(time.RFC3339))
 	}
-	act := office.Acts.New(ctx, "import."+kind, o.Name, "")
+	act := office.Acts.New(ctx, "import."+kind, o.Name, "") // audit.ImportPrices and so on
 	ctx = audit.With(ctx, act)
 	o.ID = act.ID // postings name the act, which says whose import it was
 	if o.Phase == nil {

@@ -93,14 +93,25 @@ var Sales = slices.Concat(
 		{"SelectedTransactionDate", func(s *fund.SaleEntry) Value { return Text(s.Terms.SelectedDay.String()) }},
 		{"State", func(s *fund.SaleEntry) Value { return Integer(int64(s.State)) }},
 		{"SettledPriceID", func(s *fund.SaleEntry) Value { return maybe(isSettled(s), strconv.FormatInt(s.PriceID, 10)) }},
-		{"Price", func(s *fund.SaleEntry) Value { return maybe(isSettled(s), s.PerUnit.String()) }},
+		{"SettledPrice", func(s *fund.SaleEntry) Value { return maybe(isSettled(s), s.PerUnit.String()) }},
 		{"Proceeds", func(s *fund.SaleEntry) Value { return maybe(isSettled(s), s.Proceeds.String()) }},
 		{"Refusal", func(s *fund.SaleEntry) Value { return Text(s.Refusal) }},
 		{"ReceivedAt", func(s *fund.SaleEntry) Value { return Instant(s.ReceivedAt) }},
-		{"SettledAt", func(s *fund.SaleEntry) Value { return Instant(s.SettledAt) }},
+		{"SettledAt", func(s *fund.SaleEntry) Value { return Instant(endedIf(!isCancelled(s), s)) }},
+		{"CancelledAt", func(s *fund.SaleEntry) Value { return Instant(endedIf(isCancelled(s), s)) }},
 		{"ReversedAt", func(s *fund.SaleEntry) Value { return Instant(s.ReversedAt) }},
 	},
 )
+
+func isCancelled(s *fund.SaleEntry) bool { return s.Refusal == fault.Cancelled }
+
+// endedIf returns when a sale has ended, or the zero time.
+func endedIf(is bool, s *fund.SaleEntry) time.Time {
+	if !is {
+		return time.Time{}
+	}
+	return s.SettledAt
+}
 
 func isSettled(s *fund.SaleEntry) bool { return s.State == operation.Completed }
 
@@ -293,7 +304,7 @@ var Subscriptions = slices.Concat(
 		{"State", func(s *subscription.Subscription) Value { return Text(string(s.State)) }},
 		{"Operations", func(s *subscription.Subscription) Value { return Text(strings.Join(s.Operations, ", ")) }},
 		{"RequestsPerSecond", func(s *subscription.Subscription) Value { return Integer(int64(s.RequestsPerSecond)) }},
-		{"RequireCallerId", func(s *subscription.Subscription) Value { return Text(strconv.FormatBool(s.RequireCallerID)) }},
+		{"RequireCallerId", func(s *subscription.Subscription) Value { return boolean(s.RequireCallerID) }},
 		{"Created", func(s *subscription.Subscription) Value { return Instant(s.Created) }},
 	},
 	keyColumns("PrimaryKey", func(s *subscription.Subscription) *subscription.KeyLife { return &s.PrimaryKey }),

@@ -25,11 +25,16 @@
 // Files that Import reads are written with the same columns. The other files have the field
 // names of the requests. AccountCustomerNo is DestinationAccount.CustomerNo. Position counts
 // from 0 within the operation, or is the line of the import. Refusal is the code of a refused
-// sale.
+// sale. PriceID is that of the request; SettledPriceID and SettledPrice are those of the price at
+// which the sale was settled.
 //
 // A posting is two rows, one for the customer and one for the bank, so that the columns Units
 // and Amount sum to zero for each fund and currency. The row of the bank has no customer and no
-// account. Kind is sale, opening, adjustment or reversal.
+// account. Kind is sale, opening, adjustment or reversal. OperationId is that of the sale or of
+// its reversal, or the ID of the act that imported or corrected.
+//
+// Codes of operations has the code of each fault, in the order of the answer. Codes of outcomes and
+// of requests has each code once.
 //
 // For a spreadsheet, an apostrophe stands before each part of a text that it may run as a
 // formula, also after a separator inside the text.

@@ -83,6 +83,14 @@ var sales = []fund.SaleEntry{
 		},
 		State: operation.Failed, Refusal: fault.HoldingInsufficient, SettledAt: noon,
 	},
+	{
+		Envelope: operation.Envelope{ID: operation.ID{4}, Subscription: "shop", ReceivedAt: noon},
+		Terms: fund.Terms{
+			Holding: fund.HoldingKey{CustomerNo: 1, Fund: fund.Fund{IMKBCode: "A", HolderCorporationName: "b"}}, Units: 1,
+			Account: fund.AccountKey{CustomerNo: 1, Currency: currency("JPY")}, PriceID: 7, SelectedDay: on("2026-12-01"),
+		},
+		State: operation.Failed, Refusal: fault.Cancelled, SettledAt: noon.Add(time.Minute),
+	},
 }
 
 var postings = []fund.PostingEntry{
@@ -355,8 +363,10 @@ func TestExcel(t *testing.T) {
 	got, err := reader.ReadAll()
 	require.NoError(t, err)
 	for i, value := range want[1] {
-		if at, err := time.Parse(time.RFC3339Nano, value); err == nil { // a person compares it with the console
+		if strings.HasSuffix(want[0][i], "At") {
 			want[0][i] += " (UTC)"
+		}
+		if at, err := time.Parse(time.RFC3339Nano, value); err == nil { // a person compares it with the console
 			want[1][i] = at.Format(time.DateTime)
 		} else if _, err := strconv.ParseFloat(value, 64); err == nil {
 			want[1][i] = strings.Replace(value, ".", ",", 1)

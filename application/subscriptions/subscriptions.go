@@ -111,7 +111,7 @@ func (m *Manager) Create(ctx context.Context, fields subscription.Subscription) 
 	}
 	s.Created = m.Now()
 	details := strings.Join(Differences(nil, s, m.Zone()), "; ")
-	return primary, secondary, m.keyMade(m.repository.Create(m.begin(ctx, "subscription.create", s.Name, details), s))
+	return primary, secondary, m.keyMade(m.repository.Create(m.begin(ctx, audit.SubscriptionsCreate, s.Name, details), s))
 }
 
 // keyMade calls KeyMade unless the key was not stored.
@@ -159,7 +159,7 @@ func isSame(a, b subscription.Subscription) bool {
 // the keys expire in the past, ErrNotFound or an error of the storage. The change reaches every
 // replica within five seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
-	ctx = m.begin(ctx, "subscription.change", name, "")
+	ctx = m.begin(ctx, audit.SubscriptionsChange, name, "")
 	return m.reviseIn(ctx, name, func(s *subscription.Subscription) error {
 		before := *s
 		if change == nil {
@@ -221,7 +221,7 @@ func Differences(before, after *subscription.Subscription, zone *time.Location) 
 // stops working on every replica within five seconds. The error is the error of
 // subscription.Subscription.Regenerate, ErrNotFound or an error of the storage.
 func (m *Manager) Regenerate(ctx context.Context, name string, slot subscription.Slot) (key subscription.Key, err error) {
-	ctx = m.begin(ctx, "subscription.regenerate", name, string(slot))
+	ctx = m.begin(ctx, audit.SubscriptionsRegenerate, name, string(slot))
 	err = m.repository.Change(ctx, name, func(s *subscription.Subscription) error {
 		key, err = m.regenerate(s, slot)
 		return err
@@ -237,11 +237,18 @@ func (m *Manager) regenerate(s *subscription.Subscription, slot subscription.Slo
 	return key, s.Regenerate(slot, key, m.Now())
 }
 
+// stateActions are the actions of acts that set a state.
+var stateActions = map[subscription.State]string{
+	subscription.Active:    audit.SubscriptionsActivate,
+	subscription.Suspended: audit.SubscriptionsSuspend,
+	subscription.Cancelled: audit.SubscriptionsCancel,
+}
+
 // SetState suspends, activates or cancels a subscription. If it has that state, nothing is written.
 // The error is subscription.ErrCancelled if the subscription is already cancelled. The change reaches
 // every replica within five seconds.
 func (m *Manager) SetState(ctx context.Context, name string, state subscription.State) error {
-	ctx = m.begin(ctx, "subscription.state", name, string(state))
+	ctx = m.begin(ctx, stateActions[state], name, "")
 	return m.reviseIn(ctx, name, func(s *subscription.Subscription) error { return s.Become(state) })
 }
 

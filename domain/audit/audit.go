@@ -30,18 +30,18 @@ type Act struct {
 	ID operation.ID
 	At time.Time
 	Who
-	Action  string // what was done, such as subscription.create
+	Action  string // what was done, such as SubscriptionsCreate
 	Object  string // what it was done to, such as the name of a subscription
 	Details string // more, such as what changed; may be empty
 }
 
 // NamesCustomer reports whether Object names a customer, so that not everybody may read it.
 func (a *Act) NamesCustomer() bool {
-	return a.Action == "adjust.holding" || a.Action == "adjust.account"
+	return a.Action == AdjustHolding || a.Action == AdjustAccount
 }
 
 // ShowsCustomer reports whether Details are the number of a customer.
-func (a *Act) ShowsCustomer() bool { return a.Action == "command.show" && a.Object == "customer" }
+func (a *Act) ShowsCustomer() bool { return a.Action == CommandShow && a.Object == "customer" }
 
 // CustomerObject returns the object of acts that showed a customer. It hides the number: only
 // somebody with the key can find the acts of a customer.

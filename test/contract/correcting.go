@@ -76,6 +76,8 @@ func testCancel(t *testing.T, o office) {
 	equal(t, []audit.Act{{At: at(48), Who: who, Action: "sales.cancel", Object: id(5).String(), Details: "1 sale for 2026-11-23"}}, o.acts())
 	o.settled(1, 1, 0)
 	o.settled(2, 0, 2) // without the cancelled one
+	settled := all(t, o.Reader.Sales(t.Context(), backoffice.Query{SettledSince: at(48)}))
+	require.Equal(t, []int{6, 6}, these(settled, func(s fund.SaleEntry) int { return number(s.ID) }))
 	o.holds()
 }
 

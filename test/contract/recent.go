@@ -140,7 +140,7 @@ func testRecentActs(t *testing.T, o office) {
 	ctx := t.Context()
 	var want []audit.Act
 	for n := range 5 {
-		act := audit.Act{ID: idAt(at(n), byte(n)), At: at(n), Who: audit.Who{Actor: "ay\u015fe", Origin: "desk", Reason: odd(20, "why")}, Action: []string{"console.view", backoffice.VerifyAct}[n%2], Object: "Customer"}
+		act := audit.Act{ID: idAt(at(n), byte(n)), At: at(n), Who: audit.Who{Actor: "ay\u015fe", Origin: "desk", Reason: odd(20, "why")}, Action: []string{"console.view", audit.Verify}[n%2], Object: "Customer"}
 		require.NoError(t, o.Audit.Keep(ctx, act))
 		want = append(want, act)
 	}
@@ -150,7 +150,7 @@ func testRecentActs(t *testing.T, o office) {
 	equal(t, want[2:4], all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Limit: 2, After: backoffice.Cursor{OperationID: want[1].ID}}))))
 	equal(t, want[1:3], all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Since: at(2), Until: at(4)}))))
 	equal(t, want, all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Until: time.Date(10000, 1, 1, 5, 0, 0, 0, time.UTC)}))))
-	equal(t, []audit.Act{want[1], want[3]}, all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Action: backoffice.VerifyAct, Since: at(0)}))))
+	equal(t, []audit.Act{want[1], want[3]}, all(t, o.Reader.Acts(ctx, newest(backoffice.Query{Action: audit.Verify, Since: at(0)}))))
 	other := audit.Act{ID: idAt(at(9), 9), At: at(9), Who: audit.Who{Actor: "ali"}, Action: "console.view", Object: "Shop"}
 	require.NoError(t, o.Audit.Keep(ctx, other))
 	for _, q := range []backoffice.Query{{Actor: "ali"}, {Object: "Shop"}, {Actor: "ali", Object: "Shop", Action: "console.view"}} {

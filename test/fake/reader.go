@@ -13,6 +13,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -125,7 +126,7 @@ func (r reader) Sales(ctx context.Context, q backoffice.Query) iter.Seq2[fund.Sa
 		selected := s.Terms.SelectedDay
 		return ofCustomer(q, s.Terms.Holding.CustomerNo) && during(q, s.ReceivedAt) && (q.State == 0 || q.State == s.State) && (q.PriceID == 0 || q.PriceID == s.PriceID) &&
 			(q.IMKBCode == "" || q.IMKBCode == s.Terms.Holding.IMKBCode) && ofAmount(q, s) &&
-			(!asked || !s.SettledAt.IsZero() && within(s.SettledAt, q.SettledSince, q.SettledUntil)) &&
+			(!asked || !s.SettledAt.IsZero() && s.Refusal != fault.Cancelled && within(s.SettledAt, q.SettledSince, q.SettledUntil)) &&
 			(q.DueSince.IsNone() || !selected.IsNone() && !q.DueSince.After(selected)) &&
 			(q.DueUntil.IsNone() || !selected.IsNone() && !selected.After(q.DueUntil)) &&
 			ofOperation(q, s.ID, s.Subscription, &s.Header)

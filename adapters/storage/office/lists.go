@@ -16,6 +16,7 @@ import (
 	"bankingapi/application/summary"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -114,6 +115,9 @@ func (r reader) sales(q backoffice.Query, since operation.ID) scope {
 		}
 		if q.State != 0 {
 			tx = tx.Where("t." + tables.InState(q.State))
+		}
+		if !q.SettledSince.IsZero() || !q.SettledUntil.IsZero() {
+			tx = tx.Where("t.refusal <> ?", fault.Cancelled)
 		}
 		return tx.Scopes(
 			r.ofOperation(q, "t.operation_id"),

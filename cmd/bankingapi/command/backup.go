@@ -193,7 +193,7 @@ func readErasures(c *call) (acts []audit.Act) {
 	if present.openBook() != nil {
 		return nil
 	}
-	acts, _ = backoffice.Collect(present.office.Reader.Acts(c.cmd.Context(), backoffice.Query{Action: backoffice.EraseAct})) // those before the error
+	acts, _ = backoffice.Collect(present.office.Reader.Acts(c.cmd.Context(), backoffice.Query{Action: audit.NotificationsErase})) // those before the error
 	return acts
 }
 
@@ -201,7 +201,7 @@ func readErasures(c *call) (acts []audit.Act) {
 // The service repeats those of retention.notifications itself.
 func nameErasures(c *call, erasures []audit.Act) error {
 	known := make(map[operation.ID]bool)
-	for act, err := range c.office.Reader.Acts(c.cmd.Context(), backoffice.Query{Action: backoffice.EraseAct}) {
+	for act, err := range c.office.Reader.Acts(c.cmd.Context(), backoffice.Query{Action: audit.NotificationsErase}) {
 		if err != nil {
 			return err
 		}

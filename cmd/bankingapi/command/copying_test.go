@@ -119,7 +119,7 @@ func TestOneBookGoesOnAfterACopy(t *testing.T) {
 	do(0, book, "verify")
 	audit := do(0, book, "export", "audit").out
 	require.Regexp(t, "ayse,.*,copy.to,.*laptop.db", audit)
-	require.Regexp(t, "ayse,.*,copy.takeback,.*bank.db,the laptop was lost", audit)
+	require.Regexp(t, "ayse,.*,copy.take-back,.*bank.db,the laptop was lost", audit)
 	do(0, book, "copy", "--to", second)
 	do(0, second, append([]string{"verify"}, key...)...)
 }

@@ -20,6 +20,7 @@ import (
 	"bankingapi/application/operator"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
+	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
 
@@ -225,8 +226,23 @@ func (o *exportCommand) flags(f *flags) {
 	f.set.StringVar(&q.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
 	f.set.StringVar(&o.operationID, "operation-id", "", "only rows of this operation `ID`")
 	f.set.StringVar(&q.Actor, "actor", "", "only acts of the person with this `name`")
-	f.set.StringVar(&q.Action, "action", "", "only acts of this `kind`, like subscription.change")
+	f.set.StringVar(&q.Action, "action", "", "only acts with this `action`, like subscriptions.change: the words of the command")
+	f.complete("action", audit.Actions()...)
 	f.set.StringVar(&q.Object, "object", "", "only acts on this `object`, like the name of a subscription")
+}
+
+// checkAction refuses an action that is most likely misspelt: no act would have it. A host may have
+// actions of its own.
+func checkAction(action string) error {
+	known := audit.Actions()
+	if action == "" || slices.Contains(known, action) {
+		return nil
+	}
+	closest, isClose := fault.Closest(action, slices.Values(known), 4)
+	if isClose {
+		return wrongUsef("--action: there is no action %s: did you mean %s?", action, closest)
+	}
+	return nil
 }
 
 // check reads the flags, and refuses flags that do not apply.
@@ -240,6 +256,10 @@ func (o *exportCommand) check(c *call) (err error) {
 	q.CustomerNo = o.customer.value
 	q.PriceID = o.priceID.value
 	q.State, isKnown = saleStates[strings.ToLower(o.state)]
+	err = checkAction(q.Action)
+	if err != nil {
+		return err
+	}
 	switch {
 	case o.spreadsheet && o.format != "csv":
 		return wrongUsef("--spreadsheet is for --format csv")
@@ -342,17 +362,17 @@ func (o *exportCommand) run(c *call) error {
 	case kind == "audit":
 		o.query.Object = c.customerObject(o.query.CustomerNo)
 	default: // so that it is found among the acts that showed the customer
-		c.look("show", "customer", strconv.FormatInt(o.query.CustomerNo, 10))
+		c.look(audit.CommandShow, "customer", strconv.FormatInt(o.query.CustomerNo, 10))
 	}
 	details := o.details(c, format)
-	isKept := o.showsCustomers(kind) && c.look("export", kind, details)
+	isKept := o.showsCustomers(kind) && c.look(audit.CommandExport, kind, details)
 	rows, err := o.write(c, kind, format)
 	details = backoffice.Plural(rows, "row") + ", " + details
 	if err != nil {
 		details = "broken off after " + details
 	}
 	if isKept {
-		c.look("exported", kind, details)
+		c.look(audit.CommandExported, kind, details)
 	}
 	if err != nil {
 		return err

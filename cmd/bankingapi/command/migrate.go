@@ -1,8 +1,6 @@
 package command
 
 import (
-	"time"
-
 	"bankingapi/bootstrap"
 	"bankingapi/domain/fund"
 )
@@ -33,7 +31,7 @@ func (o *migrateCommand) run(c *call) error {
 type migration struct {
 	Version int64
 	Name    string
-	Applied *time.Time
+	Applied *moment
 }
 
 func migrateStatus(c *call) error {

@@ -188,7 +188,7 @@ func TestSalesOfARefusedSubscriptionAreCounted(t *testing.T) {
 	var shown shownSubscription
 	b.read(t, &shown, "subscriptions", "show", "shop")
 	require.Equal(t, "active", shown.State)
-	require.EqualValues(t, 2, shown.Waiting)
+	require.EqualValues(t, 2, shown.WaitingSales)
 	require.Equal(t, [2]string{b.today.Plus(1).String(), b.today.Plus(2).String()}, [2]string{shown.FirstDay, shown.LastDay})
 	require.Contains(t, b.must(t, "subscriptions", "show", "shop"), "Sales that wait  2, for days from ")
 	require.Contains(t, b.run(t, "subscriptions", "cancel", "shop").err, "2 of its sales wait and settle on their day")
@@ -218,7 +218,7 @@ func TestTheActsThatShowedACustomerAreFound(t *testing.T) {
 	found := b.must(t, "export", "audit", "--customer", "1001")
 	require.Contains(t, found, "command.show,customer,,1001")
 	require.NotContains(t, found, "1002")
-	require.NotContains(t, found, "subscription.create")
+	require.NotContains(t, found, "subscriptions.create")
 	require.Contains(t, b.must(t, "export", "audit"), "command.export,audit,,\"csv, in full, customer\"", "it is an act to look for a customer")
 }
 
@@ -345,7 +345,7 @@ func TestStatusOfTroubles(t *testing.T) {
 		{Kind: "clock", Text: "The clock is wrong.", Effect: "Callers get 503.", Next: "Set it.", Where: "on api1", Since: since}, {Text: "Errors.", Bad: true}, {Text: "Sales wait."},
 	}})
 	require.False(t, bad.Good)
-	require.Equal(t, trouble{"not ready", "clock", "on api1", "The clock is wrong.", &since, "Callers get 503.", "Set it.", ""}, bad.Troubles[0])
+	require.Equal(t, trouble{"not ready", "clock", "on api1", "The clock is wrong.", instant(since), "Callers get 503.", "Set it.", ""}, bad.Troubles[0])
 	require.Equal(t, "bad", bad.Troubles[1].Level)
 	require.Equal(t, "warning", bad.Troubles[2].Level)
 	replica.Age = time.Hour

@@ -33,8 +33,8 @@ func (c *call) write(screen string, value any) error {
 	}
 	zone := c.zone()
 	inZone := template.Must(screens.Clone()).Funcs(template.FuncMap{"at": func(layout string, when any) string {
-		if when, ok := when.(*time.Time); ok && when != nil {
-			return when.In(zone).Format(layout)
+		if when, ok := when.(*moment); ok && when != nil {
+			return when.at.In(zone).Format(layout)
 		}
 		return "-"
 	}})
@@ -54,13 +54,21 @@ func screen(name string, value any) string {
 	return text.String()
 }
 
-// instant returns a time for JSON: in UTC, or null for the zero time.
-func instant(t time.Time) *time.Time {
+// moment is a time that JSON has as exports do: in UTC, with six decimals, so that texts sort like
+// their times.
+type moment struct{ at time.Time }
+
+// MarshalText implements encoding.TextMarshaler.
+func (m *moment) MarshalText() ([]byte, error) {
+	return m.at.UTC().AppendFormat(nil, "2006-01-02T15:04:05.000000Z"), nil
+}
+
+// instant returns a time for JSON, or null for the zero time.
+func instant(t time.Time) *moment {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
-	return &t
+	return &moment{t}
 }
 
 // decimalNumber returns a decimal number for JSON, or null for an empty text.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/buyfund"
@@ -32,7 +31,7 @@ type listedPrice struct {
 	// there is none.
 	ChangePercent *json.Number
 	// Imported and ImportedBy are when and by whom the price was imported, if that is known.
-	Imported   *time.Time
+	Imported   *moment
 	ImportedBy string
 	// Waiting are the due sales that wait for a price of their day.
 	Waiting []waitingDay

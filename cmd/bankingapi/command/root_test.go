@@ -2,10 +2,12 @@ package command
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"bankingapi/domain/audit"
 	"bankingapi/test/kit/golden"
 
 	"github.com/spf13/cobra"
@@ -40,6 +42,31 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	root := program{}.root()
 	root.InitDefaultHelpCmd()
 	visit(root)
+}
+
+// The audit names an act by the words of its command, so that a person who knows the command finds
+// the act.
+func TestActionsAreCommands(t *testing.T) {
+	t.Parallel()
+	others := []string{audit.RulesBegin, audit.CopyTo, audit.CopyFrom, audit.CopyTakeBack, audit.DemoLoad}
+	for _, action := range audit.Actions() {
+		group, _, _ := strings.Cut(action, ".")
+		if group == "command" || group == "console" || slices.Contains(others, action) {
+			continue
+		}
+		words := strings.Split(action, ".")
+		if group == "import" {
+			words = words[:1] // the other word is an argument
+		}
+		found, rest, err := program{}.root().Find(words)
+		require.NoError(t, err, action)
+		require.Empty(t, rest, action)
+		require.True(t, found.Runnable(), action)
+	}
+	misspelt := bankingapi(t, nil, "export", "audit", "--action", "subscription.create")
+	require.Equal(t, 2, misspelt.status)
+	require.Contains(t, misspelt.err, "--action: there is no action subscription.create: did you mean subscriptions.create?")
+	require.Contains(t, bankingapi(t, nil, "__complete", "export", "audit", "--action", "sales").out, "sales.reverse\n")
 }
 
 func TestHelpWithoutACommand(t *testing.T) {

@@ -59,7 +59,7 @@ func TestServeSandbox(t *testing.T) {
 
 	status, _, errOut = serveUntil(t, "Listening", "--storage.dsn", "sandbox/bankingapi.db")
 	require.Equal(t, 1, status)
-	require.Contains(t, errOut, "it is a sandbox: start with --sandbox, or choose another database")
+	require.Contains(t, errOut, "it is a sandbox: use 'bankingapi serve --sandbox', or choose another database")
 
 	status, _, _ = serveUntil(t, "BuyFundFromCustomer", "--demo")
 	require.Zero(t, status)

@@ -40,7 +40,8 @@ func (o *settleCommand) run(c *call) error {
 		return forecast(c, o.until)
 	}
 	done, forPrice, err := settleDue(c)
-	return endSettling(c, "settled", "operation", settled{Completed: done.Completed, Failed: done.Failed}, forPrice, err)
+	totals := settled{Completed: done.Completed, Failed: done.Failed, Waiting: waitingFor(forPrice)}
+	return endSettling(c, "settled", totals, totals.Failed, err)
 }
 
 // settleDue settles what is due, and counts the sales that still wait for a price.
@@ -55,9 +56,8 @@ func settleDue(c *call) (done buyfund.Settlement, forPrice []buyfund.DueFund, er
 
 // forecast prints what would happen to each due sale, and then the totals.
 func forecast(c *call, until day.Day) error {
-	var found buyfund.Settlement
+	var found wouldSettle
 	var funds []buyfund.DueFund
-	var others int64
 	for s, err := range c.app.Buyer().Forecast(c.cmd.Context(), cmp.Or(until, c.app.Buyer().DueUntil())) {
 		if err != nil {
 			return err
@@ -65,11 +65,13 @@ func forecast(c *call, until day.Day) error {
 		of := s.PriceDay()
 		switch {
 		case s.State == operation.Completed:
-			found.Completed++
+			found.CompletedSales++
+			found.Completed += first(s.Index)
 		case s.State == operation.Failed:
-			found.Failed++
+			found.FailedSales++
+			found.Failed += first(s.Index)
 		case s.IsPriced:
-			others++
+			found.others++
 		default:
 			at := slices.IndexFunc(funds, func(w buyfund.DueFund) bool { return w.PriceDay == of })
 			if at < 0 {
@@ -78,7 +80,7 @@ func forecast(c *call, until day.Day) error {
 			funds[at].Sales++
 		}
 		sale := dueSale{
-			awaited: awaitedPrice(of), OperationID: s.ID.String(), Position: s.Index, State: s.State, PriceID: s.PriceID,
+			awaited: awaitedPrice(of), OperationID: s.ID.String(), Position: s.Index, State: s.State, SettledPriceID: s.PriceID,
 			CurrencyCode: s.Terms.Account.Currency.Code(), Refusal: s.Refusal,
 			IsPriced: s.IsPriced,
 		}
@@ -89,23 +91,36 @@ func forecast(c *call, until day.Day) error {
 			return err
 		}
 	}
-	return endSettling(c, "due sales", "sale", settled{Completed: found.Completed, Failed: found.Failed, others: others}, funds, nil)
+	found.Waiting = waitingFor(funds)
+	return endSettling(c, "due sales", found, found.Failed, nil)
 }
 
-// endSettling prints the totals. counted names what is counted: an operation fails as a whole.
-func endSettling(c *call, screen, counted string, totals settled, forPrice []buyfund.DueFund, err error) error {
-	totals.Waiting = make([]waiting, len(forPrice))
-	for i, of := range forPrice {
-		totals.Waiting[i] = waiting{awaitedPrice(of.PriceDay), of.Sales}
+// first returns 1 for the first sale of an operation, which is settled as a whole, and else 0.
+func first(index int) int {
+	if index == 0 {
+		return 1
 	}
+	return 0
+}
+
+// endSettling prints the totals. failed is the number of operations that failed.
+func endSettling(c *call, screen string, totals any, failed int, err error) error {
 	err = errors.Join(err, c.write(screen, totals))
 	if err != nil {
 		return err
 	}
-	if totals.Failed > 0 {
-		return someFailed(backoffice.Plural(totals.Failed, counted))
+	if failed > 0 {
+		return someFailed(backoffice.Plural(failed, "operation"))
 	}
 	return nil
+}
+
+func waitingFor(prices []buyfund.DueFund) []waiting {
+	list := make([]waiting, len(prices))
+	for i, of := range prices {
+		list[i] = waiting{awaitedPrice(of.PriceDay), of.Sales}
+	}
+	return list
 }
 
 // awaited is a price that is not in the book yet.
@@ -118,26 +133,33 @@ func awaitedPrice(of fund.PriceDay) awaited {
 // dueSale is what would happen to a due sale.
 type dueSale struct {
 	awaited
-	OperationID  string `json:"OperationId"`
-	Position     int
-	State        operation.State
-	PriceID      int64
-	Proceeds     *json.Number
-	CurrencyCode string
-	Refusal      string
+	OperationID    string `json:"OperationId"`
+	Position       int
+	State          operation.State
+	SettledPriceID int64
+	Proceeds       *json.Number
+	CurrencyCode   string
+	Refusal        string
 	// IsPriced: it waits for the price of another sale of the operation, if it waits.
 	IsPriced bool `json:"-"`
 }
 
-// settled is the result of settle, or of its dry run.
+// settled is the result of settle.
 type settled struct {
-	Completed, Failed int
+	Completed, Failed int // operations
 	Waiting           []waiting
-	others            int64 // sales that wait for the price of another sale of their operation
+}
+
+// wouldSettle is the result of a dry run of settle.
+type wouldSettle struct {
+	settled
+	CompletedSales, FailedSales int
+
+	others int64 // sales that wait for the price of another sale of their operation
 }
 
 // Sum returns how many sales wait.
-func (s settled) Sum() (sales int64) {
+func (s wouldSettle) Sum() (sales int64) {
 	for _, w := range s.Waiting {
 		sales += w.Sales
 	}

@@ -12,6 +12,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
@@ -57,7 +58,7 @@ func (o *showOperationCommand) run(c *call) error {
 		return err
 	}
 	for i := range all {
-		c.look("show", "operation", all[i].ID.String())
+		c.look(audit.CommandShow, "operation", all[i].ID.String())
 		shown := shownOperationOf(&all[i])
 		act, err := c.office.Correction(c.cmd.Context(), &all[i])
 		if err != nil {
@@ -147,15 +148,15 @@ func missingPrices(c *call, o *backoffice.Operation) (prices []awaited, err erro
 // shownOperation is what show operation prints. Its names are those of export operations.
 type shownOperation struct {
 	OperationID   string          `json:"OperationId"`
-	Operation     string          // its name
+	Operation     *string         // its name, or nil for an import or a correction
 	Subscription  *string         `json:",omitempty"`
 	CallerID      *string         `json:"CallerId,omitempty"`
 	RequestID     *string         `json:"RequestId,omitempty"`
-	ReceivedAt    *time.Time      `json:",omitempty"`
+	ReceivedAt    *moment         `json:",omitempty"`
 	State         operation.State `json:",omitempty"`
 	Refused       bool
-	CancelledAt   *time.Time  `json:",omitempty"`
-	SettledAt     *time.Time  `json:",omitempty"`
+	CancelledAt   *moment     `json:",omitempty"`
+	SettledAt     *moment     `json:",omitempty"`
 	Errors        []refusal   // why it was refused or has failed, as in answers
 	Reversed      *reversal   `json:",omitempty"`
 	Corrected     *correction `json:",omitempty"`
@@ -173,7 +174,7 @@ type refusal struct {
 }
 
 type reversal struct {
-	At         *time.Time
+	At         *moment
 	ReversalID string `json:"ReversalId"`
 }
 
@@ -181,7 +182,7 @@ type correction struct{ By, Reason string }
 
 type erased struct {
 	Position int
-	At       *time.Time
+	At       *moment
 	Reason   string
 }
 
@@ -227,11 +228,11 @@ func (s sale) Proceeds() string {
 	return s.Entry.Proceeds.String() + " " + s.Entry.Terms.Account.Currency.Code()
 }
 
-func (s sale) ReceivedAt() *time.Time { return instant(s.Entry.ReceivedAt) }
+func (s sale) ReceivedAt() *moment { return instant(s.Entry.ReceivedAt) }
 
-func (s sale) SettledAt() *time.Time { return instant(s.Entry.SettledAt) }
+func (s sale) EndedAt() *moment { return instant(s.Entry.SettledAt) }
 
-func (s sale) ReversedAt() *time.Time { return instant(s.Entry.ReversedAt) }
+func (s sale) ReversedAt() *moment { return instant(s.Entry.ReversedAt) }
 
 // posting is a posting of an operation. As JSON it is the row of export postings, for the
 // customer's side.
@@ -246,16 +247,17 @@ func (p posting) Position() string { return positionText(&p.Entry) }
 
 func (p posting) By() string { return p.Entry.Format(p.Entry.Quantity) }
 
-func (p posting) PostedAt() *time.Time { return instant(p.Entry.PostedAt) }
+func (p posting) PostedAt() *moment { return instant(p.Entry.PostedAt) }
 
 func shownOperationOf(o *backoffice.Operation) shownOperation {
 	of := shownOperation{
-		OperationID: o.ID.String(), Operation: "import or correction", Refused: o.Refusal != nil,
+		OperationID: o.ID.String(), Refused: o.Refusal != nil,
 		Errors: []refusal{}, Erased: []erased{}, WaitsFor: []awaited{}, Sales: []sale{}, Postings: []posting{}, Notifications: []notification{}, Repeated: []repeated{},
 	}
 	if was, ok := o.Decision(); ok {
 		requestID := cmp.Or(was.Header.RequestID, of.OperationID)
-		of.Operation = was.Operation.String()
+		name := was.Operation.String()
+		of.Operation = &name
 		of.ReceivedAt = instant(was.ReceivedAt)
 		of.State = was.State
 		of.Subscription = &was.Subscription
@@ -389,10 +391,10 @@ func (l statementLine) By() string { return l.Line.Format(l.Line.Quantity) }
 
 func (l statementLine) After() string { return l.Line.Format(l.Line.After) }
 
-func (l statementLine) PostedAt() *time.Time { return instant(l.Line.PostedAt) }
+func (l statementLine) PostedAt() *moment { return instant(l.Line.PostedAt) }
 
 func (o *showCustomerCommand) run(c *call) error {
-	c.look("show", "customer", strconv.FormatInt(o.query.CustomerNo, 10))
+	c.look(audit.CommandShow, "customer", strconv.FormatInt(o.query.CustomerNo, 10))
 	customer, err := c.office.Customer(c.cmd.Context(), o.query.CustomerNo, o.query.Until)
 	if err != nil {
 		return err
@@ -475,7 +477,7 @@ func (o *showCustomerCommand) notFound() error {
 // warning and continues. A signal does not stop look.
 func (c *call) look(action, object, details string) bool {
 	ctx := context.WithoutCancel(c.cmd.Context())
-	err := c.office.Audit.Keep(ctx, c.office.Acts.New(ctx, "command."+action, object, details))
+	err := c.office.Audit.Keep(ctx, c.office.Acts.New(ctx, action, object, details))
 	if err != nil {
 		c.cmd.PrintErrf("Warning: the audit does not have that you read this: %v\n", fault.Explain(err))
 		return false

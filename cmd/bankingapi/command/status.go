@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"bankingapi/application/backoffice"
 	"bankingapi/application/fleet"
@@ -19,7 +18,7 @@ type serviceStatus struct {
 
 type replicaStatus struct {
 	Name, Version string
-	Began, Seen   *time.Time
+	Began, Seen   *moment
 	Reports       bool // false if it ended without saying so, or cannot reach the database
 }
 
@@ -29,7 +28,7 @@ type trouble struct {
 	Kind     string // the name of the line
 	Where    string // on which replicas; empty for the book, or if there is only one
 	Text     string // what is wrong
-	Since    *time.Time
+	Since    *moment
 	Effect   string // what callers notice
 	Next     string // what to do
 	Partners string // what to tell partners meanwhile

@@ -202,7 +202,7 @@ type waitingSales struct {
 // shownSubscription is what subscriptions show prints.
 type shownSubscription struct {
 	listed
-	Waiting           int64
+	WaitingSales      int64
 	FirstDay, LastDay string // of the sales that wait
 }
 
@@ -230,7 +230,7 @@ func showSubscription(c *call) error {
 		return err
 	}
 	return c.write("subscription", shownSubscription{
-		listed: listedSubscription(found), Waiting: waiting.Sales, FirstDay: waiting.First.String(), LastDay: waiting.Last.String(),
+		listed: listedSubscription(found), WaitingSales: waiting.Sales, FirstDay: waiting.First.String(), LastDay: waiting.Last.String(),
 	})
 }
 
@@ -266,14 +266,14 @@ type listed struct {
 	Operations                  []string
 	RequestsPerSecond           int // 0 is no limit
 	AppKey, Channel, TellerName string
-	Created                     *time.Time
-	RequireCallerID             bool       `json:"RequireCallerId"`
-	WithoutCallerID             *time.Time `json:"WithoutCallerId"` // the last sale without a CallerId
+	Created                     *moment
+	RequireCallerID             bool    `json:"RequireCallerId"`
+	WithoutCallerID             *moment `json:"WithoutCallerId"` // the last sale without a CallerId
 	PrimaryKey, SecondaryKey    keyLife
 	ClientCertificate           string
 }
 
-type keyLife struct{ Created, Used, Expires *time.Time }
+type keyLife struct{ Created, Used, Expires *moment }
 
 func listedSubscription(s *subscription.Subscription) listed {
 	return listed{

@@ -55,14 +55,14 @@ func TestTheAuditSaysWhatChanged(t *testing.T) {
 	require.Contains(t, bankingapi(t, environment, "__complete", "subscriptions", "suspend", "").out, "shop\n")
 	require.Contains(t, bankingapi(t, nil, "__complete", "subscriptions", "suspend", "--storage.dsn", book, "").out, "shop\n")
 	require.Contains(t, bankingapi(t, environment, "__complete", "subscriptions", "regenerate", "shop", "p").out, "primary\n")
-	only := bankingapi(t, environment, "export", "audit", "--action", "subscription.state", "--object", "shop")
+	only := bankingapi(t, environment, "export", "audit", "--action", "subscriptions.suspend", "--object", "shop")
 	require.Equal(t, 2, strings.Count(only.out, "\n"), only)
 	audit := bankingapi(t, environment, "export", "audit").out
-	require.Contains(t, audit, `subscription.create,shop,contract 7,rate limit 20/s; may call BuyFundFromCustomer`)
-	require.Contains(t, audit, `subscription.change,shop,,rate limit none instead of 20/s; last day of the keys 2999-12-31 instead of never`)
-	require.Contains(t, audit, `subscription.state,shop,key was leaked,suspended`)
+	require.Contains(t, audit, `subscriptions.create,shop,contract 7,rate limit 20/s; may call BuyFundFromCustomer`)
+	require.Contains(t, audit, `subscriptions.change,shop,,rate limit none instead of 20/s; last day of the keys 2999-12-31 instead of never`)
+	require.Contains(t, audit, `subscriptions.suspend,shop,key was leaked,`)
 	require.NotContains(t, audit, "twice", "what changes nothing has no act")
-	require.Contains(t, audit, `subscription.regenerate,shop,key was leaked,primary`)
+	require.Contains(t, audit, `subscriptions.regenerate,shop,key was leaked,primary`)
 }
 
 // A Tab after the name of a command that changes a subscription makes no book.

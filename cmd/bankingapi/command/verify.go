@@ -66,7 +66,7 @@ func (o *verifyCommand) run(c *call) error {
 // verified is the result of verify for programs.
 type verified struct {
 	Correct                             bool
-	Findings                            []string
+	Findings                            []backoffice.Finding
 	Holdings, Accounts, Sales, Postings int64
 	Batches, Unsealed                   int64
 	Compared                            any
@@ -76,14 +76,15 @@ type verified struct {
 
 func verifyBook(c *call, against []string, report *backoffice.Report) error {
 	isJSON := c.format == "json"
-	findings := []string{}
+	findings := []backoffice.Finding{}
 	work := startProgress(c.cmd.ErrOrStderr(), "verifying", 0)
 	defer work.stop()
 	proof, err := c.office.Verify(c.cmd.Context(), against, backoffice.Watch{
 		Report:   report,
 		Progress: work.rows.Store,
 		Found: func(finding backoffice.Finding) {
-			if findings = append(findings, finding.Text); !isJSON {
+			findings = append(findings, finding)
+			if !isJSON {
 				work.printf("")
 				_ = c.print("%s\n", finding.Text)
 			}

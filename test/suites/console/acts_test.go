@@ -65,7 +65,7 @@ func TestAFormActsOnce(t *testing.T) {
 			require.Contains(t, body, "New keys are shown only once")
 			require.Contains(t, body, `href="/console/subscription?name=shop"`)
 			require.Empty(t, newKey.FindAllString(body, -1))
-			require.Equal(t, 1, strings.Count(v.get("audit"), "<code>subscription.regenerate"))
+			require.Equal(t, 1, strings.Count(v.get("audit"), "<code>subscriptions.regenerate"))
 
 			form = url.Values{"action": {"cancel"}, "reason": {"the customer called"}, "confirm": {"yes"}, "csrf": {v.csrf()}}
 			status, _, location := v.sent("sale/"+k.later, form)

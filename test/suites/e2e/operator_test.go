@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/adapters/clock"
+	"bankingapi/domain/audit"
 	"bankingapi/test/kit/testdb"
 )
 
@@ -177,8 +178,8 @@ func TestTheOperatorsDay(t *testing.T) {
 		})
 
 		actions := strings.Join(column(b.Export(t, "audit"), "Action"), " ")
-		require.Equal(t, "rules.begin import.prices import.holdings import.accounts subscription.create command.show command.show sales.cancel command.show sales.reverse command.show command.export command.exported "+
-			"adjust.holding command.show command.export command.exported command.show command.show subscription.change subscription.change", strings.TrimPrefix(actions, "schema.up "))
+		require.Equal(t, "rules.begin import.prices import.holdings import.accounts subscriptions.create command.show command.show sales.cancel command.show sales.reverse command.show command.export command.exported "+
+			"adjust.holding command.show command.export command.exported command.show command.show subscriptions.change subscriptions.change", strings.TrimPrefix(actions, audit.MigrateUp+" "))
 		require.Contains(t, column(b.Export(t, "audit"), "Actor"), "ayse")
 		for _, r := range b.Export(t, "postings", "--customer", "1001") {
 			if r["Kind"] == "adjustment" {

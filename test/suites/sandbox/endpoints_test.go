@@ -234,7 +234,7 @@ func TestBankAndSandboxAreApart(t *testing.T) {
 			for _, migrate := range []bool{true, false} {
 				ofSandbox.Storage.Migrate = migrate
 				_, err = bootstrap.Open(t.Context(), ofSandbox, drivers)
-				require.ErrorContains(t, err, "it is a sandbox: start with --sandbox")
+				require.ErrorContains(t, err, "it is a sandbox: use 'bankingapi serve --sandbox'")
 			}
 			_, err = bootstrap.MigrateUp(t.Context(), ofSandbox, drivers)
 			require.ErrorContains(t, err, "it is a sandbox")
