@@ -278,6 +278,15 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 	runs := func() string {
 		return strings.Join(statementsOf(t, db, "SELECT source || ':' || group_concat(last_row) FROM lookup_runs GROUP BY source"), " ")
 	}
+	unfound := func() (texts []string) {
+		_, err := backoffice.Verify(t.Context(), s.Backoffice.Evidence, nil, backoffice.Watch{Found: func(f backoffice.Finding) {
+			if f.Rule == "search-complete" {
+				texts = append(texts, f.Text)
+			}
+		}})
+		require.NoError(t, err)
+		return texts
+	}
 
 	insert(1, 9999)
 	require.NoError(t, s.Index(t.Context()))
@@ -295,12 +304,22 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 	require.Equal(t, 1, decisions("request 3"), "in a run")
 	require.Zero(t, decisions("request 4"))
 	require.Equal(t, 1, decisions("request 24999"), "after the runs")
+	require.Empty(t, unfound())
+
+	// verify finds what would hide rows.
+	execute(t, db, "DELETE FROM lookup_entries WHERE source = 1 AND last_row = 20000 AND value = 4", "INSERT INTO lookup_runs VALUES (3, 1000000000)")
+	require.Equal(t, []string{"0003", "4e23"}, found(4))
+	hidden := unfound()
+	require.Len(t, hidden, 2)
+	require.Contains(t, hidden[0], "searches of notifications by push_id: they do not find ")
+	require.Contains(t, hidden[1], "searches of sales by customer_no: they do not find 1 row. Delete all rows of the tables lookup_runs and lookup_entries")
 
 	// A wrong entry shows no wrong row, and rows without a run are read.
 	execute(t, db, "INSERT INTO lookup_entries SELECT 1, 10000, 4, operation_id FROM sales WHERE customer_no = 7")
-	require.Equal(t, []string{"0003", "2713", "4e23"}, found(4))
+	require.Equal(t, []string{"0003", "4e23"}, found(4))
 	execute(t, db, "DELETE FROM lookup_runs", "DELETE FROM lookup_entries")
 	require.Equal(t, []string{"0003", "2713", "4e23"}, found(4))
+	require.Empty(t, unfound())
 
 	insert(25000, 99999)
 	last := func() string {
@@ -310,6 +329,7 @@ func TestLookupsFindIndexedAndNewRows(t *testing.T) {
 	require.Equal(t, "10000", last(), "one run while many rows come")
 	require.NoError(t, s.Index(t.Context()))
 	require.Equal(t, "60000", last(), "it catches up")
+	require.Empty(t, unfound())
 }
 
 // No lookup reads a whole table on SQLite.

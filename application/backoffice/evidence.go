@@ -80,6 +80,12 @@ var (
 // Unreadable is the flaw of an operation with a value that this program never writes.
 func Unreadable(cause error) Flaw { return Flaw{readable, cause.Error()} }
 
+// NotFound is the flaw of a search that does not find all rows.
+func NotFound(rows int64) Flaw {
+	return Flaw{searchComplete, "they do not find " + Plural(rows, "row") + ". Delete all rows of the tables lookup_runs and lookup_entries," +
+		" which are no part of the book: a running service writes them again"}
+}
+
 // BatchRow is a batch of the log.
 type BatchRow struct {
 	ID     operation.ID

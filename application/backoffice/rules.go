@@ -23,7 +23,7 @@ func Rules() []Rule {
 	for _, r := range operationRules {
 		all = append(all, r.Rule)
 	}
-	return append(append(all, postingShape, outcomeOfEnd, rulesOfAct, readable, zeroSum), trailRules...)
+	return append(append(all, postingShape, outcomeOfEnd, rulesOfAct, readable, searchComplete, zeroSum), trailRules...)
 }
 
 // The rules of a position: it exists, it is not negative, it is the sum of its postings, and it has
@@ -128,6 +128,8 @@ var (
 	postingShape = Rule{"posting-shape", "Every posting of an import or a correction is of a known kind, and either of units or of money."}
 	outcomeOfEnd = Rule{"outcome-of-end", "Every outcome is the end of its operation, and every operation that ended after its answer has its outcome."}
 	readable     = Rule{"row-readable", "Every row has values that this program writes."}
+	// searchComplete is checked by the storage.
+	searchComplete = Rule{"search-complete", "A search finds every row that it should."}
 )
 
 // eachSale checks the sales of an operation. breaks returns true if a sale breaks the rule.

@@ -246,6 +246,9 @@ func TestEveryColumnIsProved(t *testing.T) {
 		"row-readable": {"operation 1: a sale is in the state 258", cases{
 			"a state that only looks like 2": found(backoffice.Unreadable(errors.New("a sale is in the state 258")).Of("operation 1")),
 		}},
+		"search-complete": {"searches of sales by customer_no: they do not find 2 rows", cases{
+			"two rows": found(backoffice.NotFound(2).Of("searches of sales by customer_no")),
+		}},
 		"operation-has-sales": {"operation 01000000-0000-0000-0000-000000000000: was answered, but it has no sales", cases{
 			"completed": {operations: []whole{answered(operation.Completed)}},
 			"recorded":  {operations: []whole{answered(operation.Recorded)}},

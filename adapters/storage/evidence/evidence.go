@@ -11,6 +11,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"gorm.io/gorm"
@@ -47,6 +49,9 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 	shared := serial{cancel: cancel}
 	w.Position, w.Operation, w.Found = oneByOne(&shared, w.Position), oneByOne(&shared, w.Operation), oneByOne(&shared, w.Found)
 	w.Batch, w.Head = oneByOne(&shared, w.Batch), oneByOne(&shared, w.Head)
+	ctx = tables.SkipUnreadable(ctx, func(u *tables.Unreadable) error {
+		return w.Found(backoffice.Unreadable(u.Cause).Of(u.Row))
+	})
 	err := e.db.Snapshots(ctx, func(transactions []*gorm.DB) error {
 		seen := operationSeen(&w)
 		parts := []func(*gorm.DB) error{
@@ -54,6 +59,7 @@ func (e evidence) Read(ctx context.Context, w backoffice.Witness) error {
 			func(tx *gorm.DB) error { return e.withoutOperation(tx, &w) },
 			func(tx *gorm.DB) error { return e.holdings(tx, &w) },
 			func(tx *gorm.DB) error { return e.accounts(tx, &w) },
+			func(tx *gorm.DB) error { return e.lookups(tx, &w) },
 		}
 		if w.Keys == nil {
 			return inParallel(ctx, cancel, transactions, parts)
@@ -220,6 +226,21 @@ func (e evidence) withoutOperation(tx *gorm.DB, w *backoffice.Witness) error {
 		return err
 	}
 	return e.rules(tx, w)
+}
+
+// lookups reports what searches by customer or request do not find, although it is there.
+func (e evidence) lookups(tx *gorm.DB, w *backoffice.Witness) error {
+	lost, err := e.db.Engine.Unfound(tx, e.db.Prefix)
+	if err != nil {
+		return err
+	}
+	for _, search := range slices.Sorted(maps.Keys(lost)) {
+		err = w.Found(backoffice.NotFound(lost[search]).Of("searches of " + search))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rules compares the rules of the bank with the newest act that wrote rules. The trail shows

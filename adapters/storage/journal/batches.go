@@ -27,10 +27,13 @@ func (j Journal) page(tx *gorm.DB, after *batch.UUID) ([]tables.TrailBatchRow, e
 func (j Journal) Batches(tx *gorm.DB, after *batch.UUID) iter.Seq2[*tables.TrailBatchRow, error] {
 	tx = tx.Session(&gorm.Session{}) // each page adds its own conditions
 	return func(yield func(*tables.TrailBatchRow, error) bool) {
-		for count := batchesRead; count == batchesRead; {
+		for {
 			page, err := j.page(tx, after)
 			if err != nil {
 				yield(nil, err)
+				return
+			}
+			if len(page) == 0 { // a shorter page may lack rows that cannot be read
 				return
 			}
 			for i := range page {
@@ -38,7 +41,6 @@ func (j Journal) Batches(tx *gorm.DB, after *batch.UUID) iter.Seq2[*tables.Trail
 					return
 				}
 			}
-			count = len(page)
 		}
 	}
 }

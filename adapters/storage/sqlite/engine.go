@@ -68,6 +68,10 @@ func (engine) Find(prefix, alias, table, column string, value any) (condition st
 	return lookup(prefix, alias, table, column, value)
 }
 
+func (engine) Unfound(tx *gorm.DB, prefix string) (map[string]int64, error) {
+	return unfound(tx, prefix)
+}
+
 // LeaveRoom does nothing: SQLite changes a row where it is.
 func (engine) LeaveRoom(context.Context, batch.Session, string) ([]batch.Request, error) {
 	return nil, nil

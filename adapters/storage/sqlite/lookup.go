@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"strings"
+
+	"gorm.io/gorm"
 )
 
 // source is a column that lookups use although it has no index. Its number is stored.
@@ -49,6 +51,13 @@ SELECT rowid FROM {{prefix}}{{table}} WHERE rowid > ({{last}}) AND {{column}} = 
 SELECT {{number}}, ?1, {{column}}, operation_id FROM {{prefix}}{{table}}
 WHERE rowid > ?2 AND rowid <= ?3 AND {{column}} <> '' ORDER BY {{column}}, operation_id`
 
+	// unfoundRows counts the rows that have a run without their entry. A run that ends after the last
+	// row hides the rows to come: it counts too.
+	unfoundRows = `SELECT (SELECT COUNT(*) FROM {{prefix}}{{table}} t WHERE t.rowid <= ({{last}}) AND t.{{column}} <> '' AND NOT EXISTS (
+SELECT 1 FROM {{prefix}}lookup_entries e WHERE e.source = {{number}} AND e.value = t.{{column}} AND e.operation_id = t.operation_id
+AND e.last_row = (SELECT MIN(r.last_row) FROM {{prefix}}lookup_runs r WHERE r.source = {{number}} AND r.last_row >= t.rowid)))
++ (({{last}}) > (SELECT COALESCE(MAX(rowid), 0) FROM {{prefix}}{{table}}))`
+
 	// addRun does nothing if another process has added the run.
 	addRun = `INSERT INTO {{prefix}}lookup_runs (source, last_row) SELECT {{number}}, ?1 WHERE ({{last}}) = ?2`
 )
@@ -56,6 +65,23 @@ WHERE rowid > ?2 AND rowid <= ?3 AND {{column}} <> '' ORDER BY {{column}}, opera
 func (s *source) statement(text, prefix string) string {
 	text = strings.ReplaceAll(text, "{{last}}", lastRow)
 	return strings.NewReplacer("{{prefix}}", prefix, "{{number}}", s.number, "{{table}}", s.table, "{{column}}", s.column).Replace(text)
+}
+
+// unfound is Unfound of storage.Engine.
+func unfound(tx *gorm.DB, prefix string) (map[string]int64, error) {
+	lost := make(map[string]int64)
+	for i := range sources {
+		s := &sources[i]
+		var rows int64
+		err := tx.Raw(s.statement(unfoundRows, prefix)).Scan(&rows).Error
+		if err != nil {
+			return nil, err
+		}
+		if rows > 0 {
+			lost[s.table+" by "+s.column] = rows
+		}
+	}
+	return lost, nil
 }
 
 // lookup is Find of storage.Engine.

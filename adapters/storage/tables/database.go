@@ -23,6 +23,9 @@ type Engine interface {
 	// engine can use it to find these rows in a large table. It may be true for other rows too.
 	// alias is the name of the table in the query, with a point, or empty.
 	Find(prefix, alias, table, column string, value any) (condition string, arguments []any)
+	// Unfound counts the rows that Find does not find, or will not find, by the table and column,
+	// like "sales by customer_no". Somebody has changed what Find searches.
+	Unfound(tx *gorm.DB, prefix string) (map[string]int64, error)
 	// LeaveRoom makes the inserts of a transaction into a table leave free space in its pages,
 	// for later updates of its rows. The transaction must end with the returned requests. After
 	// an error the transaction runs again without LeaveRoom.

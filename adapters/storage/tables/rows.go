@@ -42,7 +42,7 @@ func Each[R any](tx *gorm.DB, t *batch.Table[R], visit func(*R) error) error {
 }
 
 // Scan reads the rows of a query of all columns. It reuses one model for all rows: gorm's own
-// scan of a row takes several times longer.
+// scan of a row takes several times longer. The error of a row that cannot be read is *Unreadable.
 func Scan[R any](query *gorm.DB, t *batch.Table[R], visit func(*R) error) error {
 	rows, err := query.Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
 	if err != nil {
@@ -51,8 +51,9 @@ func Scan[R any](query *gorm.DB, t *batch.Table[R], visit func(*R) error) error 
 	row := new(R)
 	targets := batch.Targets(row, t.Columns)
 	return batch.Each(rows, func() error {
-		if err := rows.Scan(targets...); err != nil {
-			return err
+		err := rows.Scan(targets...)
+		if err != nil {
+			return explainScan(query.Statement.Context, t, rows, targets, err)
 		}
 		return visit(row)
 	})
