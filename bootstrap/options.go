@@ -181,11 +181,13 @@ func WithListeners() Option { return func(o *options) { o.bindsFirst = true } }
 func WithExistingBook() Option { return func(o *options) { o.storage.MustExist = true } }
 
 // WithBookAsItIs makes Open change nothing: it migrates no schema and makes no key. The book
-// must exist. A book with an older schema cannot be used. This is for commands that only read.
+// must exist, and may be one whose copy is used instead. A book with an older schema cannot be used.
+// This is for commands that only read.
 func WithBookAsItIs() Option {
 	return func(o *options) {
 		o.storage.MustExist = true
 		o.storage.AsItIs = true
+		o.storage.ReadCopied = func() {} // openStore logs it
 	}
 }
 

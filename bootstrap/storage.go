@@ -31,6 +31,11 @@ func openStore(b bookSource, g *guard, log serviceLog, trace func(context.Contex
 	o := b.options
 	o.MayWrite = g.pass
 	o.Trace = trace
+	if o.ReadCopied != nil {
+		o.ReadCopied = func() {
+			log.zap.Warn("this book was copied, and its copy is used instead: it is as it was then, and nothing is written to it")
+		}
+	}
 	level := zapcore.WarnLevel
 	if b.isCommand() { // reads the whole book, as verify does: then slow is as usual
 		level = zapcore.DebugLevel

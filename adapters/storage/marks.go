@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -135,6 +136,35 @@ func (d service) ifExists(tx *gorm.DB, table string, read func() *gorm.DB) (exis
 		return false, err
 	}
 	return true, read().Error
+}
+
+// readCopied says whether a book whose copy is used may be read, and whether this is one.
+type readCopied struct {
+	found func() // ReadCopied of store.Options
+	is    atomic.Bool
+	next  func(context.Context) error // MayWrite of another book; may be nil
+}
+
+// accepts reports whether a database with this mark, which is not the wanted one, may be read.
+func (c *readCopied) accepts(mark string) bool {
+	if c.found == nil || mark != store.CopiedMark {
+		return false
+	}
+	if c.is.CompareAndSwap(false, true) {
+		c.found()
+	}
+	return true
+}
+
+// mayWrite implements MayWrite of batch.Hooks.
+func (c *readCopied) mayWrite(ctx context.Context) error {
+	if c.is.Load() {
+		return otherMark(store.CopiedMark, "")
+	}
+	if c.next == nil {
+		return nil
+	}
+	return c.next(ctx)
 }
 
 // otherMark returns the error of a database with another mark.

@@ -65,8 +65,9 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	}
 	schema := &migrator{state: new(atomic.Int32)}
 	checks := new(checks)
-	hooks := batch.Hooks{Ready: schema.Require, MayWrite: o.MayWrite, Begun: checks.begun, Failed: schema.doubt, Doubted: checks.doubted, Explain: e.Explain}
-	limit := &sizeLimit{max: o.MaxSize, engine: e, mayWrite: o.MayWrite}
+	copied := &readCopied{found: o.ReadCopied, next: o.MayWrite}
+	hooks := batch.Hooks{Ready: schema.Require, MayWrite: copied.mayWrite, Begun: checks.begun, Failed: schema.doubt, Doubted: checks.doubted, Explain: e.Explain}
+	limit := &sizeLimit{max: o.MaxSize, engine: e, mayWrite: copied.mayWrite}
 	if o.MaxSize > 0 {
 		hooks.MayWrite = limit.check
 	}
@@ -80,7 +81,7 @@ func Open(e Engine, o Options) (*store.Store, error) {
 	d.Now = o.Now
 	d.Reads = d.Over(context.Background(), reads)
 	limit.tables = tables.Convert(d.Relied, func(relied tables.Relied) string { return relied.Table })
-	s := service{db: d, journal: journal.New(d), engine: e, checks: checks, mark: o.Mark, patience: cmp.Or(o.StatementTimeout, defaultPatience)}
+	s := service{db: d, journal: journal.New(d), engine: e, checks: checks, mark: o.Mark, copied: copied, patience: cmp.Or(o.StatementTimeout, defaultPatience)}
 	schema.service = s
 	schema.db = d
 	schema.engine = e

@@ -330,7 +330,7 @@ func (s *migrator) checkMark(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if mark != s.service.mark {
+	if mark != s.service.mark && !s.service.copied.accepts(mark) {
 		return otherMark(mark, s.service.mark)
 	}
 	return nil
@@ -350,7 +350,7 @@ func (s *migrator) withMark(check Check) Check {
 		if err != nil {
 			return err
 		}
-		if mark != s.service.mark {
+		if mark != s.service.mark && !s.service.copied.accepts(mark) {
 			s.doubt() // Require refuses everything until the mark is gone
 			return otherMark(mark, s.service.mark)
 		}

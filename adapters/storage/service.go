@@ -18,6 +18,7 @@ type service struct {
 	engine  Engine
 	checks  *checks
 	mark    string // the database must have this mark
+	copied  *readCopied
 	// patience is the maximum time to look at the transaction of a host.
 	patience time.Duration
 }

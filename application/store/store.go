@@ -40,6 +40,9 @@ type Options struct {
 	// AsItIs makes opening change nothing: the storage is only read, or written in its present
 	// state.
 	AsItIs bool
+	// ReadCopied is called when the storage has CopiedMark, which may be read then: only what would
+	// write fails with the MarkError. If it is nil, every call fails.
+	ReadCopied func()
 	// Mark is the mark that the storage must have. Empty means no mark: the storage is the book
 	// of a bank. If a storage has another mark, every call fails with a MarkError.
 	Mark string

@@ -47,7 +47,7 @@ func backup(c *call) error {
 		return fmt.Errorf("the copy was written, but could not be checked: %w", err)
 	}
 	if proof.Findings > 0 {
-		return fmt.Errorf("the copy was written, but the book has %s: run verify", backoffice.Plural(proof.Findings, "error"))
+		return fmt.Errorf("the copy was written, but the book has %s: run verify", backoffice.Plural(proof.Findings, "finding"))
 	}
 	c.cmd.PrintErrf("Copied to %s: %s. The copy is correct.\n", file, proof.CheckedRows())
 	return nil

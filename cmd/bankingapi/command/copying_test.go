@@ -105,10 +105,16 @@ func TestOneBookGoesOnAfterACopy(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, do(0, book, "copy", "--to", relative, "--as", "ayse").err, "storage.dsn: "+copied+"\n",
 		"a service in another folder would begin a new book at the relative name")
-	for _, args := range [][]string{{"serve"}, {"config", "--check"}, {"settle"}, {"subscriptions", "list"}, {"copy", "--to", second}} {
+	for _, args := range [][]string{{"serve"}, {"config", "--check"}, {"settle"}, {"subscriptions", "suspend", "shop"}, {"copy", "--to", second}} {
 		got := do(1, book, append(args, "--http.address", "127.0.0.1:0", "--ops.address", "")...)
 		require.Contains(t, got.err+got.out, "book whose copy is used instead", args)
 	}
+	before := do(0, book, "export", "audit").out
+	require.Regexp(t, "ayse,.*,copy.to,.*laptop.db", before)
+	for _, args := range [][]string{{"verify"}, {"export", "holdings"}, {"subscriptions", "list"}, {"trail", "key"}, {"rules"}} {
+		do(0, book, args...)
+	}
+	require.Equal(t, before, do(0, book, "export", "audit").out, "reading the old book writes nothing to it")
 	require.Contains(t, do(1, book, "settle").err, "start the copy, or take this book back with 'bankingapi copy --take-back --reason TEXT'")
 	require.Contains(t, do(2, book, "copy", "--to", copied).err, "Nothing was copied now; the book was copied before: if the target is that copy, it is finished")
 	require.Contains(t, do(0, copied, append([]string{"export", "audit"}, key...)...).out, "ayse,"+systemUser(t)+",", "who made the copy")

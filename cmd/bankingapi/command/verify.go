@@ -107,7 +107,7 @@ func verifyBook(c *call, against []string, report *backoffice.Report) error {
 	}
 	work.printf("%s", screen("verified", proof))
 	if proof.Findings > 0 {
-		return fmt.Errorf("the book has %s", backoffice.Plural(proof.Findings, "error"))
+		return fmt.Errorf("the book has %s", backoffice.Plural(proof.Findings, "finding"))
 	}
 	return nil
 }
