@@ -161,7 +161,7 @@ func (r *trailRun) judgeHashes(h *HeadRow, isLog bool) {
 	isPlace := !isLog && slices.ContainsFunc(r.other, func(o otherHash) bool { return o.batch != "" })
 	if isLog && len(r.other) > 0 {
 		r.proof.Trail.Warnings = append(r.proof.Trail.Warnings, "No batch is lost: the stored hashes follow from the batches."+
-			" Delete all rows of the table trail_hashes, and a running service writes them again.")
+			" Delete all rows of the table trail_hashes: a running service writes them again with the next operation.")
 	}
 	for _, o := range r.other {
 		switch {
