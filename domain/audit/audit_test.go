@@ -24,3 +24,16 @@ func TestTheTextsOfAnActCanBeStored(t *testing.T) {
 	act, _ = audit.From(ctx)
 	require.Equal(t, "1\uFFFD", act.Details)
 }
+
+// Not everybody may read the number of a customer.
+func TestActsThatNameACustomer(t *testing.T) {
+	t.Parallel()
+	for _, action := range audit.Actions() {
+		adjusts := action == "adjust.holding" || action == "adjust.account"
+		for _, object := range []string{"customer", "operation"} {
+			act := audit.Act{Action: action, Object: object}
+			require.Equal(t, adjusts, act.NamesCustomer(), action)
+			require.Equal(t, action == "command.show" && object == "customer", act.ShowsCustomer(), action)
+		}
+	}
+}

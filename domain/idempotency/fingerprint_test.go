@@ -86,6 +86,21 @@ func TestAFingerprintOfALaterVersionKeepsItsBytes(t *testing.T) {
 	require.NotEqual(t, first, f)
 }
 
+// Without the key, nobody can test whether a text belongs to a keyed fingerprint.
+func TestAKeyedFingerprintIsKeyedOnce(t *testing.T) {
+	t.Parallel()
+	var d idempotency.Digest
+	d.Text("text")
+	plain := d.Sum()
+	keyed := idempotency.Keyer([]byte("key"))
+	once := keyed(plain)
+	require.NotEqual(t, plain, once)
+	require.Equal(t, once, keyed(once))
+	require.Equal(t, once, keyed(plain))
+	require.NotEqual(t, once, idempotency.Keyer([]byte("other"))(plain))
+	require.Equal(t, plain, idempotency.Keyer(nil)(plain))
+}
+
 func TestOtherBytesAreNoFingerprint(t *testing.T) {
 	t.Parallel()
 	for _, stored := range [][]byte{nil, make([]byte, 31), make([]byte, 33), append([]byte{1}, make([]byte, 32)...), append([]byte{2}, make([]byte, 33)...)} {

@@ -71,8 +71,13 @@ func TestARecordHasTheRootOfItsBatch(t *testing.T) {
 		b.Entries[len(b.Entries)-1].Leaf[0] ^= 1
 		require.NotEqual(t, root, b.Root())
 	})
-	_, _, err := proof.ParseRecord([]byte("short"))
-	require.ErrorIs(t, err, proof.ErrFormat)
+	b := proof.Batch{ID: id}
+	record := b.Record()
+	other := append([]byte("x"), record[1:]...)
+	for _, wrong := range [][]byte{[]byte("short"), record[:len(record)-1], append(record, 0), other} {
+		_, _, err := proof.ParseRecord(wrong)
+		require.ErrorIs(t, err, proof.ErrFormat)
+	}
 }
 
 func TestAMACIsOfTheWholeBatch(t *testing.T) {
