@@ -1057,8 +1057,8 @@ func testEvidence(t *testing.T, o office) {
 func testEvidenceStops(t *testing.T, o office) {
 	o.aDay()
 	enough := errors.New("enough")
-	positions := 0
-	after := 0 // how many come, and how many rows come after the error
+	positions := 0 // how many come
+	after := 0     // how many rows come after the error
 	err := o.Evidence.Read(t.Context(), backoffice.Witness{
 		Position:  func(*backoffice.Position) error { positions++; return enough },
 		Operation: func(*backoffice.Operation) error { after += positions; return nil },

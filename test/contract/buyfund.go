@@ -674,8 +674,9 @@ func testDueSettled(t *testing.T, b books) {
 
 func testDueFailed(t *testing.T, b books) {
 	m := b.market(1, 5)
+	// One of them is sold first.
 	good := later(1, sale(1, 1, 1))
-	bad := later(1, sale(5, 1, 1)) // one is sold first
+	bad := later(1, sale(5, 1, 1))
 	o := order(1, "caller", good, bad)
 	b.settle(0, o)
 	b.settleDue(1)
