@@ -25,7 +25,7 @@ func TestProgressOfFiles(t *testing.T) {
 	office := officeOf(t, newMemory(nil).open(t, nil))
 	var told []int64
 	progress := func(n int64) { told = append(told, n) }
-	imported, err := bookfile.Import(t.Context(), office, "holdings", strings.NewReader(file.String()), bookfile.Options{ImportOptions: backoffice.ImportOptions{Progress: progress}})
+	imported, err := bookfile.Import(t.Context(), office, "holdings", strings.NewReader(file.String()), bookfile.Options{Import: backoffice.ImportOptions{Progress: progress}})
 	require.NoError(t, err)
 	require.EqualValues(t, rows, imported.Lines())
 	requireProgress(t, told, rows)

@@ -88,7 +88,7 @@ func (b basics) requireFiles() error {
 func (b basics) requireTLS() error {
 	options := encryption(b.Settings, b.Clocks, b.Log, "")
 	if options.Mode != httpapi.TLSFiles { // files that the service makes need not be there
-		return options.CheckAuthorities()
+		return options.Files.CheckAuthorities()
 	}
 	_, err := options.Check()
 	return err

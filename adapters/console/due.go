@@ -212,7 +212,7 @@ func closedDays(q *request, days []backoffice.DueDay) (map[day.Day]*backoffice.C
 	closed := make(map[day.Day]*backoffice.ClosedWait)
 	all, err := q.Options.Office.ClosedWaiting(q.ctx, days)
 	for _, of := range all {
-		closed[of.Day] = &of
+		closed[of.ClosedDay.Day] = &of
 	}
 	return closed, err
 }

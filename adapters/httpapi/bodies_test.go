@@ -275,7 +275,7 @@ func TestAConnectionCostsLittle(t *testing.T) {
 // many bytes of each answer the caller takes.
 func speakHTTP2(t *testing.T, raw net.Conn, o options, window uint32) *http2.Framer {
 	t.Helper()
-	conn := tls.Client(raw, &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost", NextProtos: []string{"h2"}})
+	conn := tls.Client(raw, &tls.Config{RootCAs: roots(t, o.TLS.Files.CertFile), ServerName: "localhost", NextProtos: []string{"h2"}})
 	_, err := io.WriteString(conn, http2.ClientPreface)
 	require.NoError(t, err)
 	framer := http2.NewFramer(conn, conn)
@@ -339,7 +339,7 @@ func TestTheRequestsOfHTTP2AreBounded(t *testing.T) {
 	ask(t, framer, 11)
 	require.Equal(t, "INTERNAL_ERROR", answer(11), "an unknown caller")
 
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots(t, o.TLS.CertFile)}, ForceAttemptHTTP2: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots(t, o.TLS.Files.CertFile)}, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+hostPort(server)+"/large", nil)
 	require.NoError(t, err)
@@ -442,7 +442,7 @@ func TestAnAnswerAfterTheWriteTimeoutEndsTheConnectionCleanly(t *testing.T) {
 				}), o)
 				raw, err := transport.DialContext(t.Context(), "", "")
 				require.NoError(t, err)
-				conn := tls.Client(raw, &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost"})
+				conn := tls.Client(raw, &tls.Config{RootCAs: roots(t, o.TLS.Files.CertFile), ServerName: "localhost"})
 				defer func() { _ = conn.Close() }()
 				require.NoError(t, httptest.NewRequest(http.MethodGet, "/", nil).Write(conn))
 				_, err = http.ReadResponse(bufio.NewReader(conn), nil)

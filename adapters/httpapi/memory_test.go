@@ -27,7 +27,7 @@ func serveInMemory(t *testing.T, h http.Handler, o options) *http.Transport {
 	require.NoError(t, server.StartOn(listener))
 	transport := &http.Transport{DialContext: listener.dial, ForceAttemptHTTP2: true}
 	if o.TLS.Mode == httpapi.TLSSelfSigned {
-		transport.TLSClientConfig = &tls.Config{RootCAs: roots(t, o.TLS.CertFile)}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots(t, o.TLS.Files.CertFile)}
 	}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()

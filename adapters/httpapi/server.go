@@ -137,7 +137,7 @@ func (s *Server) Start() error {
 	if certificates != nil {
 		s.server.TLSConfig = &tls.Config{GetConfigForClient: certificates.Config, MinVersion: tls.VersionTLS12}
 		serve = func(l net.Listener) error { return s.server.ServeTLS(cleanListener{l}, "", "") }
-		if s.tls.ClientCA != "" {
+		if s.tls.Files.ClientCA != "" {
 			s.server.Handler = admitting(certificates, s.server.Handler)
 		}
 	}

@@ -218,7 +218,7 @@ func TestTheConnectionsAreBounded(t *testing.T) {
 				get := func(path string) <-chan error {
 					transport := &http.Transport{DialContext: listener.dial, ForceAttemptHTTP2: true}
 					if mode == httpapi.TLSSelfSigned {
-						transport.TLSClientConfig = &tls.Config{RootCAs: roots(t, o.TLS.CertFile)}
+						transport.TLSClientConfig = &tls.Config{RootCAs: roots(t, o.TLS.Files.CertFile)}
 					}
 					t.Cleanup(transport.CloseIdleConnections)
 					done := make(chan error, 1)

@@ -31,7 +31,7 @@ const (
 type TLSOptions struct {
 	Mode TLSMode
 	// Files are for TLSFiles and TLSSelfSigned.
-	certificate.Files
+	Files certificate.Files
 }
 
 // TLSError is the error of a certificate, a key or authorities that a Server cannot use.
@@ -52,9 +52,9 @@ func (o TLSOptions) Check() (*certificate.Current, error) {
 	case TLSOff, TLSProxy:
 		return nil, nil
 	case TLSSelfSigned:
-		_, err := os.Stat(o.CertFile)
+		_, err := os.Stat(o.Files.CertFile)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, o.CheckAuthorities()
+			return nil, o.Files.CheckAuthorities()
 		}
 	case TLSFiles:
 	}
@@ -67,7 +67,7 @@ func (o TLSOptions) load() (*certificate.Current, error) {
 	case TLSOff, TLSProxy:
 		return nil, nil
 	case TLSSelfSigned:
-		if err := o.EnsureSelfSigned(); err != nil {
+		if err := o.Files.EnsureSelfSigned(); err != nil {
 			return nil, err
 		}
 	case TLSFiles:

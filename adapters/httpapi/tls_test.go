@@ -52,7 +52,7 @@ func TestSelfSignedIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	o := selfSigned(t)
 	server := serve(t, newService(), o)
-	config := &tls.Config{RootCAs: roots(t, o.TLS.CertFile), ServerName: "localhost"}
+	config := &tls.Config{RootCAs: roots(t, o.TLS.Files.CertFile), ServerName: "localhost"}
 	first := shown(t, server, config)
 	require.Equal(t, []string{"localhost"}, first.DNSNames)
 	require.True(t, first.IPAddresses[0].Equal(net.IPv4(127, 0, 0, 1)) && first.IPAddresses[1].Equal(net.IPv6loopback))
@@ -61,20 +61,20 @@ func TestSelfSignedIsMadeOnce(t *testing.T) {
 		require.NoError(t, first.VerifyHostname(name))
 	}
 	if runtime.GOOS != "windows" {
-		for _, file := range []string{o.TLS.CertFile, o.TLS.KeyFile} {
+		for _, file := range []string{o.TLS.Files.CertFile, o.TLS.Files.KeyFile} {
 			info, err := os.Stat(file)
 			require.NoError(t, err)
 			require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), file)
 		}
 	}
-	left, err := os.ReadDir(filepath.Dir(o.TLS.CertFile))
+	left, err := os.ReadDir(filepath.Dir(o.TLS.Files.CertFile))
 	require.NoError(t, err)
 	require.Len(t, left, 2, "nothing temporary stays behind")
 
 	again := serve(t, newService(), o)
 	require.Equal(t, first.Raw, shown(t, again, config).Raw)
 
-	require.NoError(t, os.Remove(o.TLS.CertFile))
+	require.NoError(t, os.Remove(o.TLS.Files.CertFile))
 	serve(t, newService(), o) // a start that was interrupted is made good
 }
 
@@ -90,7 +90,7 @@ func TestVersionsAndSuites(t *testing.T) {
 	t.Parallel()
 	o := selfSigned(t)
 	server := serve(t, newService(), o)
-	pool := roots(t, o.TLS.CertFile)
+	pool := roots(t, o.TLS.Files.CertFile)
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		shown(t, server, &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: version, MaxVersion: version})
 	}
@@ -116,9 +116,9 @@ func pairs(t *testing.T) (pairs [2]struct{ cert, key []byte }) {
 		o := selfSigned(t)
 		serve(t, newService(), o)
 		var err error
-		pairs[i].cert, err = os.ReadFile(o.TLS.CertFile)
+		pairs[i].cert, err = os.ReadFile(o.TLS.Files.CertFile)
 		require.NoError(t, err)
-		pairs[i].key, err = os.ReadFile(o.TLS.KeyFile)
+		pairs[i].key, err = os.ReadFile(o.TLS.Files.KeyFile)
 		require.NoError(t, err)
 	}
 	pairs[1].cert = append(pairs[1].cert, '\n')
@@ -316,8 +316,8 @@ func TestAConnectionDoesNotOutliveItsAuthority(t *testing.T) {
 				}
 				trust(authorities.certificate, other.certificate)
 				o := selfSigned(t, func(o *options) {
-					o.TLS.ClientCA = file
-					o.TLS.Now = func() time.Time { return today.Add(time.Duration(clock.Load())) }
+					o.TLS.Files.ClientCA = file
+					o.TLS.Files.Now = func() time.Time { return today.Add(time.Duration(clock.Load())) }
 				})
 				server := serve(t, newService(), o)
 				clientKey := newKey(t)

@@ -53,7 +53,7 @@ func (c *clock) move(ctx context.Context, where func(now time.Time) time.Time) (
 	}
 	var stops []time.Time
 	for _, of := range due {
-		begins := c.o.Rules().Begins(of.Day)
+		begins := c.o.Rules().Begins(of.PriceDay.Day)
 		if !begins.After(to) {
 			stops = append(stops, begins)
 		}

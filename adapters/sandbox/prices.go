@@ -39,7 +39,7 @@ func (c *clock) priceDue(ctx context.Context) error {
 		for _, of := range due {
 			before := newest[of.PriceDay]
 			isLater := price.ValidFrom.After(before.ValidFrom) || price.ValidFrom == before.ValidFrom && price.ID > before.ID
-			if !of.Priced && price.Fund == of.Fund && !price.ValidFrom.After(of.Day) && isLater {
+			if !of.Priced && price.Fund == of.PriceDay.Fund && !price.ValidFrom.After(of.PriceDay.Day) && isLater {
 				newest[of.PriceDay] = price
 			}
 		}
@@ -51,7 +51,7 @@ func (c *clock) priceDue(ctx context.Context) error {
 		}
 		last++
 		price.ID = last
-		price.ValidFrom = of.Day
+		price.ValidFrom = of.PriceDay.Day
 		missing = append(missing, price)
 	}
 	if len(missing) == 0 {

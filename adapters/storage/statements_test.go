@@ -326,7 +326,7 @@ func everything(t *testing.T, store *store.Store) {
 	}
 	office := backoffice.New(store.Backoffice, audit.Acts{}, time.UTC)
 	for _, kind := range []string{"prices", "holdings", "accounts", "sales", "postings", "notifications"} {
-		require.NoError(t, bookfile.Export(ctx, office, kind, "csv", bookfile.Query{Query: backoffice.Query{Since: clock.Now(), Until: clock.Now()}}, io.Discard, nil))
+		require.NoError(t, bookfile.Export(ctx, office, kind, "csv", bookfile.Query{Filter: backoffice.Query{Since: clock.Now(), Until: clock.Now()}}, io.Discard, nil))
 	}
 	require.EqualValues(t, 6, b.holds().Sales)
 }

@@ -13,8 +13,8 @@ import (
 // ClosedWait is a closed day for which sales wait. The calendar and the closed days of the week
 // count when a request is accepted, so they settle on that day if its price is there.
 type ClosedWait struct {
-	fund.ClosedDay
-	Sales int64
+	ClosedDay fund.ClosedDay
+	Sales     int64
 }
 
 // ClosedWaiting returns those of these days on which the bank is closed, by its calendar or
@@ -61,7 +61,7 @@ func (o *Office) ClosedWarning(ctx context.Context) (string, error) {
 	}
 	var closed []string
 	for _, of := range waits {
-		closed = append(closed, fmt.Sprintf("%s (%d)", of.Day, of.Sales))
+		closed = append(closed, fmt.Sprintf("%s (%d)", of.ClosedDay.Day, of.Sales))
 	}
 	return "Sales wait for days on which the bank is closed: " + strings.Join(closed, ", ") + ". They settle on their day if its price is there. Otherwise cancel them, or import a price of that day.", nil
 }

@@ -114,7 +114,7 @@ type DueDay struct {
 
 // Line is a posting in a customer's statement.
 type Line struct {
-	fund.PostingEntry
+	Posting fund.PostingEntry
 	// After is the quantity of its holding or account after the posting.
 	After int64
 }
@@ -156,7 +156,7 @@ func (o *Office) NewestLines(ctx context.Context, customerNo int64, until time.T
 		if err != nil {
 			return nil, err
 		}
-		lines = append(lines, Line{PostingEntry: p})
+		lines = append(lines, Line{Posting: p})
 		sums[fund.Posting{Holding: p.Holding, Account: p.Account}] += p.Quantity
 	}
 	after := sums
@@ -170,9 +170,9 @@ func (o *Office) NewestLines(ctx context.Context, customerNo int64, until time.T
 		}
 	}
 	for i := range lines {
-		of := fund.Posting{Holding: lines[i].Holding, Account: lines[i].Account}
+		of := fund.Posting{Holding: lines[i].Posting.Holding, Account: lines[i].Posting.Account}
 		lines[i].After = after[of]
-		after[of] -= lines[i].Quantity
+		after[of] -= lines[i].Posting.Quantity
 	}
 	return lines, nil
 }
@@ -204,10 +204,10 @@ func (o *Office) Customer(ctx context.Context, customerNo int64, until time.Time
 		switch {
 		case err != nil:
 			return c, err
-		case line.IsMoney():
-			accounts[line.Account] = money.New(line.After, line.Account.Currency)
+		case line.Posting.IsMoney():
+			accounts[line.Posting.Account] = money.New(line.After, line.Posting.Account.Currency)
 		default:
-			holdings[line.Holding] = fund.Units(line.After)
+			holdings[line.Posting.Holding] = fund.Units(line.After)
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(holdings), fund.HoldingKey.Compare) {

@@ -85,7 +85,7 @@ func TestAStatementHasRunningBalances(t *testing.T) {
 	var found []line
 	for l, err := range office.Statement(t.Context(), 1001, time.Time{}) {
 		require.NoError(t, err)
-		found = append(found, line{l.Quantity, l.After, l.IsMoney()})
+		found = append(found, line{l.Posting.Quantity, l.After, l.Posting.IsMoney()})
 	}
 	require.Equal(t, []line{
 		{100_000_000, 100_000_000, false}, {0, 0, true},

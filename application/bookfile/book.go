@@ -15,7 +15,8 @@ import (
 
 // Options control the import of a file.
 type Options struct {
-	backoffice.ImportOptions
+	// Import has the options of the import of its lines.
+	Import backoffice.ImportOptions
 	// Name is the name of the file, for the audit.
 	Name string
 	// Format is CSV or Excel. If it is empty, the first line decides: semicolons are Excel.
@@ -38,12 +39,12 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	if o.Format != "" && o.Format != CSV && o.Format != Excel {
 		return imported, fmt.Errorf("there is no format %q: it is csv or excel", o.Format)
 	}
-	if o.AsOf.After(office.Acts.Now()) { // the import would find no sale since then, and undo all of them
-		return imported, fmt.Errorf("nothing was imported: the moment of the file, %s, is not over", o.AsOf.Format(time.RFC3339))
+	if o.Import.AsOf.After(office.Acts.Now()) { // the import would find no sale since then, and undo all of them
+		return imported, fmt.Errorf("nothing was imported: the moment of the file, %s, is not over", o.Import.AsOf.Format(time.RFC3339))
 	}
 	act := office.Acts.New(ctx, "import."+kind, o.Name, "") // audit.ImportPrices and so on
 	ctx = audit.With(ctx, act)
-	o.ID = act.ID // postings name the act, which says whose import it was
+	o.Import.ID = act.ID // postings name the act, which says whose import it was
 	if o.Phase == nil {
 		o.Phase = func(string, int64) {}
 	}
@@ -94,7 +95,7 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], office *bac
 		o.Phase("committing", 0)
 		return nil
 	}
-	imported, err = write(ctx, lines, o.ImportOptions)
+	imported, err = write(ctx, lines, o.Import)
 	if bad, ok := errors.AsType[*backoffice.Faults](err); ok {
 		return imported, inOrder(bad)
 	}
@@ -105,7 +106,7 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], office *bac
 // Query filters an Export. The zero value selects all rows. Export ignores filters that do not
 // apply to a kind.
 type Query struct {
-	backoffice.Query
+	Filter backoffice.Query
 	// Follow continues with new sales, notifications or outcomes until the context ends. This
 	// end is not an error. Flush is called after each part and may be nil. Rows, if it is not
 	// nil, counts the written rows.
@@ -125,7 +126,7 @@ func Export(ctx context.Context, source *backoffice.Office, kind, format string,
 	if progress == nil {
 		progress = func(int64) {}
 	}
-	filter := q.Query
+	filter := q.Filter
 	office := *source
 	style := Style{Format: f, Zone: source.Zone(), Rows: q.Rows}
 	filter.Zone = source.Zone()

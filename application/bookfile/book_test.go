@@ -65,7 +65,7 @@ func TestImportNamesTheFundThatANewOneMayBeTakenFor(t *testing.T) {
 		require.True(t, ok, "%s: %v", c.content, err)
 		require.Len(t, faults.List, 1, c.content)
 		require.Contains(t, faults.List[0].String(), c.want)
-		free := bookfile.Options{ImportOptions: backoffice.ImportOptions{DryRun: true}}
+		free := bookfile.Options{Import: backoffice.ImportOptions{DryRun: true}}
 		_, err = bookfile.Import(t.Context(), o, c.kind, strings.NewReader(c.content), free)
 		require.NoError(t, err, c.content)
 	}
@@ -106,7 +106,7 @@ func TestImportReadsWhatExcelSaves(t *testing.T) {
 	_, err := bookfile.Import(t.Context(), office(nil), "prices", strings.NewReader(priceHeader), bookfile.Options{Format: "xlsx"})
 	require.ErrorContains(t, err, "csv or excel")
 	later := backoffice.ImportOptions{AsOf: noon.Add(time.Second)}
-	_, err = bookfile.Import(t.Context(), office(nil), "holdings", strings.NewReader(holdingHeader), bookfile.Options{ImportOptions: later})
+	_, err = bookfile.Import(t.Context(), office(nil), "holdings", strings.NewReader(holdingHeader), bookfile.Options{Import: later})
 	require.ErrorContains(t, err, "is not over", "no sale would be found since a later time, and the import would undo all of them")
 }
 
@@ -270,7 +270,7 @@ func TestExportWritesEveryKind(t *testing.T) {
 	require.NoError(t, err)
 	var progress []int64
 	var b bytes.Buffer
-	require.NoError(t, bookfile.Export(t.Context(), o, "postings", "csv", bookfile.Query{Query: backoffice.Query{CustomerNo: 2}}, &b, func(n int64) { progress = append(progress, n) }))
+	require.NoError(t, bookfile.Export(t.Context(), o, "postings", "csv", bookfile.Query{Filter: backoffice.Query{CustomerNo: 2}}, &b, func(n int64) { progress = append(progress, n) }))
 	require.Equal(t, []int64{1}, progress)
 	require.Equal(t, 3, strings.Count(b.String(), "\n"), "the header and both sides of a posting")
 }

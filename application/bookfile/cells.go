@@ -19,9 +19,9 @@ type layout struct {
 // line gives access to the fields of a record by column.
 type line struct {
 	layout
-	columns    []string
-	fields     []string
-	fault.List // faults of fields with a wrong syntax
+	columns []string
+	fields  []string
+	faults  fault.List // of fields with a wrong syntax
 }
 
 // isShortened matches what a spreadsheet makes of a number that is too long for its cell, and
@@ -34,7 +34,7 @@ var (
 const shortened = "A spreadsheet has shortened this number: format the column as text, and write all digits."
 
 func (l *line) wrong(column int, code, rule string) {
-	l.Add("/"+l.columns[column], code, rule)
+	l.faults.Add("/"+l.columns[column], code, rule)
 }
 
 func (l *line) text(column int) string {

@@ -125,11 +125,11 @@ func maybe(exists bool, n string) Value {
 
 // side is the customer's or the bank's side of a posting.
 type side struct {
-	fund.PostingEntry
-	bank bool
+	posting fund.PostingEntry
+	bank    bool
 }
 
-func (s *side) hasAccount() bool { return s.IsMoney() && !s.bank }
+func (s *side) hasAccount() bool { return s.posting.IsMoney() && !s.bank }
 
 func bothSides(rows iter.Seq2[fund.PostingEntry, error]) iter.Seq2[side, error] {
 	return func(yield func(side, error) bool) {
@@ -149,26 +149,28 @@ func bothSides(rows iter.Seq2[fund.PostingEntry, error]) iter.Seq2[side, error] 
 }
 
 var postingColumns = []Column[side]{
-	{"OperationId", func(s *side) Value { return Text(s.OperationID.String()) }},
-	{"Position", func(s *side) Value { return Integer(int64(s.Index)) }},
-	{"Kind", func(s *side) Value { return Text(s.Kind.String()) }},
+	{"OperationId", func(s *side) Value { return Text(s.posting.OperationID.String()) }},
+	{"Position", func(s *side) Value { return Integer(int64(s.posting.Index)) }},
+	{"Kind", func(s *side) Value { return Text(s.posting.Kind.String()) }},
 	{"Side", func(s *side) Value {
 		if s.bank {
 			return Text("bank")
 		}
 		return Text("customer")
 	}},
-	{"CustomerNo", func(s *side) Value { return maybe(!s.bank, strconv.FormatInt(s.CustomerNo(), 10)).marked(Customer) }},
-	{"IMKBCode", func(s *side) Value { return Text(s.Holding.IMKBCode) }},
-	{"HolderCorporationName", func(s *side) Value { return Text(s.Holding.HolderCorporationName) }},
-	{"BranchCode", func(s *side) Value { return maybe(s.hasAccount(), strconv.FormatInt(s.Account.BranchCode, 10)) }},
-	{"AccountSuffix", func(s *side) Value {
-		return maybe(s.hasAccount(), strconv.FormatInt(s.Account.AccountSuffix, 10)).marked(Suffix)
+	{"CustomerNo", func(s *side) Value {
+		return maybe(!s.bank, strconv.FormatInt(s.posting.CustomerNo(), 10)).marked(Customer)
 	}},
-	{"CurrencyCode", func(s *side) Value { return Text(s.Account.Currency.Code()) }},
-	{"Units", func(s *side) Value { return maybe(!s.IsMoney(), s.Format(s.Quantity)) }},
-	{"Amount", func(s *side) Value { return maybe(s.IsMoney(), s.Format(s.Quantity)) }},
-	{"PostedAt", func(s *side) Value { return Instant(s.PostedAt) }},
+	{"IMKBCode", func(s *side) Value { return Text(s.posting.Holding.IMKBCode) }},
+	{"HolderCorporationName", func(s *side) Value { return Text(s.posting.Holding.HolderCorporationName) }},
+	{"BranchCode", func(s *side) Value { return maybe(s.hasAccount(), strconv.FormatInt(s.posting.Account.BranchCode, 10)) }},
+	{"AccountSuffix", func(s *side) Value {
+		return maybe(s.hasAccount(), strconv.FormatInt(s.posting.Account.AccountSuffix, 10)).marked(Suffix)
+	}},
+	{"CurrencyCode", func(s *side) Value { return Text(s.posting.Account.Currency.Code()) }},
+	{"Units", func(s *side) Value { return maybe(!s.posting.IsMoney(), s.posting.Format(s.posting.Quantity)) }},
+	{"Amount", func(s *side) Value { return maybe(s.posting.IsMoney(), s.posting.Format(s.posting.Quantity)) }},
+	{"PostedAt", func(s *side) Value { return Instant(s.posting.PostedAt) }},
 }
 
 // Postings are the columns of postings, for the customer's side of each.
@@ -365,5 +367,5 @@ func each(faults []fault.Fault, text func(fault.Fault) string) Value {
 // Statement are the columns of a customer's statement: the columns of postings on the
 // customer's side, and the quantity after each posting.
 var Statement = append(
-	ColumnsOf(postingColumns, func(l *backoffice.Line) *side { return &side{l.PostingEntry, false} }),
-	Column[backoffice.Line]{"After", func(l *backoffice.Line) Value { return number(l.Format(l.After)) }})
+	ColumnsOf(postingColumns, func(l *backoffice.Line) *side { return &side{l.Posting, false} }),
+	Column[backoffice.Line]{"After", func(l *backoffice.Line) Value { return number(l.Posting.Format(l.After)) }})

@@ -209,12 +209,12 @@ func (k *kind[T]) parse(r *record, written layout, faults *backoffice.Faults) (v
 	}
 	l := line{layout: written, columns: k.columns, fields: r.fields}
 	value, broken := k.newValue(&l)
-	l.List = append(l.List, broken...)
+	l.faults = append(l.faults, broken...)
 	for _, column := range k.columns { // report one fault per column
-		i := slices.IndexFunc(l.List, func(f fault.Fault) bool { return f.Pointer == "/"+column })
+		i := slices.IndexFunc(l.faults, func(f fault.Fault) bool { return f.Pointer == "/"+column })
 		if i >= 0 {
-			faults.Add(r.line, column, l.List[i].Detail)
+			faults.Add(r.line, column, l.faults[i].Detail)
 		}
 	}
-	return value, len(l.List) == 0
+	return value, len(l.faults) == 0
 }

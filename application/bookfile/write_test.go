@@ -408,7 +408,7 @@ func TestMaskedColumns(t *testing.T) {
 		require.NoError(t, json.Unmarshal(b.Bytes(), &object))
 		return object
 	}
-	line := backoffice.Line{PostingEntry: postings[1], After: 1500}
+	line := backoffice.Line{Posting: postings[1], After: 1500}
 	act := audit.Act{Action: "adjust.holding", Object: `holding 1001 AFA "H"`}
 	refusal := operation.Decision{Envelope: operation.Envelope{ID: operation.ID{1}}, Faults: []fault.Fault{{Code: "price-not-found", Pointer: "/Parameters/0"}}}
 	for name, c := range map[string]struct {

@@ -74,8 +74,8 @@ type Due struct {
 
 // DueFund describes the sales of one fund that are recorded for one day.
 type DueFund struct {
-	fund.PriceDay
-	Priced bool // the fund has a price whose ValidFrom is this day
+	PriceDay fund.PriceDay
+	Priced   bool // the fund has a price whose ValidFrom is this day
 	// PricedAt is when the first such price was imported. It is the zero time if this is not known.
 	PricedAt time.Time
 	Sales    int64 // the number of sales if it was counted, otherwise 0
@@ -86,7 +86,7 @@ type DueFund struct {
 
 // Compare is the order of Books.DueFunds: by day, then by fund.
 func (d DueFund) Compare(o DueFund) int {
-	return cmp.Or(d.Day.Compare(o.Day), d.Fund.Compare(o.Fund))
+	return cmp.Or(d.PriceDay.Day.Compare(o.PriceDay.Day), d.PriceDay.Fund.Compare(o.PriceDay.Fund))
 }
 
 // Options are what a Buyer needs in addition to its port. Only Now and NewID are required.
@@ -153,7 +153,7 @@ func New(books Books, o Options) (*Buyer, error) {
 func (b *Buyer) settle(ctx context.Context, batch []group) error {
 	operations := slices.Concat(batch...)
 	now := b.options.Now()
-	today := b.options.Rules.Known().Today(now)
+	today := b.options.Rules.Known().Rules.Today(now)
 	return b.books.Update(ctx, fund.NewLockSet(operations, today), func(book *fund.Book) {
 		book.Settle(operations, now, today)
 	})
@@ -197,8 +197,8 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 func (b *Buyer) prepare(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) (*fund.Operation, error) {
 	rules := b.options.Rules.Known()
 	now := b.options.Now()
-	request := fund.NewRequest(parameters, b.options.ParametersLimit, rules.Today(now))
-	request.NameDay(rules.In())
+	request := fund.NewRequest(parameters, b.options.ParametersLimit, rules.Rules.Today(now))
+	request.NameDay(rules.Rules.In())
 	faults := slices.Concat(header.Faults(), caller.Missing(header), request.Faults)
 	recorded, checked, err := caller.Check(header)
 	// A repeat gets its answer although its day has passed, and only the book knows if a
@@ -216,7 +216,7 @@ func (b *Buyer) prepare(ctx context.Context, caller *subscription.Subscription, 
 	o := &fund.Operation{
 		Envelope: operation.Envelope{ID: b.options.NewID(), Subscription: caller.Name, Header: recorded, ReceivedAt: now},
 		Checked:  checked,
-		Sales:    request.Sales, Today: request.Today, DayFaults: request.DayFaults, Zone: rules.In(),
+		Sales:    request.Sales, Today: request.Today, DayFaults: request.DayFaults, Zone: rules.Rules.In(),
 	}
 	current, err := b.options.Rules.Current(ctx)
 	if err != nil {
@@ -224,12 +224,12 @@ func (b *Buyer) prepare(ctx context.Context, caller *subscription.Subscription, 
 	}
 	// At midnight prepare starts again: a repeat is recognized by the day of the ID. It also
 	// starts again if the bank is in another time zone than before.
-	if current.Today(now) != request.Today || current.Today(b.options.Now()) != request.Today {
+	if current.Rules.Today(now) != request.Today || current.Rules.Today(b.options.Now()) != request.Today {
 		return b.prepare(ctx, caller, header, parameters)
 	}
 	o.Rules = current.text
-	o.Zone = current.In()
-	o.Closed = current.Calendar.Refusal(request.Day(), request.Today, current.ClockAt(now))
+	o.Zone = current.Rules.In()
+	o.Closed = current.Calendar.Refusal(request.Day(), request.Today, current.Rules.ClockAt(now))
 	return o, nil
 }
 
@@ -248,8 +248,8 @@ func (b *Buyer) Sell(ctx context.Context, caller *subscription.Subscription, hea
 // faults together with its own faults.
 func (b *Buyer) Faults(header operation.Header, parameters []fund.SaleFields) []fault.Fault {
 	rules := b.options.Rules.Known()
-	r := fund.NewRequest(parameters, b.options.ParametersLimit, rules.Today(b.options.Now()))
-	r.NameDay(rules.In())
+	r := fund.NewRequest(parameters, b.options.ParametersLimit, rules.Rules.Today(b.options.Now()))
+	r.NameDay(rules.Rules.In())
 	return slices.Concat(header.Faults(), r.Faults, r.DayFaults)
 }
 

@@ -54,8 +54,8 @@ func (b *Buyer) Quote(ctx context.Context, caller *subscription.Subscription, he
 func (b *Buyer) quote(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []fund.SaleFields) ([]fund.Quote, *fund.Operation, error) {
 	rules := b.options.Rules.Known()
 	now := b.options.Now()
-	request := fund.NewQuoteRequest(parameters, b.options.ParametersLimit, rules.Today(now))
-	request.NameDay(rules.In())
+	request := fund.NewQuoteRequest(parameters, b.options.ParametersLimit, rules.Rules.Today(now))
+	request.NameDay(rules.Rules.In())
 	faults := slices.Concat(header.Faults(), request.Faults, request.DayFaults)
 	if len(faults) > 0 {
 		return nil, nil, fault.New(fault.Invalid, "The request breaks a rule.", faults...)
@@ -67,14 +67,14 @@ func (b *Buyer) quote(ctx context.Context, caller *subscription.Subscription, he
 	if err != nil {
 		return nil, nil, err
 	}
-	if current.Today(now) != request.Today { // the bank is in another time zone than before
+	if current.Rules.Today(now) != request.Today { // the bank is in another time zone than before
 		return b.quote(ctx, caller, header, parameters)
 	}
 	o := &fund.Operation{
 		Envelope: operation.Envelope{Subscription: caller.Name},
-		Sales:    request.Sales, Today: request.Today, Zone: current.In(), Rules: current.text,
+		Sales:    request.Sales, Today: request.Today, Zone: current.Rules.In(), Rules: current.text,
 	}
-	o.Closed = current.Calendar.Refusal(request.Day(), request.Today, current.ClockAt(now))
+	o.Closed = current.Calendar.Refusal(request.Day(), request.Today, current.Rules.ClockAt(now))
 	q := &quoting{operation: o, today: request.Today}
 	err = b.quotes.Do(ctx, q)
 	if fault.KindOf(err) == fault.Indeterminate { // a quote has no effect that could be unknown
@@ -120,7 +120,7 @@ func (b *Buyer) QuoteBusy(caller *subscription.Subscription) error {
 func (b *Buyer) QuoteFaults(header operation.Header, parameters []fund.SaleFields) []fault.Fault {
 	header.CallerID = ""
 	rules := b.options.Rules.Known()
-	r := fund.NewQuoteRequest(parameters, b.options.ParametersLimit, rules.Today(b.options.Now()))
-	r.NameDay(rules.In())
+	r := fund.NewQuoteRequest(parameters, b.options.ParametersLimit, rules.Rules.Today(b.options.Now()))
+	r.NameDay(rules.Rules.In())
 	return slices.Concat(header.Faults(), r.Faults, r.DayFaults)
 }

@@ -45,7 +45,7 @@ type Rules struct {
 
 // CurrentRules are the rules of the bank at one moment.
 type CurrentRules struct {
-	fund.Rules
+	Rules    fund.Rules
 	Calendar fund.Calendar
 
 	text string // for Operation.Rules; empty if the rules are fixed
@@ -81,7 +81,7 @@ func (r *Rules) From(book RuleBook, days ClosedDays) *Rules {
 func (r *Rules) Known() *CurrentRules { return r.kept.Load() }
 
 // Zone returns the time zone of the bank, as it was read last.
-func (r *Rules) Zone() *time.Location { return r.kept.Load().In() }
+func (r *Rules) Zone() *time.Location { return r.kept.Load().Rules.In() }
 
 // Current returns the rules as they were at most rulesAge ago. One caller reads them for all
 // callers. Current returns the error of the ports.

@@ -26,7 +26,7 @@ type Settlement struct{ Completed, Failed int }
 
 // DueUntil returns the last day whose sales are settled now: the bank's current day,
 // or the day before if it is too early, by the rules that were read last.
-func (b *Buyer) DueUntil() day.Day { return b.options.Rules.Known().DueUntil(b.options.Now()) }
+func (b *Buyer) DueUntil() day.Day { return b.options.Rules.Known().Rules.DueUntil(b.options.Now()) }
 
 // Waits counts the due sales by the reason why they are not settled yet.
 type Waits struct {
@@ -54,7 +54,7 @@ func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 	if err != nil {
 		return w, err
 	}
-	funds, err := b.books.DueFunds(ctx, rules.DueUntil(b.options.Now()), true)
+	funds, err := b.books.DueFunds(ctx, rules.Rules.DueUntil(b.options.Now()), true)
 	for _, dueFund := range funds {
 		w.PriceSales += dueFund.Waiting
 		if !dueFund.Priced {
@@ -64,7 +64,7 @@ func (b *Buyer) CountDue(ctx context.Context) (w Waits, err error) {
 		if forSettling == 0 {
 			continue
 		}
-		since := rules.Begins(dueFund.Day)
+		since := rules.Rules.Begins(dueFund.PriceDay.Day)
 		if dueFund.PricedAt.After(since) {
 			since = dueFund.PricedAt
 		}
@@ -118,7 +118,7 @@ func (b *Buyer) settleRound(ctx context.Context, r *round) error {
 	if err != nil {
 		return err
 	}
-	all, err := b.due(ctx, rules.DueUntil(b.options.Now()))
+	all, err := b.due(ctx, rules.Rules.DueUntil(b.options.Now()))
 	for i := range all {
 		if err != nil && fault.KindOf(err) != fault.Internal { // the storage does not answer
 			return err

@@ -68,7 +68,7 @@ func (s State) ofPrices() []Trouble {
 	today := day.Of(s.Bank, s.Zone)
 	t := Trouble{
 		Kind:     Prices,
-		Text:     plural(first.Sales, "sale") + " wait" + singular(first.Sales) + " for the price of " + first.Fund.IMKBCode + " of " + calendar(first.Day) + ".",
+		Text:     plural(first.Sales, "sale") + " wait" + singular(first.Sales) + " for the price of " + first.PriceDay.Fund.IMKBCode + " of " + calendar(first.PriceDay.Day) + ".",
 		Next:     "Import the price with that day as ValidFrom: bankingapi import prices FILE. The page Prices shows what is missing.",
 		Partners: "The sales stay recorded (State 1) and settle at the price of their day as soon as it is there.",
 	}
@@ -80,7 +80,7 @@ func (s State) ofPrices() []Trouble {
 		t.Text += " " + plural(joined, "sale") + " wait" + singular(joined) + " with them: the sales of one operation settle together."
 	}
 	for _, of := range funds {
-		t.Bad = t.Bad || of.Day.Before(today)
+		t.Bad = t.Bad || of.PriceDay.Day.Before(today)
 	}
 	return []Trouble{t}
 }

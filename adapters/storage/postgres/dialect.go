@@ -134,7 +134,7 @@ func (dialect) Classify(err error) batch.Failure {
 		return batch.Unreachable
 	}
 	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return meaningOf(err).Failure
+		return meaningOf(err).failure
 	}
 	if network, ok := errors.AsType[net.Error](err); ok {
 		if network.Timeout() {

@@ -29,7 +29,7 @@ const noMoreIDs = "54000"
 // meaning is the meaning of an error code: the kind of failure, and a sentence for the people
 // who run the service. The sentence may be empty.
 type meaning struct {
-	batch.Failure
+	failure  batch.Failure
 	sentence string
 }
 

@@ -17,7 +17,7 @@ import (
 // such a setting does not have the risk either.
 var riskySettings = []struct {
 	name, value string
-	store.Risk
+	risk        store.Risk
 }{
 	{"fsync", "off", store.Risk{Unsafe: true, Detail: "The database server has fsync = off. If its machine crashes, acknowledged operations are lost and the database may be damaged. Set fsync = on."}},
 	{"full_page_writes", "off", store.Risk{CanWait: true, Detail: "The database server has full_page_writes = off. If its machine crashes, pages may be half written and the database damaged. Set full_page_writes = on, unless the file system never tears a page."}},
@@ -48,7 +48,7 @@ func risks(ctx context.Context, db *batch.Pool, plain bool) (list []store.Risk, 
 	}
 	for _, r := range riskySettings {
 		if settings[r.name] == r.value {
-			list = append(list, r.Risk)
+			list = append(list, r.risk)
 		}
 	}
 	if settings["synchronous_standby_names"] == "" {

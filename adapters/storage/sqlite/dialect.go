@@ -75,12 +75,12 @@ func (dialect) Within(tx batch.Tx) batch.Session { return hostSession{tx} }
 // Prepare returns nothing: a connection has all settings when it is opened.
 func (dialect) Prepare(batch.Purpose) []string { return nil }
 
-func (dialect) Classify(err error) batch.Failure { return meanings[codeOf(err)].Failure }
+func (dialect) Classify(err error) batch.Failure { return meanings[codeOf(err)].failure }
 
 // meaning is the meaning of a result code: the kind of failure, and a sentence for the people
 // who run the service. The sentence may be empty.
 type meaning struct {
-	batch.Failure
+	failure  batch.Failure
 	sentence string
 }
 

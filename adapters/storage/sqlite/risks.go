@@ -37,7 +37,7 @@ func (s hostSettings) usable(writes, reads *sql.DB) error {
 // The settings that may lose data.
 var riskySettings = []struct {
 	isSet func(hostSettings) bool
-	store.Risk
+	risk  store.Risk
 }{
 	{func(s hostSettings) bool { return s.File == "" }, store.Risk{Unsafe: true, Detail: "The database is in memory. Everything is lost when the process ends. Use a file."}},
 	{func(s hostSettings) bool { return s.File != "" && s.Journal == "memory" }, store.Risk{Unsafe: true, Detail: "The database has journal_mode = MEMORY. If the process crashes, the database may be damaged. Use journal_mode(WAL)."}},
@@ -56,7 +56,7 @@ func risks(ctx context.Context, db *sql.DB) (list []store.Risk, err error) {
 	}
 	for _, r := range riskySettings {
 		if r.isSet(host) {
-			list = append(list, r.Risk)
+			list = append(list, r.risk)
 		}
 	}
 	return list, nil

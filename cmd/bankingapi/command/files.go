@@ -74,10 +74,10 @@ func (o *importCommand) run(c *call) error {
 	defer work.stop()
 	o.options.Progress = work.rows.Store
 	imported, err := bookfile.Import(c.cmd.Context(), c.office, kind, io.TeeReader(file, work), bookfile.Options{
-		ImportOptions: o.options,
-		Name:          name,
-		Format:        bookfile.Format(o.format),
-		CheckHolders:  !o.force,
+		Import:       o.options,
+		Name:         name,
+		Format:       bookfile.Format(o.format),
+		CheckHolders: !o.force,
 		Phase: func(phase string, lines int64) {
 			if phase != "reading" { // startProgress already counts its bytes
 				work.enter(importing+", "+phase, lines)
@@ -217,18 +217,18 @@ func (o *exportCommand) flags(f *flags) {
 	f.complete("state", "recorded", "completed", "failed")
 	f.set.StringVar(&o.settledSince, "settled-since", "", "only sales that were settled from this `day` or time on")
 	f.set.StringVar(&o.settledUntil, "settled-until", "", "only sales that were settled up to this `day`, or before this time")
-	f.set.Var(&dayValue{&q.DueSince, "2026-11-20"}, "due-since", "only sales for this later `day` or a later one")
-	f.set.Var(&dayValue{&q.DueUntil, "2026-11-20"}, "due-until", "only sales for this later `day` or an earlier one")
-	f.set.StringVar(&q.UserID, "user", "", "only notifications of this `UserId`")
-	f.set.StringVar(&q.PushID, "push-id", "", "only notifications with this `PushId`")
-	f.set.StringVar(&q.Subscription, "subscription", "", "only rows of the subscription with this `name`")
-	f.set.StringVar(&q.CallerID, "caller-id", "", "only rows with this `CallerId`")
-	f.set.StringVar(&q.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
+	f.set.Var(&dayValue{&q.Filter.DueSince, "2026-11-20"}, "due-since", "only sales for this later `day` or a later one")
+	f.set.Var(&dayValue{&q.Filter.DueUntil, "2026-11-20"}, "due-until", "only sales for this later `day` or an earlier one")
+	f.set.StringVar(&q.Filter.UserID, "user", "", "only notifications of this `UserId`")
+	f.set.StringVar(&q.Filter.PushID, "push-id", "", "only notifications with this `PushId`")
+	f.set.StringVar(&q.Filter.Subscription, "subscription", "", "only rows of the subscription with this `name`")
+	f.set.StringVar(&q.Filter.CallerID, "caller-id", "", "only rows with this `CallerId`")
+	f.set.StringVar(&q.Filter.RequestID, "request-id", "", "only rows with this `X-Request-Id` of the caller")
 	f.set.StringVar(&o.operationID, "operation-id", "", "only rows of this operation `ID`")
-	f.set.StringVar(&q.Actor, "actor", "", "only acts of the person with this `name`")
-	f.set.StringVar(&q.Action, "action", "", "only acts with this `action`, like subscriptions.change: the words of the command")
+	f.set.StringVar(&q.Filter.Actor, "actor", "", "only acts of the person with this `name`")
+	f.set.StringVar(&q.Filter.Action, "action", "", "only acts with this `action`, like subscriptions.change: the words of the command")
 	f.complete("action", audit.Actions()...)
-	f.set.StringVar(&q.Object, "object", "", "only acts on this `object`, like the name of a subscription")
+	f.set.StringVar(&q.Filter.Object, "object", "", "only acts on this `object`, like the name of a subscription")
 }
 
 // checkAction refuses an action that is most likely misspelt: no act would have it. A host may have
@@ -253,10 +253,10 @@ func (o *exportCommand) check(c *call) (err error) {
 		return err
 	}
 	var isKnown bool
-	q.CustomerNo = o.customer.value
-	q.PriceID = o.priceID.value
-	q.State, isKnown = saleStates[strings.ToLower(o.state)]
-	err = checkAction(q.Action)
+	q.Filter.CustomerNo = o.customer.value
+	q.Filter.PriceID = o.priceID.value
+	q.Filter.State, isKnown = saleStates[strings.ToLower(o.state)]
+	err = checkAction(q.Filter.Action)
 	if err != nil {
 		return err
 	}
@@ -267,26 +267,26 @@ func (o *exportCommand) check(c *call) (err error) {
 		return wrongUsef("--customer must be greater than 0")
 	case o.priceID.isGiven && o.priceID.value <= 0:
 		return wrongUsef("--price-id must be greater than 0")
-	case kind == "audit" && q.CustomerNo != 0 && q.Object != "":
+	case kind == "audit" && q.Filter.CustomerNo != 0 && q.Filter.Object != "":
 		return wrongUsef("use --customer or --object, not both")
-	case !q.DueUntil.IsNone() && q.DueUntil.Before(q.DueSince):
+	case !q.Filter.DueUntil.IsNone() && q.Filter.DueUntil.Before(q.Filter.DueSince):
 		return emptyPeriod("due-since", "due-until")
 	case !isKnown:
 		return wrongUsef("--state must be recorded, completed or failed")
 	}
 	if o.operationID != "" {
-		q.OperationID, err = parseID(o.operationID)
+		q.Filter.OperationID, err = parseID(o.operationID)
 	}
 	return err
 }
 
 func (o *exportCommand) dates(c *call) (err error) {
 	q := &o.query
-	q.Since, q.Until, err = c.period("since", o.since, "until", o.until)
+	q.Filter.Since, q.Filter.Until, err = c.period("since", o.since, "until", o.until)
 	if err != nil {
 		return err
 	}
-	q.SettledSince, q.SettledUntil, err = c.period("settled-since", o.settledSince, "settled-until", o.settledUntil)
+	q.Filter.SettledSince, q.Filter.SettledUntil, err = c.period("settled-since", o.settledSince, "settled-until", o.settledUntil)
 	return err
 }
 
@@ -345,7 +345,7 @@ func (o *exportCommand) details(c *call, format string) string {
 // not name the customer unless they are filtered by one.
 func (o *exportCommand) showsCustomers(kind string) bool {
 	isOfCustomers := slices.Contains(filters[kind], "customer") && kind != "operations" && kind != "audit"
-	return o.query.CustomerNo != 0 || isOfCustomers || slices.Contains(filters[kind], "user")
+	return o.query.Filter.CustomerNo != 0 || isOfCustomers || slices.Contains(filters[kind], "user")
 }
 
 func (o *exportCommand) run(c *call) error {
@@ -358,11 +358,11 @@ func (o *exportCommand) run(c *call) error {
 		format = string(bookfile.Spreadsheet)
 	}
 	switch {
-	case o.query.CustomerNo == 0:
+	case o.query.Filter.CustomerNo == 0:
 	case kind == "audit":
-		o.query.Object = c.customerObject(o.query.CustomerNo)
+		o.query.Filter.Object = c.customerObject(o.query.Filter.CustomerNo)
 	default: // so that it is found among the acts that showed the customer
-		c.look(audit.CommandShow, "customer", strconv.FormatInt(o.query.CustomerNo, 10))
+		c.look(audit.CommandShow, "customer", strconv.FormatInt(o.query.Filter.CustomerNo, 10))
 	}
 	details := o.details(c, format)
 	isKept := o.showsCustomers(kind) && c.look(audit.CommandExport, kind, details)
@@ -377,8 +377,8 @@ func (o *exportCommand) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if rows == 0 && o.query.Subscription != "" {
-		if _, err := c.subscription(o.query.Subscription); err != nil {
+	if rows == 0 && o.query.Filter.Subscription != "" {
+		if _, err := c.subscription(o.query.Filter.Subscription); err != nil {
 			return err
 		}
 	}

@@ -59,9 +59,9 @@ func (o *listPricesCommand) run(c *call) error {
 func listedPrices(prices []backoffice.FundPrice, waits []buyfund.DueFund) []listedPrice {
 	list := make([]listedPrice, 0, len(prices))
 	for _, w := range waits {
-		isKnown := slices.ContainsFunc(prices, func(p backoffice.FundPrice) bool { return p.Fund == w.Fund })
+		isKnown := slices.ContainsFunc(prices, func(p backoffice.FundPrice) bool { return p.Fund == w.PriceDay.Fund })
 		if !isKnown {
-			prices = append(prices, backoffice.FundPrice{Fund: w.Fund})
+			prices = append(prices, backoffice.FundPrice{Fund: w.PriceDay.Fund})
 		}
 	}
 	for i := range prices {
@@ -79,8 +79,8 @@ func listedPrices(prices []backoffice.FundPrice, waits []buyfund.DueFund) []list
 			line.ImportedBy = p.ImportedBy
 		}
 		for _, w := range waits {
-			if w.Fund == p.Fund {
-				line.Waiting = append(line.Waiting, waitingDay{w.Day.String(), w.Sales})
+			if w.PriceDay.Fund == p.Fund {
+				line.Waiting = append(line.Waiting, waitingDay{w.PriceDay.Day.String(), w.Sales})
 			}
 		}
 		list = append(list, line)

@@ -385,13 +385,13 @@ func (l statementLine) MarshalJSON() ([]byte, error) {
 	return bookfile.JSON(bookfile.Statement, &l.Line), nil
 }
 
-func (l statementLine) Position() string { return positionText(&l.Line.PostingEntry) }
+func (l statementLine) Position() string { return positionText(&l.Line.Posting) }
 
-func (l statementLine) By() string { return l.Line.Format(l.Line.Quantity) }
+func (l statementLine) By() string { return l.Line.Posting.Format(l.Line.Posting.Quantity) }
 
-func (l statementLine) After() string { return l.Line.Format(l.Line.After) }
+func (l statementLine) After() string { return l.Line.Posting.Format(l.Line.After) }
 
-func (l statementLine) PostedAt() *moment { return instant(l.Line.PostedAt) }
+func (l statementLine) PostedAt() *moment { return instant(l.Line.Posting.PostedAt) }
 
 func (o *showCustomerCommand) run(c *call) error {
 	c.look(audit.CommandShow, "customer", strconv.FormatInt(o.query.CustomerNo, 10))
@@ -427,7 +427,7 @@ func (o *showCustomerCommand) statement(c *call) ([]statementLine, error) {
 		if err != nil {
 			return nil, err
 		}
-		if line.PostedAt.Before(o.query.Since) { // it only counts for later balances
+		if line.Posting.PostedAt.Before(o.query.Since) { // it only counts for later balances
 			continue
 		}
 		if o.query.Limit > 0 && len(lines) == o.query.Limit {

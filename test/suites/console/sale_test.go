@@ -109,7 +109,7 @@ func TestThePageOfAnImport(t *testing.T) {
 	var id string
 	for line, err := range office.Statement(t.Context(), 500101, time.Time{}) {
 		require.NoError(t, err)
-		id = line.OperationID.String()
+		id = line.Posting.OperationID.String()
 	}
 	v := s.entered(t)
 	body := v.get("sale/" + id)
