@@ -31,7 +31,7 @@ var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 // idAt returns an ID of version 7 with this time.
 func idAt(at time.Time, n byte) operation.ID {
 	ms := at.UnixMilli()
-	return operation.ID{byte(ms >> 40), byte(ms >> 32), byte(ms >> 24), byte(ms >> 16), byte(ms >> 8), byte(ms), 0x70, 15: n} //nolint:gosec // the bytes of the time
+	return operation.ID{byte(ms >> 40), byte(ms >> 32), byte(ms >> 24), byte(ms >> 16), byte(ms >> 8), byte(ms), 0x70, 15: n}
 }
 
 func price(id int64, leaf byte) proof.Entry {

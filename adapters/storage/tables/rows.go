@@ -44,7 +44,7 @@ func Each[R any](tx *gorm.DB, t *batch.Table[R], visit func(*R) error) error {
 // Scan reads the rows of a query of all columns. It reuses one model for all rows: gorm's own
 // scan of a row takes several times longer. The error of a row that cannot be read is *Unreadable.
 func Scan[R any](query *gorm.DB, t *batch.Table[R], visit func(*R) error) error {
-	rows, err := query.Rows() //nolint:rowserrcheck,sqlclosecheck // Each does it
+	rows, err := query.Rows() //nolint:rowserrcheck // Each does it
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -73,7 +74,7 @@ func rowName(table string, keys, columns []string, values []any) string {
 		}
 		value := values[at]
 		if content, isBytes := value.([]byte); isBytes {
-			value = fmt.Sprintf("%x", content)
+			value = hex.EncodeToString(content)
 			if len(content) == len(batch.UUID{}) {
 				value = batch.UUID(content)
 			}
