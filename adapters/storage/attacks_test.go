@@ -302,6 +302,12 @@ func attacks() map[int][]attack {
 				m.exec("UPDATE properties SET value = '0' WHERE name IN ('log_size', 'log_begun')")
 				m.exec("UPDATE properties SET value = '' WHERE name = 'log_checkpoint'")
 			}, "trail-log"},
+			{"only log_begun is reset", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE properties SET value = '0' WHERE name = 'log_begun'")
+			}, "trail-log the property log_begun says that the log has not begun, or is not a count: set log_begun to 1"},
+			{"log_begun is no count", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE properties SET value = '1x' WHERE name = 'log_begun'")
+			}, "trail-log the property log_begun says that the log has not begun, or is not a count: set log_begun to 1"},
 			{"a checkpoint with another signature", func(_ *testing.T, m *tamperer) {
 				m.exec("UPDATE properties SET value = 'forged' WHERE name = 'log_checkpoint'")
 			}, "trail-log the newest checkpoint cannot be used"},
@@ -400,7 +406,7 @@ func TestRowsAreNotMadeGenuine(t *testing.T) {
 		_, err := db.ExecContext(t.Context(), "UPDATE properties SET value = '0' WHERE name = 'log_begun'")
 		require.NoError(t, err)
 		_, err = s.Trail.Origin.Adopt(t.Context())
-		require.ErrorContains(t, err, "somebody has changed the property log_begun")
+		require.ErrorContains(t, err, "somebody has changed the property log_begun. Set log_begun to 1")
 
 		m := newTamperer(t, db)
 		tx, err := db.BeginTx(t.Context(), nil)

@@ -105,9 +105,12 @@ func (b *BatchRow) String() string { return "batch " + b.ID.String() + " of the 
 
 // HeadRow is the newest state of the log.
 type HeadRow struct {
-	HasBegun   bool // if false, nothing is compared, because older rows have no leaves
-	Size       int64
-	Checkpoint string
+	HasBegun bool // if false, nothing is compared, because older rows have no leaves
+	// IsBegunWrong says that the property log_begun is not that of this log: nothing is sealed or
+	// taken in any more.
+	IsBegunWrong bool
+	Size         int64
+	Checkpoint   string
 	// Unsealed is the number of batches that are not in the log yet.
 	Unsealed int64
 	// HasOtherHashes says that the log stores hashes that belong to no batch.

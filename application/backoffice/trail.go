@@ -209,6 +209,9 @@ func (r *trailRun) head(h *HeadRow) error {
 				file.Name, Plural(len(file.Checkpoints), "checkpoint"), state(newest)))
 		}
 	}
+	if h.IsBegunWrong {
+		r.found(trailLog, "the property log_begun says that the log has not begun, or is not a count: set log_begun to 1 in the table properties")
+	}
 	if h.Size == 0 && h.Checkpoint == "" && r.tree.Size() == 0 {
 		return nil
 	}

@@ -36,7 +36,7 @@ func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
 		return 0, o.db.Translate(err)
 	}
 	if head.Size > 0 || head.Checkpoint != "" {
-		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the property log_begun")
+		return 0, errors.New("the log has batches, but says that it has not begun: somebody has changed the property log_begun. Set log_begun to 1 in the table properties")
 	}
 	var older []proof.Entry
 	err = o.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {

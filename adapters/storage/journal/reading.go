@@ -53,13 +53,15 @@ func (j Journal) Read(tx *gorm.DB, w Witness) *Reading {
 func (j Journal) Head(tx *gorm.DB) (backoffice.HeadRow, error) {
 	log, err := j.db.LogState(tx)
 	head := backoffice.HeadRow{HasBegun: log.HasBegun || log.Size != 0 || log.Checkpoint != "", Size: log.Size, Checkpoint: log.Checkpoint}
-	if err != nil || head.HasBegun {
+	if err != nil {
 		return head, err
 	}
-	// The log has not begun, unless a person has reset its state.
-	var placed []int64
-	err = tx.Model(&tables.TrailBatchRow{}).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
-	head.HasBegun = len(placed) > 0
+	if !head.HasBegun { // unless a person has reset its state
+		var placed []int64
+		err = tx.Model(&tables.TrailBatchRow{}).Where("position IS NOT NULL").Limit(1).Pluck("position", &placed).Error
+		head.HasBegun = len(placed) > 0
+	}
+	head.IsBegunWrong = log.HasBegun != head.HasBegun || !log.IsBegunReadable()
 	return head, err
 }
 

@@ -135,6 +135,14 @@ type LogState struct {
 	begun string
 }
 
+// IsBegunReadable reports whether the log says how often it took rows in.
+func (s *LogState) IsBegunReadable() bool {
+	_, err := s.property().Number()
+	return err == nil
+}
+
+func (s *LogState) property() *PropertyRow { return &PropertyRow{logBegunProperty, s.begun} }
+
 // LogState reads the state of the log.
 func (d *Database) LogState(tx *gorm.DB) (state LogState, err error) {
 	var rows []PropertyRow
@@ -173,12 +181,12 @@ func (d *Database) BeginLog(tx *gorm.DB) (begins bool, err error) {
 // CountTaking says that rows come into a log that has begun. It returns false if other rows have come
 // since somebody read state.
 func (d *Database) CountTaking(tx *gorm.DB, state *LogState) (isNext bool, err error) {
-	begun := PropertyRow{logBegunProperty, state.begun}
+	begun := state.property()
 	count, err := begun.Number()
 	if err != nil {
 		return false, err
 	}
-	update := tx.Model(&begun).Where("value = ?", begun.Value).Update("value", NumberProperty(begun.Name, count+1).Value)
+	update := tx.Model(begun).Where("value = ?", begun.Value).Update("value", NumberProperty(begun.Name, count+1).Value)
 	return update.RowsAffected == 1, update.Error
 }
 
