@@ -136,8 +136,8 @@ func TestAPropertyThatCannotBeReadIsNamed(t *testing.T) {
 		require.NoError(t, s.Ping(t.Context()))
 		for _, test := range []struct{ sabotage, mend, sentence string }{
 			{"UPDATE properties SET value = 'garbage' WHERE name = 'calendar'", "UPDATE properties SET value = '' WHERE name = 'calendar'", "The property calendar of the book has a line"},
-			{"DELETE FROM properties WHERE name = 'calendar'", "INSERT INTO properties (name, value) VALUES ('calendar', '')", "The property calendar of the book is missing"},
-			{"UPDATE properties SET value = '-1' WHERE name = 'outcomes'", "UPDATE properties SET value = '0' WHERE name = 'outcomes'", "The property outcomes of the book is not a count"},
+			{"DELETE FROM properties WHERE name = 'calendar'", "INSERT INTO properties (name, value) VALUES ('calendar', '')", "The property calendar of the book is missing. Restore this row of the table properties from a backup, and import the calendar again"},
+			{"UPDATE properties SET value = '-1' WHERE name = 'outcomes'", "UPDATE properties SET value = '0' WHERE name = 'outcomes'", "The property outcomes of the book is not a count. Write this row of the table properties again: it is the largest number in the table outcomes"},
 			{"DELETE FROM properties WHERE name = 'outcomes'", "INSERT INTO properties (name, value) VALUES ('outcomes', '0')", "The property outcomes of the book is missing"},
 			{"INSERT INTO properties (name, value) VALUES ('rules', 'garbage')", "DELETE FROM properties WHERE name = 'rules'", "The rules of the book cannot be read"},
 		} {

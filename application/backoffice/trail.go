@@ -225,6 +225,7 @@ func (r *trailRun) judgeCheckpoint(h *HeadRow) {
 	if err != nil {
 		r.judgeHashes(h, false)
 		r.found(trailLog, "the newest checkpoint cannot be used: "+err.Error())
+		r.adviseCheckpoint()
 		return
 	}
 	r.proof.Trail.Newest = state(signed)
@@ -232,7 +233,16 @@ func (r *trailRun) judgeCheckpoint(h *HeadRow) {
 	switch {
 	case signed.Size != r.tree.Size() || h.Size != signed.Size:
 		r.found(trailLog, fmt.Sprintf("the log has %d batches, and its checkpoint says %d", r.tree.Size(), signed.Size))
+		r.adviseCheckpoint()
 	case signed.Root != r.tree.Root():
 		r.found(trailLog, "the batches of the log are not those of its checkpoint")
 	}
+}
+
+// adviseCheckpoint says what log_size and log_checkpoint are if only they were changed, such as by a
+// restore of these rows. The next verify compares the root of the checkpoint, so it must be the right one.
+func (r *trailRun) adviseCheckpoint() {
+	r.proof.Trail.Warnings = append(r.proof.Trail.Warnings, fmt.Sprintf("If no batch is lost, and only the rows of the log in the table properties"+
+		" are wrong: log_size is %[1]d, and log_checkpoint is the checkpoint with %[1]d in its second line, with all its line ends (also the last one), from the file"+
+		" trail.checkpoints of a replica or from where you keep checkpoints.", r.tree.Size()))
 }

@@ -64,9 +64,25 @@ func NumberProperty(name string, number int64) PropertyRow {
 func (r *PropertyRow) Number() (int64, error) {
 	number, err := strconv.ParseInt(r.Value, 10, 64)
 	if err != nil || number < 0 {
-		return 0, fault.New(fault.Unavailable, "The property "+r.Name+" of the book is not a count. Restore this row of the table properties from a backup.")
+		return 0, fault.New(fault.Unavailable, "The property "+r.Name+" of the book is not a count. "+mending(r.Name))
 	}
 	return number, nil
+}
+
+// mending says how to write the row of a property again. A backup has an older value: what has changed
+// since then would be forgotten, and a log would never be sealed again.
+func mending(name string) string {
+	switch name {
+	case OutcomesProperty:
+		return "Write this row of the table properties again: it is the largest number in the table outcomes, or 0."
+	case CalendarProperty:
+		return "Restore this row of the table properties from a backup, and import the calendar again if it has changed since."
+	default:
+		return "Write the rows of the log in the table properties again: log_begun is 1; log_size is the number of sealed batches" +
+			" (SELECT MAX(position) + 1 FROM trail_batches); log_checkpoint is the checkpoint that has this number in its second line," +
+			" with all its line ends (also the last one), from the file trail.checkpoints of a replica or from where you keep checkpoints." +
+			" Without sealed batches log_begun and log_size are 0, and log_checkpoint is empty. Do not take older ones from a backup."
+	}
 }
 
 // Days yields the closed days of the calendar.
@@ -75,7 +91,7 @@ func (r *PropertyRow) Days(yield func(fund.ClosedDay, error) bool) {
 		text, reason, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		closed, err := day.Parse(text)
 		if err != nil {
-			err = fault.Wrap(fault.Unavailable, err, "The property calendar of the book has a line that begins with no day. Restore this row of the table properties from a backup.")
+			err = fault.Wrap(fault.Unavailable, err, "The property calendar of the book has a line that begins with no day. "+mending(CalendarProperty))
 		}
 		if !yield(fund.ClosedDay{Day: closed, Reason: reason}, err) || err != nil {
 			return
@@ -122,7 +138,7 @@ func (d *Database) RequireProperties(ctx context.Context) error {
 
 // MissingProperty is the error of a book without a property that every book has.
 func MissingProperty(name string) error {
-	return fault.New(fault.Unavailable, "The property "+name+" of the book is missing. Restore this row of the table properties from a backup.")
+	return fault.New(fault.Unavailable, "The property "+name+" of the book is missing. "+mending(name))
 }
 
 // LogState is the state of the log of the trail.
@@ -152,7 +168,7 @@ func (d *Database) LogState(tx *gorm.DB) (state LogState, err error) {
 		return state, err
 	}
 	if len(rows) != len(names) {
-		return state, fault.New(fault.Unavailable, "The book lacks a property of its log. Restore the rows log_size, log_checkpoint and log_begun of the table properties from a backup.")
+		return state, fault.New(fault.Unavailable, "The book lacks a property of its log. "+mending(logBegunProperty))
 	}
 	for i := range rows {
 		switch rows[i].Name {

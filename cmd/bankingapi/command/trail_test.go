@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -225,4 +226,56 @@ func TestAdopt(t *testing.T) {
 	require.NoError(t, db.Close())
 	require.Empty(t, b.must(t, "trail", "adopt", "--reason", "a changed row is not one that was left out"))
 	require.Equal(t, 1, b.run(t, "verify").status)
+}
+
+// The rows of the log may be gone, or come from a backup. What the program says about them is followed
+// here: then the book is correct, and sealed.
+func TestTheRowsOfTheLogAreWrittenAgain(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	older := b.must(t, "trail", "checkpoint")
+	b.sell(t, "before", 1001, 1, b.today)
+	newest := b.must(t, "trail", "checkpoint")
+	origin, _, _ := strings.Cut(newest, "\n")
+	size := func(checkpoint string) string { return strings.Split(checkpoint, "\n")[1] }
+	require.NotEqual(t, size(older), size(newest))
+	const missing = "The book lacks a property of its log. Write the rows of the log in the table properties again"
+	const wrong = "and only the rows of the log in the table properties are wrong: log_size is {size}, and log_checkpoint is"
+	const begun = "the property log_begun says that the log has not begun, or is not a count: set log_begun to 1"
+	for name, test := range map[string]struct{ sabotage, says string }{
+		"all are gone":          {"DELETE FROM properties WHERE name LIKE 'log_%'", missing},
+		"the checkpoint is":     {"DELETE FROM properties WHERE name = 'log_checkpoint'", missing},
+		"the size is no number": {"UPDATE properties SET value = 'x' WHERE name = 'log_size'", "The property log_size of the book is not a count. Write the rows of the log"},
+		"they are of a backup": {"UPDATE properties SET value = '" + older + "' WHERE name = 'log_checkpoint'; UPDATE properties SET value = '" +
+			size(older) + "' WHERE name = 'log_size'", wrong},
+		"the checkpoint is empty":   {"UPDATE properties SET value = '' WHERE name = 'log_checkpoint'", wrong},
+		"the log has not begun":     {"UPDATE properties SET value = '0' WHERE name = 'log_begun'", begun},
+		"the beginning is no count": {"UPDATE properties SET value = '1x' WHERE name = 'log_begun'", begun},
+	} {
+		content, err := os.ReadFile(filepath.Join(b.folder, "bank.trail.checkpoints"))
+		require.NoError(t, err)
+		kept := string(content[bytes.LastIndex(content, []byte(origin+"\n")):])
+		kept = strings.TrimSuffix(kept, "\n") // the empty line between two checkpoints
+
+		b.execute(t, test.sabotage)
+		got := b.run(t, "verify")
+		require.Equal(t, 1, got.status, name)
+		require.Contains(t, got.out+got.err, strings.ReplaceAll(test.says, "{size}", size(kept)), name)
+
+		b.execute(t, "INSERT INTO properties (name, value) VALUES ('log_begun', '1'), ('log_checkpoint', '"+kept+"'), ('log_size',"+
+			" (SELECT MAX(position) + 1 FROM trail_batches)) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+		require.Contains(t, b.run(t, "verify").err, "The book is correct.", name)
+		b.sell(t, "after: "+name, 1001, 1, b.today)
+		b.must(t, "trail", "checkpoint")
+		require.Contains(t, b.run(t, "verify").err, "and 0 that are not in a checkpoint yet", name)
+	}
+}
+
+// execute runs a statement beside the program.
+func (b *operated) execute(t *testing.T, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(b.folder, "bank.db"))
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), statement)
+	require.NoError(t, errors.Join(err, db.Close()))
 }
