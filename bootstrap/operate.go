@@ -100,23 +100,51 @@ func (a *App) TakeIn(ctx context.Context) (names []string, err error) {
 
 // Rekey begins a new log of the trail (see trail.Keeper). name is the origin of the new log.
 // Stop all other replicas first: call CheckAlone before Open to find a running replica. Complete of
-// the Keeper finds what another process has changed meanwhile: then call Rekey again. Rekey
-// returns the newest checkpoint of the old log. It is empty without the key of that log.
+// the Keeper finds what another process has changed meanwhile: then call Rekey again. If a Rekey was
+// killed before its log had begun, the next one goes on with its key. Rekey returns the newest
+// checkpoint of the old log. It is empty if that log had none.
 func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 	err = a.parts.Store.Schema.Require(ctx)
 	if err != nil {
 		return "", err
 	}
+	if !a.parts.Trail.IsWanted() {
+		return "", a.parts.Trail.Missing()
+	}
 	ctx = unguarded(ctx) // the key may be missing, which is why the log begins anew
-	if a.parts.Trail.Missing() == nil {
-		last, err = a.parts.Trail.Checkpoint(ctx)
+	interrupted, err := a.interruptedRekey(ctx)
+	if err != nil {
+		return "", err
+	}
+	if interrupted != nil {
+		_, err = a.parts.Trail.Checkpoint(ctx)
+		return interrupted.Details, err
+	}
+	last, err = a.parts.Trail.Last(ctx)
+	if err != nil {
+		a.parts.Log.zap.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))
+	}
+	err = a.parts.Trail.Rekey(ctx, name, func(verifyingKey string) audit.Act {
+		return a.parts.Clocks.acts().New(ctx, audit.TrailRekey, verifyingKey, last)
+	})
+	return last, err
+}
+
+// interruptedRekey returns the act that has ended the last log for the key that is used now, if the log
+// of this key has no checkpoint yet. Otherwise it returns nil.
+func (a *App) interruptedRekey(ctx context.Context) (*audit.Act, error) {
+	isEmpty, err := a.parts.Trail.IsEmpty(ctx)
+	if err != nil || !isEmpty {
+		return nil, nil //nolint:nilerr,nilnil // a log that cannot be read may end, and Rekey logs the error
+	}
+	newest := backoffice.Query{Action: audit.TrailRekey, Limit: 1, Order: backoffice.Newest}
+	for act, err := range a.parts.Office.Reader.Acts(ctx, newest) {
 		if err != nil {
-			a.parts.Log.zap.Warn("the log that ends cannot be signed", zap.Error(fault.Explain(err)))
+			return nil, err
+		}
+		if act.Object == a.parts.Trail.VerifyingKey() {
+			return &act, nil
 		}
 	}
-	err = a.parts.Trail.Rekey(ctx, name)
-	if err != nil {
-		return last, err
-	}
-	return last, a.parts.Office.Audit.Keep(ctx, a.parts.Clocks.acts().New(ctx, audit.TrailRekey, a.parts.Trail.VerifyingKey(), ""))
+	return nil, nil //nolint:nilnil // there is none
 }

@@ -529,10 +529,25 @@ func (k *Keeper) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) 
 	return taken, k.seal(ctx, false)
 }
 
+// Last returns the newest checkpoint of the log. It is empty if there is none yet. With the key, it signs
+// everything up to now before: the checkpoint is also returned if this failed.
+func (k *Keeper) Last(ctx context.Context) (checkpoint string, err error) {
+	sealed := k.seal(ctx, false)
+	state, err := k.o.Ports.Log.State(ctx)
+	return state.Checkpoint, errors.Join(sealed, err)
+}
+
+// IsEmpty reports whether the log has no checkpoint yet.
+func (k *Keeper) IsEmpty(ctx context.Context) (bool, error) {
+	state, err := k.o.Ports.Log.State(ctx)
+	return state.Size == 0 && state.Checkpoint == "", err
+}
+
 // Rekey begins another log, which adopts all existing rows. It uses the key in trail.key_file.
 // If that is the key of the current log, it makes a new key with this name and keeps the old
-// key beside it. If name is empty, it makes up a name. Stop all other replicas first.
-func (k *Keeper) Rekey(ctx context.Context, name string) error {
+// key beside it. If name is empty, it makes up a name. The log ends together with the act that act
+// returns for the new verifying key. Stop all other replicas first.
+func (k *Keeper) Rekey(ctx context.Context, name string, act func(verifyingKey string) audit.Act) error {
 	keyFile := k.o.keyFile(k.o.KeyFile)
 	_, err := os.Stat(keyFile)
 	exists := err == nil
@@ -555,7 +570,7 @@ func (k *Keeper) Rekey(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = k.o.Ports.Origin.Clear(ctx)
+	err = k.o.Ports.Origin.Clear(ctx, act(notary.VerifyingKey()))
 	if err != nil && old != nil {
 		return keepOldKey(keyFile, old, err)
 	}

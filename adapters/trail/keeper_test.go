@@ -12,6 +12,7 @@ import (
 
 	trailadapter "bankingapi/adapters/trail"
 	application "bankingapi/application/trail"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/proof"
@@ -33,7 +34,7 @@ func (l *sharedLog) IsOf(context.Context, *proof.Keys) (bool, error) { return tr
 
 func (l *sharedLog) Adopt(context.Context) (int64, error) { return 0, nil }
 
-func (l *sharedLog) Clear(context.Context) error {
+func (l *sharedLog) Clear(context.Context, audit.Act) error {
 	l.state, l.hashes = application.State{}, nil
 	return nil
 }
@@ -150,6 +151,8 @@ func TestWarningsDoNotRepeatTheDatabase(t *testing.T) {
 	require.Empty(t, k.Problem())
 }
 
+func actOf(newKey string) audit.Act { return audit.Act{Action: audit.TrailRekey, Object: newKey} }
+
 // Two people may begin another log at the same moment. The second one must not lose the key of the log
 // that ended, nor that of the log that began.
 func TestOfTwoRekeysOneReplacesTheKey(t *testing.T) {
@@ -161,8 +164,8 @@ func TestOfTwoRekeysOneReplacesTheKey(t *testing.T) {
 	keyFile, ended := one.KeyFile(), one.VerifyingKey()
 	_, err := one.Checkpoint(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, one.Rekey(t.Context(), "one"))
-	require.ErrorContains(t, other.Rekey(t.Context(), "other"), "another process has replaced or removed the key in "+keyFile)
+	require.NoError(t, one.Rekey(t.Context(), "one", actOf))
+	require.ErrorContains(t, other.Rekey(t.Context(), "other", actOf), "another process has replaced or removed the key in "+keyFile)
 
 	files, err := filepath.Glob(keyFile + "*")
 	require.NoError(t, err)

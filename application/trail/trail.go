@@ -46,8 +46,9 @@ type Origin interface {
 	// somebody else takes rows in, or changes such a row, at the same time: the error is a
 	// fault.Unavailable.
 	TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) ([]proof.Entry, error)
-	// Clear removes the log with all its batches and checkpoints, so that another one can begin.
-	Clear(ctx context.Context) error
+	// Clear removes the log with all its batches and checkpoints, so that another one can begin. It
+	// keeps the act in the same transaction: no log ends without it. Adopt writes the leaf of the act.
+	Clear(ctx context.Context, act audit.Act) error
 }
 
 // Log is the log of sealed batches.

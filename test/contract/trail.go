@@ -381,7 +381,14 @@ func testClear(t *testing.T, k trails) {
 	k.settle(3, order(11, "x", sale(1, 1, 2)))
 	k.done(k.trail.Origin.Adopt(t.Context()))
 	k.seal(10)
-	require.NoError(t, k.trail.Origin.Clear(t.Context()))
+	act := audit.Act{ID: id(0x999), At: at(9), Who: who, Action: audit.TrailRekey, Object: "the new key", Details: "the last\n\ncheckpoint\n"}
+	before := k.acts()
+	require.Error(t, k.trail.Origin.Clear(ended(t), act))
+	require.Equal(t, before, k.acts(), "the log goes on")
+	require.NoError(t, k.trail.Origin.Clear(t.Context(), act))
+	kept := act
+	kept.ID = operation.ID{} // acts leaves it out
+	require.Equal(t, append(before, kept), k.acts())
 	require.True(t, k.isOf(nil))
 	require.Equal(t, application.State{}, k.state())
 	_, err := k.trail.Log.Hashes(t.Context(), []int64{0})
@@ -391,6 +398,7 @@ func testClear(t *testing.T, k trails) {
 	require.NoError(t, err)
 	require.Positive(t, adopted)
 	k.leaf(id(11), proof.Sale)
+	k.leaf(act.ID, proof.Act)
 }
 
 func testMark(t *testing.T, k trails) {
@@ -427,6 +435,6 @@ func testTrailUnreachable(t *testing.T, k trails) {
 		_, isOf := k.trail.Log.IsOf(ctx, trailKeys)
 		_, leaf := k.trail.Finder.Leaves(ctx, id(11))
 		_, adopt := k.trail.Origin.Adopt(ctx)
-		return []error{state, seal, hashes, isOf, leaf, adopt, k.trail.Origin.Clear(ctx)}
+		return []error{state, seal, hashes, isOf, leaf, adopt, k.trail.Origin.Clear(ctx, audit.Act{ID: id(0x999), At: at(9)})}
 	})
 }

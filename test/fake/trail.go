@@ -113,12 +113,14 @@ func (t Trail) Follow(base proof.Base) {
 }
 
 // Clear implements Origin.
-func (t Trail) Clear(ctx context.Context) error {
+func (t Trail) Clear(ctx context.Context, act audit.Act) error {
 	return t.change(ctx, func(l *trailLog) {
+		t.store.acts = append(t.store.acts, act)
 		for i := range l.all {
 			entries := l.all[i].Entries
 			l.older = append(l.older, func(*proof.Keys) []proof.Entry { return entries })
 		}
+		l.older = append(l.older, func(keys *proof.Keys) []proof.Entry { return entriesOf(t.store.actLeaf(keys, act.ID)) })
 		l.begun = false
 		l.base = proof.Base{}
 		l.sealed = 0

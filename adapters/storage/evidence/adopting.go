@@ -25,7 +25,16 @@ type origin struct {
 	journal journal.Journal
 }
 
-func (o origin) Clear(ctx context.Context) error { return o.db.Change(ctx, o.journal.Clear) }
+// Clear keeps the act without its leaf: a batch of this transaction would be of the log that ends.
+func (o origin) Clear(ctx context.Context, act audit.Act) error {
+	return o.db.Change(ctx, func(tx *gorm.DB) error {
+		err := o.journal.Clear(tx)
+		if err != nil {
+			return err
+		}
+		return o.db.Send(ctx, tx, o.db.Audits.Add.Request([]tables.AuditRow{tables.NewAuditRow(&act)}))
+	})
+}
 
 // Adopt writes all leaves in one transaction: if two replicas begin the log, only one succeeds. It writes
 // the leaf of the calendar in any case, so that every log has the batch that it began with.

@@ -19,6 +19,7 @@ import (
 	"bankingapi/application/trail"
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/operation"
 )
 
@@ -145,7 +146,7 @@ type commandAtClear struct {
 	file string
 }
 
-func (c commandAtClear) Clear(ctx context.Context) error {
+func (c commandAtClear) Clear(ctx context.Context, act audit.Act) error {
 	db, err := sql.Open("sqlite", c.file)
 	if err != nil {
 		return err
@@ -156,7 +157,7 @@ func (c commandAtClear) Clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.Origin.Clear(ctx)
+	err = c.Origin.Clear(ctx, act)
 	if err != nil {
 		return err
 	}
@@ -190,6 +191,88 @@ func TestARekeyBesideAnotherCommand(t *testing.T) {
 	require.Zero(t, got.status, got.err)
 	got = bankingapi(t, nil, "verify", book)
 	require.Zero(t, got.status, got.out+got.err)
+}
+
+// killedRekey is the beginning of a log at which the program is killed. The log before it has ended.
+type killedRekey struct {
+	trail.Origin
+	isCleared *bool
+	// isLate says that the new log has the rows, and only its first checkpoint is missing.
+	isLate bool
+}
+
+func (k killedRekey) Clear(ctx context.Context, act audit.Act) error {
+	*k.isCleared = true
+	return k.Origin.Clear(ctx, act)
+}
+
+func (k killedRekey) Adopt(ctx context.Context) (int64, error) {
+	if !*k.isCleared {
+		return k.Origin.Adopt(ctx)
+	}
+	if k.isLate {
+		_, err := k.Origin.Adopt(ctx)
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, errors.New("killed")
+}
+
+// A rekey may be killed when the old log has ended and the new one has not begun. The act says so at once.
+// Run again, it goes on with its key, and prints the checkpoint of the log that has ended.
+func TestARekeyThatWasKilledGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, isLate := range []bool{false, true} {
+		b := newOperated(t)
+		last := b.must(t, "trail", "checkpoint")
+		killed := func(ctx context.Context, o store.Options) (*store.Store, error) {
+			opened, err := sqlite.Open(ctx, o)
+			if err == nil {
+				opened.Trail.Origin = killedRekey{opened.Trail.Origin, new(bool), isLate}
+			}
+			return opened, err
+		}
+		p := program{b.environment, bootstrap.Options(parts.All(), bootstrap.WithDriver("sqlite", killed)), ""}
+		var out strings.Builder
+		require.Equal(t, 1, p.run(t.Context(), []string{"trail", "rekey", "--reason", "the key was seen", "--as", "ayse"}, strings.NewReader(""), &out, &out))
+		require.Contains(t, out.String(), "killed")
+
+		key := strings.TrimSpace(b.must(t, "trail", "key"))
+		acts := b.must(t, "export", "audit", "--action", "trail.rekey")
+		require.Contains(t, acts, "the key was seen")
+		require.Contains(t, acts, key)
+		require.Contains(t, acts, last)
+
+		again := b.run(t, "trail", "rekey", "other.example/log", "--reason", "once more")
+		require.Zero(t, again.status, again.err)
+		require.Equal(t, key+"\n", again.out, "no third key")
+		require.Contains(t, again.err, "The log that ended had this checkpoint. Keep it with its public key:\n\n"+last)
+		require.Equal(t, acts, b.must(t, "export", "audit", "--action", "trail.rekey"), "one log has ended")
+		require.Contains(t, b.run(t, "verify").err, "The book is correct.")
+		id := strings.Split(strings.Split(acts, "\n")[1], ",")[0]
+		require.Contains(t, b.must(t, "trail", "prove", id), `"format":"bankingapi proof 1"`)
+
+		next := b.run(t, "trail", "rekey")
+		require.Zero(t, next.status, next.err)
+		require.NotEqual(t, again.out, next.out, "the log of the key has begun, so it ends")
+	}
+}
+
+// A rekey may be killed when the new key is in its file, and the log is still that of the old key.
+func TestARekeyThatWasKilledEarlyPrintsTheCheckpoint(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	last := b.must(t, "trail", "checkpoint")
+	keyFile := filepath.Join(b.folder, "bank.trail.key")
+	require.NoError(t, os.Rename(keyFile, keyFile+".0a1b2c3d"))
+	key := b.must(t, "trail", "keygen", "bank.example/new", "--file", keyFile)
+	again := b.run(t, "trail", "rekey")
+	require.Zero(t, again.status, again.err)
+	require.Equal(t, key, again.out)
+	require.Contains(t, again.err, "The log that ended had this checkpoint. Keep it with its public key:\n\n"+last)
+	require.Contains(t, b.must(t, "export", "audit", "--action", "trail.rekey"), last)
+	require.Contains(t, b.run(t, "verify").err, "The book is correct.")
 }
 
 // A service without its key sold beside the log. An act takes its rows into the log, and names
