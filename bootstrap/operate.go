@@ -13,7 +13,6 @@ import (
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
-	"bankingapi/domain/proof"
 	"bankingapi/domain/subscription"
 )
 
@@ -69,33 +68,26 @@ func (a *App) Settle(ctx context.Context) (settled buyfund.Settlement, err error
 // Trail returns the keeper of the trail. If no trail is kept, the error gives the reason.
 func (a *App) Trail() (*trail.Keeper, error) { return a.parts.Trail, a.parts.Trail.Missing() }
 
-// mostNamed bounds how many leaves the details of an act name.
+// mostNamed bounds how many rows the details of an act name.
 const mostNamed = 50
 
 // TakeIn takes rows into the log of the trail that a wrong start left outside it: with another
-// key, without its key, or with trail.enabled false. It is an act that names them. It returns what
-// it took, like "sale 019b1c2d-...". Rows that were changed are not taken: verify goes on to report
-// them.
+// key, without its key, or with trail.enabled false. It is an act that names them. It returns the
+// names of what it took, which are those of verify, also if what it took cannot be signed yet. Rows
+// that were changed are not taken: verify goes on to report them.
 func (a *App) TakeIn(ctx context.Context) (names []string, err error) {
 	err = a.parts.Store.Schema.Require(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_, err = a.parts.Trail.TakeIn(ctx, func(taken []proof.Entry) audit.Act {
-		for i := range taken {
-			names = append(names, taken[i].Kind.String()+" "+taken[i].ID.String())
-		}
-		details := strings.Join(names[:min(len(names), mostNamed)], ", ")
-		more := len(names) - mostNamed
+	return a.parts.Trail.TakeIn(ctx, func(taken []string) audit.Act {
+		details := strings.Join(taken[:min(len(taken), mostNamed)], ", ")
+		more := len(taken) - mostNamed
 		if more > 0 {
 			details += fmt.Sprintf(", and %d more", more)
 		}
-		return a.parts.Clocks.acts().New(ctx, audit.TrailAdopt, backoffice.Plural(len(names), "row"), details)
+		return a.parts.Clocks.acts().New(ctx, audit.TrailAdopt, backoffice.Plural(len(taken), "row"), details)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return names, nil
 }
 
 // Rekey begins a new log of the trail (see trail.Keeper). name is the origin of the new log.

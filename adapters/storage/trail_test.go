@@ -64,8 +64,8 @@ func TestRowsAreTakenIntoTheLogOnce(t *testing.T) {
 		tell(t, s, "", "veli", now)
 		s.Trail.Writer.Use(trailKeys, v7)
 		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE properties SET value = '1' WHERE name = 'log_begun'"))
-		act := func([]proof.Entry) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} }
-		_, err := s.Trail.Origin.TakeIn(t.Context(), func(taken []proof.Entry) audit.Act {
+		act := func([]string) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} }
+		_, err := s.Trail.Origin.TakeIn(t.Context(), func(taken []string) audit.Act {
 			others, err := s.Trail.Origin.TakeIn(t.Context(), act)
 			require.NoError(t, err)
 			require.Equal(t, taken, others)
@@ -140,7 +140,7 @@ func TestTheClocksOfReplicasDoNotOrderChanges(t *testing.T) {
 		s.Trail.Writer.Use(trailKeys, v7)
 		require.NoError(t, storage.Exec(t.Context(), s, // a service without a trail changes it
 			"UPDATE subscriptions SET requests_per_second = 7 WHERE name = 'one'"))
-		_, err := s.Trail.Origin.TakeIn(t.Context(), func([]proof.Entry) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} })
+		_, err := s.Trail.Origin.TakeIn(t.Context(), func([]string) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} })
 		require.NoError(t, err)
 		_, found = trailFindings(t, s)
 		require.Empty(t, found)
@@ -218,16 +218,10 @@ func takeChangesIn(t *testing.T, s, keyless *store.Store) {
 	closeDays(t, keyless)
 	require.NoError(t, storage.Exec(t.Context(), s, "UPDATE prices SET price = price + 1 WHERE price_id = 78"))
 
-	act := func([]proof.Entry) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} }
+	act := func([]string) audit.Act { return audit.Act{ID: v7(), At: now, Action: "trail.adopt"} }
 	taken, err := s.Trail.Origin.TakeIn(t.Context(), act)
 	require.NoError(t, err)
-	kinds := make(map[proof.Kind]int)
-	for i := range taken {
-		kinds[taken[i].Kind]++
-	}
-	require.Equal(t, 1, kinds[proof.Price])
-	require.Equal(t, 1, kinds[proof.Subscription])
-	require.Equal(t, 1, kinds[proof.Calendar])
+	require.Subset(t, taken, []string{"price 77", `subscription "one"`, "the calendar of closed days"}, "the names of verify")
 	_, found := trailFindings(t, s)
 	require.Equal(t, []string{"trail-unchanged price 78: was changed after it was written"}, found)
 
@@ -253,7 +247,7 @@ func TestARowThatIsChangedMeanwhileIsNotTakenIntoTheLog(t *testing.T) {
 		s.Trail.Writer.Use(trailKeys, v7)
 		require.NoError(t, storage.Exec(t.Context(), s, "UPDATE properties SET value = '1' WHERE name = 'log_begun'"))
 		take := func(change func() error) error {
-			_, err := s.Trail.Origin.TakeIn(t.Context(), func([]proof.Entry) audit.Act {
+			_, err := s.Trail.Origin.TakeIn(t.Context(), func([]string) audit.Act {
 				assert.NoError(t, change())
 				return audit.Act{ID: v7(), At: now, Action: "trail.adopt"}
 			})

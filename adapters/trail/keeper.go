@@ -512,21 +512,30 @@ func answerOf(leaves []application.Leaf) *application.Leaf {
 }
 
 // TakeIn writes leaves of the rows that a wrong start left outside the log, as the act that act
-// returns for them (see application.Origin), and seals them. It returns the leaves.
-func (k *Keeper) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) ([]proof.Entry, error) {
-	err := k.Missing()
+// returns for them (see application.Origin), and seals them. It returns the names of the rows, also if
+// they could not be sealed. It changes nothing if it is known before that they cannot be.
+func (k *Keeper) TakeIn(ctx context.Context, act func(names []string) audit.Act) (names []string, err error) {
+	err = k.Missing()
 	if err != nil {
 		return nil, err
 	}
-	err = k.o.Ready(ctx)
+	err = k.seal(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	taken, err := k.o.Ports.Origin.TakeIn(ctx, act)
-	if err != nil || len(taken) == 0 {
+	err = k.current.Load().canSeal(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return taken, k.seal(ctx, false)
+	names, err = k.o.Ports.Origin.TakeIn(ctx, act)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	err = k.seal(ctx, false)
+	if err != nil {
+		return names, fmt.Errorf("the rows were taken into the log, but are not in a checkpoint yet: %w", err)
+	}
+	return names, nil
 }
 
 // Last returns the newest checkpoint of the log. It is empty if there is none yet. With the key, it signs

@@ -112,6 +112,21 @@ func (k *kept) begin(ctx context.Context) error {
 	return nil
 }
 
+// canSeal returns an error if the log cannot be continued as it is. seal says so too, but only if there is
+// something to seal.
+func (k *kept) canSeal(ctx context.Context) error {
+	state, err := k.ports.Log.State(ctx)
+	if err != nil {
+		return err
+	}
+	err = k.checkpoints.Extends(state, k.hashes(ctx))
+	if err != nil {
+		return err
+	}
+	_, err = k.notary.Append(state, nil, k.hashes(ctx))
+	return err
+}
+
 // hashes reads stored hashes of the log.
 func (k *kept) hashes(ctx context.Context) proof.Hashes {
 	return func(indexes []int64) ([]proof.Hash, error) { return k.ports.Log.Hashes(ctx, indexes) }

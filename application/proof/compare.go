@@ -121,7 +121,8 @@ func (p Place) compare(other Place) int {
 // CalendarName names the closed days of the bank in findings.
 const CalendarName = "the calendar of closed days"
 
-func operationName(id operation.ID) string { return "operation " + id.String() }
+// OperationName names an operation in findings.
+func OperationName(id operation.ID) string { return "operation " + id.String() }
 
 func messageName(id operation.ID, index int) string {
 	return fmt.Sprintf("notification %s/%d", id, index)
@@ -131,7 +132,7 @@ func messageName(id operation.ID, index int) string {
 func (c *Comparison) flaw(flaw Flaw, id operation.ID) {
 	if !c.flawed[id] {
 		c.flawed[id] = true
-		c.report(flaw, operationName(id))
+		c.report(flaw, OperationName(id))
 	}
 }
 
@@ -158,7 +159,7 @@ func (c *Comparison) Operation(o *proof.Stored, contradicts bool) {
 		c.Refusals++
 	}
 	for _, e := range proof.Of(c.keys, o) {
-		c.Row(e, operationName(o.ID))
+		c.Row(e, OperationName(o.ID))
 	}
 }
 
@@ -182,7 +183,7 @@ func (c *Comparison) push(o *proof.Stored) {
 	kept := *o
 	kept.Messages = slices.Clone(o.Messages)
 	w.push = &kept
-	w.name = operationName(o.ID)
+	w.name = OperationName(o.ID)
 	c.match(k, w)
 }
 
@@ -392,7 +393,7 @@ func (c *Comparison) nameOf(k key) string {
 	case proof.Calendar:
 		return CalendarName
 	default:
-		return operationName(k.id)
+		return OperationName(k.id)
 	}
 }
 

@@ -39,13 +39,13 @@ type Origin interface {
 	// for the beginning of the log. An attempt that was interrupted may be repeated.
 	Adopt(ctx context.Context) (leaves int64, err error)
 	// TakeIn writes leaves of the rows that have none although the log has begun: a service with
-	// a wrong key, or without one, wrote them. It keeps the act that act returns for these leaves
-	// in the same transaction, and returns the leaves. A row that has another leaf already gets a new
+	// a wrong key, or without one, wrote them. It keeps the act that act returns for these rows
+	// in the same transaction, and returns their names, which are those of verify. A row that has another leaf already gets a new
 	// one only if a service may have changed it: an end, a subscription, the calendar, or a price
 	// that is withdrawn now. Without such rows it keeps no act. It changes nothing if
 	// somebody else takes rows in, or changes such a row, at the same time: the error is a
 	// fault.Unavailable.
-	TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) ([]proof.Entry, error)
+	TakeIn(ctx context.Context, act func(names []string) audit.Act) (names []string, err error)
 	// Clear removes the log with all its batches and checkpoints, so that another one can begin. It
 	// keeps the act in the same transaction: no log ends without it. Adopt writes the leaf of the act.
 	Clear(ctx context.Context, act audit.Act) error

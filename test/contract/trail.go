@@ -368,7 +368,7 @@ func testAdopt(t *testing.T, k trails) {
 	require.Empty(t, k.seal(10))
 	require.EqualValues(t, sealed, k.state().Size)
 	k.leaf(id(11), proof.Sale)
-	taken, err := k.trail.Origin.TakeIn(t.Context(), func([]proof.Entry) audit.Act {
+	taken, err := k.trail.Origin.TakeIn(t.Context(), func([]string) audit.Act {
 		t.Error("an act of nothing")
 		return audit.Act{}
 	})

@@ -151,7 +151,7 @@ func (t Trail) Adopt(ctx context.Context) (leaves int64, err error) {
 }
 
 // TakeIn implements Origin. Whatever the fake writes after the log has begun has its leaf.
-func (t Trail) TakeIn(ctx context.Context, _ func([]proof.Entry) audit.Act) ([]proof.Entry, error) {
+func (t Trail) TakeIn(ctx context.Context, _ func([]string) audit.Act) ([]string, error) {
 	return nil, t.change(ctx, func(*trailLog) {})
 }
 

@@ -53,7 +53,8 @@ func (o origin) Adopt(ctx context.Context) (adopted int64, err error) {
 		if err != nil {
 			return err
 		}
-		older, err = o.withoutEntry(tx, keys, &log)
+		older = nil
+		err = o.withoutEntry(tx, keys, &log, func(e proof.Entry, _ string) { older = append(older, e) })
 		if err != nil {
 			return err
 		}
@@ -96,20 +97,21 @@ func (o origin) withCalendar(tx *gorm.DB, older []proof.Entry) ([]proof.Entry, e
 
 // TakeIn reads all rows and the whole log. If two do so at once, only one succeeds: nothing may get
 // two leaves.
-func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (taken []proof.Entry, err error) {
+func (o origin) TakeIn(ctx context.Context, act func(names []string) audit.Act) (names []string, err error) {
 	keys := o.journal.Keys()
 	head, err := o.db.LogState(o.db.Reads.WithContext(ctx))
 	if err != nil || keys == nil || !head.HasBegun {
 		return nil, o.db.Translate(err)
 	}
+	var taken []proof.Entry
 	err = o.db.Snapshot(ctx, func(tx *gorm.DB) (err error) {
-		taken, err = o.outside(tx, keys)
+		taken, names, err = o.outside(tx, keys)
 		return err
 	})
 	if err != nil || len(taken) == 0 {
 		return nil, err
 	}
-	kept := act(taken)
+	kept := act(names)
 	leaf := proof.OfAct(kept.ID, &kept, nil, nil)
 	err = o.db.Change(ctx, func(tx *gorm.DB) error {
 		isNext, err := o.db.CountTaking(tx, &head)
@@ -133,7 +135,7 @@ func (o origin) TakeIn(ctx context.Context, act func([]proof.Entry) audit.Act) (
 		}
 		return o.db.Send(ctx, tx, requests...)
 	})
-	return taken, err
+	return names, err
 }
 
 var errTakenMeanwhile = fault.New(fault.Unavailable, "Somebody else has just taken rows into the log. Nothing was changed. Try again.")
@@ -242,53 +244,58 @@ func (l *logEntries) has(e *proof.Entry) bool {
 	return last.leaf == e.Leaf
 }
 
-// outside returns the entries of rows that are not in the log as they are. It leaves out a row that no
-// service changes, if it has an entry: verify reports it.
-func (o origin) outside(tx *gorm.DB, keys *proof.Keys) ([]proof.Entry, error) {
+// outside returns the entries of rows that are not in the log as they are, and the names of these rows. It
+// leaves out a row that no service changes, if it has an entry: verify reports it.
+func (o origin) outside(tx *gorm.DB, keys *proof.Keys) (outside []proof.Entry, names []string, err error) {
 	log, err := o.readLog(tx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	withdrawn, err := withdrawnPrices(o.db, tx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	outside, err := o.withoutEntry(tx, keys, &log)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(outside, func(e proof.Entry) bool {
-		switch e.Kind {
-		case proof.End, proof.Subscription, proof.Calendar: // a service adds ends, and changes the others
-			return false
-		case proof.Price:
-			return log.rows[logRow{e.Kind, e.ID}] && !withdrawn[e.ID]
-		default:
-			return log.rows[logRow{e.Kind, e.ID}]
+	err = o.withoutEntry(tx, keys, &log, func(e proof.Entry, name string) {
+		if log.rows[logRow{e.Kind, e.ID}] && !mayChange(&e, withdrawn) {
+			return
 		}
-	}), nil
+		outside = append(outside, e)
+		names = append(names, name)
+	})
+	return outside, slices.Compact(names), err // an operation may have two entries
 }
 
-// withoutEntry returns the entries of everything that the log does not have.
-func (o origin) withoutEntry(tx *gorm.DB, keys *proof.Keys, log *logEntries) (without []proof.Entry, err error) {
-	add := func(e proof.Entry, _ string) {
+// mayChange reports whether a service adds entries of a row that has one already.
+func mayChange(e *proof.Entry, withdrawn map[operation.ID]bool) bool {
+	switch e.Kind {
+	case proof.End, proof.Subscription, proof.Calendar: // a service adds ends, and changes the others
+		return true
+	case proof.Price:
+		return withdrawn[e.ID]
+	default:
+		return false
+	}
+}
+
+// withoutEntry visits the entries of everything that the log does not have, and the names of their rows.
+func (o origin) withoutEntry(tx *gorm.DB, keys *proof.Keys, log *logEntries, visit func(proof.Entry, string)) error {
+	add := func(e proof.Entry, name string) {
 		if !log.has(&e) {
-			without = append(without, e)
+			visit(e, name)
 		}
 	}
-	err = office.EachOperation(o.db, tx, func(rows *office.StoredOperation) error {
+	err := office.EachOperation(o.db, tx, func(rows *office.StoredOperation) error {
 		if !rows.IsDecided() {
 			return nil
 		}
 		stored, _ := rows.Stored()
 		for _, e := range proof.Of(keys, &stored) {
-			add(e, "")
+			add(e, compare.OperationName(stored.ID))
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	err = eachOther(o.db, tx, keys, add)
-	return without, err
+	return eachOther(o.db, tx, keys, add)
 }

@@ -69,14 +69,15 @@ type adoptCommand struct{}
 func (*adoptCommand) flags(f *flags) { f.neededReason() }
 
 func (*adoptCommand) run(c *call) error {
-	taken, err := c.app.TakeIn(c.cmd.Context())
-	if err != nil {
-		return err
-	}
-	for _, name := range taken {
-		if err := c.print("%s\n", name); err != nil {
-			return err
+	taken, failed := c.app.TakeIn(c.cmd.Context())
+	for _, name := range taken { // also if they are not signed yet: no second run names them
+		err := c.print("%s\n", name)
+		if err != nil {
+			return errors.Join(failed, err)
 		}
+	}
+	if failed != nil {
+		return failed
 	}
 	if len(taken) == 0 {
 		c.cmd.PrintErrf("Every row is in the log already: nothing was changed.\n")

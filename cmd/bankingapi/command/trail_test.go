@@ -20,7 +20,6 @@ import (
 	"bankingapi/bootstrap"
 	"bankingapi/bootstrap/parts"
 	"bankingapi/domain/audit"
-	"bankingapi/domain/operation"
 )
 
 // A file that could not be written does not stay: keygen --keep would take it for a key.
@@ -286,21 +285,17 @@ func TestAdopt(t *testing.T) {
 	require.Equal(t, outcome{0, "", "Every row is in the log already: nothing was changed.\n"}, nothing)
 	require.NotContains(t, b.must(t, "export", "audit"), "trail.adopt")
 
-	right := b.environment
-	b.environment = append(slices.Clip(right), "BANKINGAPI_TRAIL__ENABLED=false", "BANKINGAPI_STORAGE__ALLOW_UNSAFE=true")
-	outside := b.sell(t, "outside", 1002, 1, b.today)
-	require.Equal(t, operation.Completed, outside.State)
-	b.environment = right
+	outside := b.sellOutside(t)
 	found := b.run(t, "verify")
 	require.Equal(t, 1, found.status)
-	require.Contains(t, found.out, outside.ID.String())
+	require.Contains(t, found.out, outside+": is not in the trail")
 
 	require.Equal(t, 2, b.run(t, "trail", "adopt").status, "it needs a reason")
 	taken := b.run(t, "trail", "adopt", "--reason", "started without its key", "--as", "ayse")
-	require.Equal(t, outcome{0, "sale " + outside.ID.String() + "\n", "Took 1 row into the log. Run verify: what it still reports was changed, and not only left out.\n"}, taken)
-	require.Regexp(t, `,ayse,.*,trail\.adopt,1 row,started without its key,sale `+outside.ID.String(), b.must(t, "export", "audit"))
+	require.Equal(t, outcome{0, outside + "\n", "Took 1 row into the log. Run verify: what it still reports was changed, and not only left out.\n"}, taken)
+	require.Regexp(t, `,ayse,.*,trail\.adopt,1 row,started without its key,`+outside, b.must(t, "export", "audit"))
 	b.must(t, "verify")
-	require.Contains(t, b.must(t, "trail", "prove", outside.ID.String()), `"format":"bankingapi proof 1"`)
+	require.Contains(t, b.must(t, "trail", "prove", strings.TrimPrefix(outside, "operation ")), `"format":"bankingapi proof 1"`)
 
 	db, err := sql.Open("sqlite", filepath.Join(b.folder, "bank.db"))
 	require.NoError(t, err)
@@ -361,4 +356,78 @@ func (b *operated) execute(t *testing.T, statement string) {
 	require.NoError(t, err)
 	_, err = db.ExecContext(t.Context(), statement)
 	require.NoError(t, errors.Join(err, db.Close()))
+}
+
+// sellOutside sells as a service without its key does, so that the sale is not in the log. It returns
+// the name that verify gives to the sale.
+func (b *operated) sellOutside(t *testing.T) string {
+	t.Helper()
+	keyless := *b
+	keyless.environment = append(slices.Clip(b.environment), "BANKINGAPI_TRAIL__ENABLED=false", "BANKINGAPI_STORAGE__ALLOW_UNSAFE=true")
+	return "operation " + keyless.sell(t, "outside", 1002, 1, b.today).ID.String()
+}
+
+// A restored book may have a log that is shorter than its newest checkpoint, so nothing can be sealed. Then
+// adopt changes nothing. It would say later that every row is in the log, and never name the rows.
+func TestAdoptChangesNothingIfTheLogCannotGoOn(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	b.must(t, "trail", "checkpoint")
+	backup := filepath.Join(b.folder, "backup.db")
+	b.must(t, "backup", backup)
+	b.sell(t, "lost", 1001, 1, b.today)
+	b.must(t, "trail", "checkpoint")
+	require.NoError(t, os.Rename(backup, filepath.Join(b.folder, "bank.db")))
+	outside := b.sellOutside(t)
+
+	refused := b.run(t, "trail", "adopt", "--reason", "started without its key")
+	require.Equal(t, 1, refused.status)
+	require.Contains(t, refused.err, "the log has become shorter")
+	require.NotContains(t, b.must(t, "export", "audit"), "trail.adopt")
+	checkpoints := filepath.Join(b.folder, "bank.trail.checkpoints")
+	require.NoError(t, os.Rename(checkpoints, checkpoints+".kept"))
+	require.Equal(t, outside+"\n", b.must(t, "trail", "adopt", "--reason", "started without its key"))
+	b.must(t, "verify")
+}
+
+// takenUnsealed is a log that cannot be sealed after rows were taken into it.
+type takenUnsealed struct {
+	trail.Log
+	trail.Origin
+	isTaken *bool
+}
+
+func (u takenUnsealed) TakeIn(ctx context.Context, act func([]string) audit.Act) ([]string, error) {
+	*u.isTaken = true
+	return u.Origin.TakeIn(ctx, act)
+}
+
+func (u takenUnsealed) Seal(ctx context.Context, limit int, mark bool, seal trail.Seal) (trail.Round, error) {
+	if *u.isTaken {
+		return trail.Round{}, errors.New("the disk is full")
+	}
+	return u.Log.Seal(ctx, limit, mark, seal)
+}
+
+// No second run names the rows: they are in the log.
+func TestAdoptNamesTheRowsThatCannotBeSealed(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	b.must(t, "trail", "checkpoint")
+	outside := b.sellOutside(t)
+	unsealed := func(ctx context.Context, o store.Options) (*store.Store, error) {
+		opened, err := sqlite.Open(ctx, o)
+		if err == nil {
+			u := takenUnsealed{opened.Trail.Log, opened.Trail.Origin, new(bool)}
+			opened.Trail.Log = u
+			opened.Trail.Origin = u
+		}
+		return opened, err
+	}
+	p := program{b.environment, bootstrap.Options(parts.All(), bootstrap.WithDriver("sqlite", unsealed)), ""}
+	var out, errOut strings.Builder
+	require.Equal(t, 1, p.run(t.Context(), []string{"trail", "adopt", "--reason", "started without its key"}, strings.NewReader(""), &out, &errOut))
+	require.Equal(t, outside+"\n", out.String())
+	require.Contains(t, errOut.String(), "the rows were taken into the log, but are not in a checkpoint yet: the disk is full")
+	b.must(t, "verify")
 }
