@@ -8,6 +8,7 @@ with 1 if one does not. README.md beside this file describes the format.
 import base64
 import hashlib
 import json
+import re
 import sys
 
 
@@ -131,6 +132,8 @@ def check(proof, vkey):
     if position == -1:
         if text != f"{name} receipt\n{record.hex()}\n":
             raise ValueError("the signature is of another receipt")
+        if log_path:
+            raise ValueError("a receipt has no logPath")
         return "receipt of " + name, f"The receipt holds: {name} signed it.", leaf
     origin, size, log_root = text.split("\n")[:3]
     if origin != name or not 0 <= position < int(size) or \
@@ -190,8 +193,17 @@ MEMBERS = {"format": str, "leaf": str, "index": int, "leaves": int, "path": list
            "logPath": list, "checkpoint": str}
 
 
-def parse(line):
-    proof = json.loads(line, object_pairs_hook=once)
+def proofs(text):  # one after the other, each in any spelling of its JSON
+    decoder = json.JSONDecoder(object_pairs_hook=once)
+    space = re.compile(r"[ \t\r\n]*")
+    at = space.match(text).end()
+    while at < len(text):
+        value, at = decoder.raw_decode(text, at)
+        yield members_of(value)
+        at = space.match(text, at).end()
+
+
+def members_of(proof):
     if type(proof) is not dict or set(proof) != set(MEMBERS):
         raise ValueError("not the members of a proof")
     for name, kind in MEMBERS.items():
@@ -208,9 +220,9 @@ def once(pairs):
 
 def main(file, vkey):
     verdicts = {}
-    with open(file, encoding="utf-8") as lines:
-        for line in lines:
-            found, verdict, leaf = check(parse(line), vkey)
+    with open(file, encoding="utf-8") as content:
+        for proof in proofs(content.read()):
+            found, verdict, leaf = check(proof, vkey)
             verdicts[verdict] = True
             print("in the " + found, *facts(leaf), sep="\n")
     if not verdicts:

@@ -6,11 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/tlog"
 
 	application "bankingapi/application/trail"
@@ -59,14 +62,76 @@ func (p *Proof) Marshal() ([]byte, error) {
 
 var errNoProof = errors.New("not a proof of the trail")
 
-// ParseProof reads a proof. It accepts only the form that Marshal writes. It does not check it.
+// ParseProof reads a proof in any spelling of its JSON: an editor or another program may have changed
+// the white space, the order of the members or the escapes. A proof has exactly the members of Proof,
+// each once, with a value that Marshal would write. ParseProof does not check what they prove.
 func ParseProof(file []byte) (*Proof, error) {
+	given := jsontext.Value(bytes.Clone(file))
+	err := given.Canonicalize(jsontext.CanonicalizeRawFloats(false)) // 1.0 stays a fraction, as in check.py
+	if err != nil {
+		return nil, explain(err)
+	}
 	p := new(Proof)
-	err := json.Unmarshal(file, p, json.RejectUnknownMembers(true))
-	if again, _ := p.Marshal(); err != nil || p.Format != ProofFormat || !bytes.Equal(again, file) {
-		return nil, errNoProof
+	err = json.Unmarshal(given, p, json.RejectUnknownMembers(true))
+	if err != nil {
+		return nil, explain(err)
+	}
+	err = p.compareMembers(given)
+	if err != nil {
+		return nil, err
+	}
+	if p.Format != ProofFormat {
+		return nil, fmt.Errorf("%w: its format is %q, and this program knows %q", errNoProof, p.Format, ProofFormat)
 	}
 	return p, nil
+}
+
+// compareMembers returns an error if the members that were given are not those of the proof that was
+// read from them. JSON reads null and a missing member as an empty value, and base64 has several forms.
+func (p *Proof) compareMembers(given []byte) error {
+	own, err := p.Marshal()
+	if err != nil {
+		return err
+	}
+	var wanted, found map[string]jsontext.Value
+	err = errors.Join(json.Unmarshal(own, &wanted), json.Unmarshal(given, &found))
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		value, ok := found[name]
+		if !ok {
+			return fmt.Errorf("%w: the member %q is missing", errNoProof, name)
+		}
+		if !bytes.Equal(value, wanted[name]) {
+			return wrongForm(name)
+		}
+	}
+	return nil
+}
+
+func wrongForm(name string) error {
+	return fmt.Errorf("%w: the member %q has another type or form", errNoProof, name)
+}
+
+// explain says in plain words why JSON is not a proof.
+func explain(err error) error {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return fmt.Errorf("%w: the member %q is there twice", errNoProof, syntax.JSONPointer.LastToken())
+		}
+		return fmt.Errorf("%w: it is not JSON at byte %d", errNoProof, syntax.ByteOffset)
+	}
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %w", errNoProof, err)
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Errorf("%w: no proof has the member %q", errNoProof, semantic.JSONPointer.LastToken())
+	case semantic.JSONPointer == "":
+		return fmt.Errorf("%w: it is not an object", errNoProof)
+	}
+	return wrongForm(strings.TrimPrefix(string(semantic.JSONPointer), "/"))
 }
 
 // Check verifies a proof with the verifying key. It returns the content of the leaf and the
@@ -148,6 +213,9 @@ func (p *Proof) CheckReceipt(verifyingKey string) (proof.Decoded, error) {
 	if p.Position != -1 || text != receiptText(name, p.Record) {
 		return proof.Decoded{}, errors.New("the signature is of another receipt")
 	}
+	if len(p.LogPath) > 0 {
+		return proof.Decoded{}, errors.New("a receipt has no logPath")
+	}
 	return p.checkBatch()
 }
 
@@ -188,7 +256,7 @@ func (n *Notary) ReceiptHeader(l *application.Leaf) (string, error) {
 	return header, nil
 }
 
-// CheckFile verifies a receipt, or a file with one proof per line, with the verifying key. It
+// CheckFile verifies a receipt, or a file with proofs one after the other, with the verifying key. It
 // returns the proved facts, one per line, and at the end a sentence that says what proves them.
 func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
 	header := strings.TrimSpace(string(file))
@@ -199,8 +267,16 @@ func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
 		file = decoded // the header of a response
 	}
 	var verdicts []string
-	for line := range bytes.Lines(file) {
-		more, verdict, err := checkProof(line, verifyingKey)
+	proofs := jsontext.NewDecoder(bytes.NewReader(file))
+	for {
+		value, err := proofs.ReadValue()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, explain(err)
+		}
+		more, verdict, err := checkProof(value, verifyingKey)
 		if err != nil {
 			return nil, err
 		}
@@ -210,13 +286,13 @@ func CheckFile(file []byte, verifyingKey string) (facts []string, err error) {
 		}
 	}
 	if len(facts) == 0 {
-		return nil, errNoProof
+		return nil, fmt.Errorf("%w: the file is empty", errNoProof)
 	}
 	return append(facts, verdicts...), nil
 }
 
-func checkProof(line []byte, verifyingKey string) (facts []string, verdict string, err error) {
-	p, err := ParseProof(line)
+func checkProof(file []byte, verifyingKey string) (facts []string, verdict string, err error) {
+	p, err := ParseProof(file)
 	if err != nil {
 		return nil, "", err
 	}

@@ -1,14 +1,18 @@
 package trail_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -145,7 +149,7 @@ func TestAProofWithAnyByteChangedIsRefused(t *testing.T) {
 				require.False(t, holds(forged, b.key), "byte %d of %s", i, forged)
 			}
 		}
-		for i := range file {
+		for i := range len(file) - 1 { // without its line end it is whole
 			require.False(t, holds(file[:i], b.key))
 		}
 	}
@@ -307,20 +311,143 @@ func TestTheOtherChecker(t *testing.T) {
 	require.Contains(t, out, "Sale.FundAmount: \"1.5\"\n")
 	require.Contains(t, out, "Sale.Amount: \"1250\" minor units of \"TRY\"\n")
 
-	// Both refuse what is not exactly a proof.
-	for name, other := range map[string]string{
-		"an empty file":      "",
-		"a member more":      strings.Replace(string(file), `{"`, `{"more":1,"`, 1),
-		"a member twice":     strings.Replace(string(file), `{"`, `{"index":4,"`, 1),
-		"true is no number":  regexp.MustCompile(`"index":\d+`).ReplaceAllString(string(file), `"index":true`),
-		"a list":             "[]\n",
-		"one proof and more": string(file) + "{}\n",
-	} {
-		out, err := check([]byte(other), b.key)
-		require.Error(t, err, name)
-		require.Contains(t, out, "does not hold", name)
-		require.NotContains(t, out, "Traceback", name)
-		_, err = trailadapter.CheckFile([]byte(other), b.key)
-		require.Error(t, err, name)
+	b.compareSpellings(t, python)
+}
+
+// compareSpellings hands all spellings to check.py in one process: to start it takes the most time.
+func (b *bank) compareSpellings(t *testing.T, python string) {
+	t.Helper()
+	const program = `
+import runpy, sys
+key, *files = sys.argv[1:]
+for file in files:
+    sys.argv = ["check.py", file, key]
+    try:
+        runpy.run_path("check.py", run_name="__main__")
+        print("result: holds")
+    except SystemExit as end:
+        print("result:", end)
+`
+	files := b.spellings(t)
+	names := slices.Sorted(maps.Keys(files))
+	folder := t.TempDir()
+	arguments := []string{"-c", program, b.key}
+	for i, name := range names {
+		path := filepath.Join(folder, strconv.Itoa(i))
+		require.NoError(t, os.WriteFile(path, []byte(files[name].file), 0o600))
+		arguments = append(arguments, path)
+	}
+	out, err := exec.Command(python, arguments...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	results := regexp.MustCompile(`(?m)^result: (.*)$`).FindAllStringSubmatch(string(out), -1)
+	require.Len(t, results, len(names))
+	for i, name := range names {
+		want := "the proof does not hold: "
+		if files[name].refused == "" {
+			want = "holds"
+		}
+		require.True(t, strings.HasPrefix(results[i][1], want), "%s: %s", name, results[i][1])
+	}
+}
+
+// spelling is a file, and what the refusal of it says, or nothing if it holds.
+type spelling struct{ file, refused string }
+
+// spellings are files with a proof or a receipt as editors and other programs leave them, and files
+// that are not exactly a proof.
+func (b *bank) spellings(t testing.TB) map[string]spelling {
+	t.Helper()
+	text := func(p *trailadapter.Proof) string {
+		file, err := p.Marshal()
+		require.NoError(t, err)
+		return strings.TrimSuffix(string(file), "\n")
+	}
+	receipt, err := b.notary.Receipt(b.leaf(5, 4))
+	require.NoError(t, err)
+	file, first, signed := text(b.prove(t, 5, 4)), text(b.prove(t, 0, 0)), text(receipt)
+	changed := func(file, old, replacement string) string {
+		other := regexp.MustCompile(old).ReplaceAllString(file, replacement)
+		require.NotEqual(t, file, other, old)
+		return other
+	}
+	indented := jsontext.Value(file)
+	require.NoError(t, indented.Indent())
+	spaced := jsontext.Value(file)
+	require.NoError(t, spaced.Format(jsontext.SpaceAfterColon(true), jsontext.SpaceAfterComma(true)))
+	files := map[string]spelling{
+		"as it was printed":        {file + "\n", ""},
+		"without a line end":       {file, ""},
+		"the line end of Windows":  {file + "\r\n", ""},
+		"blank lines":              {"\n" + file + "\n \t\n", ""},
+		"spaces":                   {string(spaced), ""},
+		"many lines":               {string(indented), ""},
+		"many lines of Windows":    {strings.ReplaceAll(string(indented), "\n", "\r\n"), ""},
+		"another order":            {changed(file, `^\{("format":"[^"]*"),(.*)\}$`, "{$2,$1}"), ""},
+		"escapes of json.dumps":    {changed(file, "\u2014", `\u2014`), ""},
+		"escapes of other writers": {changed(changed(file, "/", `\/`), `"index"`, `"\u0069ndex"`), ""},
+		"two in one line":          {file + " " + first + signed, ""},
+		"zero with a sign":         {changed(first, `"index":0`, `"index":-0`), ""},
+		"a receipt":                {strings.ReplaceAll(signed, `,"`, ` , "`), ""},
+
+		"an empty file":               {"", "the file is empty"},
+		"only a line end":             {"\n", "the file is empty"},
+		"a member more":               {changed(file, `^\{`, `{"more":1,`), `no proof has the member "more"`},
+		"another case":                {changed(file, `"index"`, `"Index"`), `no proof has the member "Index"`},
+		"a member twice":              {changed(file, `^\{`, `{"index":4,`), `the member "index" is there twice`},
+		"twice with an escape":        {changed(file, `^\{`, `{"\u0069ndex":4,`), `the member "index" is there twice`},
+		"true is no number":           {changed(file, `"index":\d+`, `"index":true`), `the member "index" has another type or form`},
+		"a text is no number":         {changed(file, `"index":(\d+)`, `"index":"$1"`), `the member "index" has another type or form`},
+		"a fraction":                  {changed(file, `"index":(\d+)`, `"index":$1.0`), `the member "index" has another type or form`},
+		"an exponent":                 {changed(file, `"index":(\d+)`, `"index":${1}e0`), `the member "index" has another type or form`},
+		"a great number":              {changed(file, `"index":(\d+)`, `"index":99999999999999999999`), `the member "index" has another type or form`},
+		"not a number":                {changed(file, `"index":(\d+)`, `"index":NaN`), "it is not JSON at byte"},
+		"an object":                   {changed(file, `"leaf":"[^"]*"`, `"leaf":{}`), `the member "leaf" has another type or form`},
+		"a hash that is a number":     {changed(file, `"path":\["[^"]*"`, `"path":[5`), `the member "path/0" has another type or form`},
+		"a short hash":                {changed(file, `"path":\["[^"]*"`, `"path":["AA=="`), `the member "path/0" has another type or form`},
+		"base64 without its end":      {changed(file, `("record":"[^"=]*)="`, `$1"`), `the member "record" has another type or form`},
+		"base64 with a line end":      {changed(file, `"leaf":"`, `"leaf":"\n`), `the member "leaf" has another type or form`},
+		"base64 of another form":      {changed(file, `("record":"[^"=]*)k="`, `${1}l="`), `the member "record" has another type or form`},
+		"another format":              {changed(file, "proof 1", "proof 2"), `its format is "bankingapi proof 2", and this program knows "bankingapi proof 1"`},
+		"a list":                      {"[]\n", "it is not an object"},
+		"one proof and more":          {file + "{}\n", `the member "checkpoint" is missing`},
+		"one proof and a word":        {file + "more", "it is not JSON at byte"},
+		"a part":                      {file[:len(file)-9], "it is not JSON at byte"},
+		"another encoding":            {changed(file, "bank.example", "b\xe4nk.example"), "it is not JSON at byte"},
+		"half of a character":         {changed(file, "bank.example", `b\ud800nk.example`), "it is not JSON at byte"},
+		"a mark before the file":      {"\ufeff" + file, "it is not JSON at byte"},
+		"a space that JSON has not":   {file + "\u00a0", "it is not JSON at byte"},
+		"a receipt with a path":       {changed(signed, `"logPath":\[\]`, `"logPath":["`+strings.Repeat("A", 43)+`="]`), "a receipt has no logPath"},
+		"a receipt with a word":       {changed(signed, `"logPath":\[\]`, `"logPath":["no hash"]`), `the member "logPath/0" has another type or form`},
+		"a receipt with another sign": {changed(signed, `"position":-1`, `"position":-2`), "the signature is of another receipt"},
+		"a receipt as a proof":        {changed(signed, `"position":-1`, `"position":0`), "not a checkpoint"},
+	}
+	var members map[string]jsontext.Value
+	require.NoError(t, json.Unmarshal([]byte(file), &members))
+	for name, value := range members {
+		delete(members, name)
+		without, err := json.Marshal(members)
+		require.NoError(t, err)
+		files["without "+name] = spelling{string(without), `the member "` + name + `" is missing`}
+		members[name] = jsontext.Value("null")
+		null, err := json.Marshal(members)
+		require.NoError(t, err)
+		files["null for "+name] = spelling{string(null), `the member "` + name + `" has another type or form`}
+		members[name] = value
+	}
+	return files
+}
+
+// A proof is not false because an editor has written it in another way.
+func TestAProofInAnySpelling(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, 6)
+	for name, c := range b.spellings(t) {
+		facts, err := trailadapter.CheckFile([]byte(c.file), b.key)
+		if c.refused != "" {
+			require.ErrorContains(t, err, c.refused, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.NotEmpty(t, facts, name)
 	}
 }
