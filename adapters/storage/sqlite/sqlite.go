@@ -188,17 +188,84 @@ func (d dialector) Initialize(db *gorm.DB) error {
 func (dialector) Bind(value any) any { return bind(value) }
 
 // backup writes a copy of one snapshot of the database. Only the owner can read the copy,
-// because it has the data of customers.
-func (c *connections) backup(ctx context.Context, file string) (err error) {
-	target, err := owner.Create(file, os.O_EXCL|os.O_RDWR, 0o600)
+// because it has the data of customers. The copy gets its name when it is whole: what a killed
+// run has left does not look like a backup.
+func (c *connections) backup(ctx context.Context, file string) error {
+	_, err := os.Lstat(file)
+	if err == nil {
+		err = fs.ErrExist
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("make the copy %s: %w", file, err)
+	}
+	part := file + ".part"
+	err = c.makeRoom(ctx, part)
 	if err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
-	defer func() {
-		if err = errors.Join(err, target.Close()); err != nil {
-			err = errors.Join(err, os.Remove(file))
+	written, err := c.writePart(ctx, part)
+	if err != nil {
+		return errors.Join(err, removePart(part))
+	}
+	found, err := os.Lstat(part)
+	if err != nil || !os.SameFile(written, found) {
+		return errors.Join(fmt.Errorf("another backup to %s runs at the same time", file), err)
+	}
+	err = os.Rename(part, file)
+	if err != nil {
+		return errors.Join(fmt.Errorf("write the copy: %w", err), removePart(part))
+	}
+	return nil
+}
+
+// makeRoom removes the part that a killed run has left, but not a book with this name.
+func (c *connections) makeRoom(ctx context.Context, part string) error {
+	var name string
+	err := c.reads.DB().QueryRowContext(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&name)
+	if err != nil {
+		return err
+	}
+	book, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	left, err := os.Lstat(part)
+	if err == nil && os.SameFile(left, book) {
+		return fmt.Errorf("%s is the book: choose another name", part)
+	}
+	return removePart(part)
+}
+
+// removePart removes a part of a copy and its journal, which SQLite would take for that of the next part.
+func removePart(part string) error {
+	for _, name := range []string{part, part + "-journal"} {
+		err := os.Remove(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
-	}()
+	}
+	return nil
+}
+
+// writePart writes the whole copy to a new file, also to the disk.
+func (c *connections) writePart(ctx context.Context, part string) (written fs.FileInfo, err error) {
+	target, err := owner.Create(part, os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("make the copy: %w", err)
+	}
+	err = c.vacuumInto(ctx, part)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("write the copy: %w", err), target.Close())
+	}
+	err = target.Sync()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("write the copy: %w", err), target.Close())
+	}
+	written, err = target.Stat()
+	return written, errors.Join(err, target.Close())
+}
+
+func (c *connections) vacuumInto(ctx context.Context, file string) error {
 	conn, err := c.reads.DB().Conn(ctx)
 	if err != nil {
 		return err
@@ -208,19 +275,15 @@ func (c *connections) backup(ctx context.Context, file string) (err error) {
 	var before string
 	err = conn.QueryRowContext(ctx, "PRAGMA query_only").Scan(&before)
 	if err != nil {
-		return fmt.Errorf("write the copy: %w", err)
+		return err
 	}
 	_, err = conn.ExecContext(ctx, "PRAGMA query_only = 0")
 	if err != nil {
-		return fmt.Errorf("write the copy: %w", err)
+		return err
 	}
 	_, err = conn.ExecContext(ctx, "VACUUM INTO ?", file) // it accepts an empty file
 	_, restoreErr := conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA query_only = "+before)
-	err = errors.Join(err, restoreErr)
-	if err != nil {
-		return fmt.Errorf("write the copy: %w", err)
-	}
-	return target.Sync()
+	return errors.Join(err, restoreErr)
 }
 
 // exists returns an error if the file has no book. An empty file has no book.
