@@ -228,19 +228,45 @@ func (s *migrator) asFound(ctx context.Context, err error) error {
 	return err
 }
 
-// version returns the version of the database, or 0 if it has no schema.
+// version returns the version of the database, or 0 if it has no schema. A table of versions that
+// somebody has changed is a fault: goose, which applies migrations, only looks whether a row is there, so
+// it would call a schema up to date that everything else calls too old.
 func (s *migrator) version(ctx context.Context) (version int64, err error) {
 	db := s.db.Reads.WithContext(ctx)
+	var found struct{ Version, Undone int64 }
 	exists, err := s.service.ifExists(db, s.table(), func() *gorm.DB {
-		return db.Table(s.table()).Where("is_applied").Select("COALESCE(MAX(version_id), 0)").Scan(&version)
+		return db.Table(s.table()).
+			Select("COALESCE(MAX(version_id), 0) AS version, COALESCE(SUM(CASE WHEN is_applied THEN 0 ELSE 1 END), 0) AS undone").
+			Scan(&found)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, s.db.Translate(err)
+	case found.Undone > 0:
+		return 0, fault.New(fault.Unavailable, "Somebody has changed the table "+s.table()+
+			": is_applied is not true in each row, and no program writes that. If nothing else was changed, run UPDATE "+
+			s.table()+" SET is_applied = true; then run `bankingapi verify`. Otherwise restore a backup.")
+	case found.Version > 0:
+		return found.Version, nil
+	case !exists:
+		err = s.checkUnreleased(db)
 	}
-	if !exists {
-		return 0, s.checkUnreleased(db)
+	if err != nil {
+		return 0, err
 	}
-	return version, nil
+	return 0, s.checkNoBook(db)
+}
+
+// checkNoBook returns an error if a database without a version has the tables of a book.
+func (s *migrator) checkNoBook(db *gorm.DB) error {
+	for _, table := range []string{s.db.Properties.Name, s.db.Holdings.Name} {
+		exists, err := s.service.ifExists(db, table, func() *gorm.DB { return db })
+		if err != nil || !exists {
+			return s.db.Translate(err)
+		}
+	}
+	return fault.New(fault.Unavailable, "Somebody has changed the table "+s.table()+
+		": the tables of a book are there, and it does not say their version. Put its rows back, or restore a backup.")
 }
 
 // checkUnreleased returns an error if a database without a version has the tables of a program

@@ -203,6 +203,39 @@ func TestAnUnreleasedDatabaseIsRefused(t *testing.T) {
 	})
 }
 
+// What must run a migration and what runs it read the table of versions in the same way. Otherwise one
+// calls the schema too old, and the other one calls it up to date.
+func TestAChangedTableOfVersions(t *testing.T) {
+	t.Parallel()
+	for change, says := range map[string]string{
+		"UPDATE schema_1 SET is_applied = false":                      "is_applied is not true in each row",
+		"UPDATE schema_1 SET is_applied = false WHERE version_id > 0": "is_applied is not true in each row",
+		"UPDATE schema_1 SET version_id = 0":                          "the tables of a book are there, and it does not say their version",
+		"UPDATE schema_1 SET version_id = -3":                         "the tables of a book are there, and it does not say their version",
+		"DELETE FROM schema_1 WHERE version_id > 0":                   "the tables of a book are there, and it does not say their version",
+		"DELETE FROM schema_1":                                        "the tables of a book are there, and it does not say their version",
+		"DROP TABLE schema_1":                                         "the tables of a book are there, and it does not say their version",
+	} {
+		onEmptyDatabase(t, func(t *testing.T, open func(string) *store.Store, _ func(string) []string) {
+			s := up(t, open(""))
+			newBank(t, s, 1)
+			require.NoError(t, storage.Exec(t.Context(), s, change))
+			s, ctx := open(""), t.Context()
+			_, failed := s.Schema.Up(ctx)
+			_, unread := s.Schema.Status(ctx)
+			for _, err := range []error{s.Schema.Require(ctx), failed, unread, due(s)} {
+				require.Equal(t, fault.Unavailable, fault.KindOf(err), change)
+				require.ErrorContains(t, err, "Somebody has changed the table schema_1: "+says, change)
+			}
+			if change != "UPDATE schema_1 SET is_applied = false" {
+				return
+			}
+			require.NoError(t, storage.Exec(ctx, s, "UPDATE schema_1 SET is_applied = true")) // as the sentence says
+			newBank(t, s, 1).holds()
+		})
+	}
+}
+
 // A host may have a table of this name for itself.
 func TestASchemaVersionOfAHost(t *testing.T) {
 	t.Parallel()
