@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -130,13 +131,16 @@ func (o *reverseCommand) reverse(c *call, id operation.ID) (done reversed, err e
 	var reversal, again operation.ID
 	switch {
 	case c.dryRun:
-		return done, c.office.Corrector().TryReverse(c.cmd.Context(), id, o.waitAgain)
+		err = c.office.Corrector().TryReverse(c.cmd.Context(), id, o.waitAgain)
+		c.lookRefused(err, "operation", id.String())
+		return done, err
 	case o.waitAgain:
 		reversal, again, err = c.office.Corrector().ReverseAgain(c.cmd.Context(), id)
 	default:
 		reversal, err = c.office.Corrector().Reverse(c.cmd.Context(), id)
 	}
 	if err != nil {
+		c.lookRefused(err, "operation", id.String())
 		return done, err
 	}
 	done.ReversalID = reversal.String()
@@ -144,6 +148,13 @@ func (o *reverseCommand) reverse(c *call, id operation.ID) (done reversed, err e
 		done.WaitingID = again.String()
 	}
 	return done, nil
+}
+
+// lookRefused records in the audit that the error of a correction shows what a customer has.
+func (c *call) lookRefused(err error, object, details string) {
+	if _, ok := errors.AsType[*fund.BelowZeroError](err); ok {
+		c.look(audit.CommandShow, object, details)
+	}
 }
 
 // about puts the subject of an error before its text for people.
@@ -234,6 +245,7 @@ func (o *adjustFlags) adjust(c *call, faults []fault.Fault, change func(by decim
 	}
 	by, _ := decimal.Parse(o.by)
 	id, err := change(by)
+	c.lookRefused(err, "customer", strconv.FormatInt(o.customer.value, 10))
 	if errors.Is(err, fund.ErrNoHolding) || errors.Is(err, fund.ErrNoAccount) {
 		return fmt.Errorf("%w: 'bankingapi show customer %d' lists what the customer has", err, o.customer.value)
 	}

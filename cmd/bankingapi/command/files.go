@@ -153,6 +153,7 @@ func (o *reconcileCommand) run(c *call) error {
 		return err
 	}
 	defer file.Close()
+	c.look(audit.CommandShow, kind, "compared with a file")
 	out := bufio.NewWriterSize(c.cmd.OutOrStdout(), 1<<16)
 	compared, err := bookfile.Reconcile(c.cmd.Context(), c.office, kind, rowFormat(o.format), file, out)
 	c.cmd.PrintErr(badLines(name, err))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -220,6 +222,43 @@ func TestTheActsThatShowedACustomerAreFound(t *testing.T) {
 	require.NotContains(t, found, "1002")
 	require.NotContains(t, found, "subscriptions.create")
 	require.Contains(t, b.must(t, "export", "audit"), "command.export,audit,,\"csv, in full, customer\"", "it is an act to look for a customer")
+}
+
+// A person can read data of customers with other commands than show and export. These are acts too.
+func TestWhateverShowsACustomerIsAnAct(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	sold := b.sell(t, "a", 1001, 1, b.today)
+	require.Equal(t, operation.Completed, sold.State)
+	b.must(t, "trail", "checkpoint")
+	id := sold.ID.String()
+	holdings := b.file(t, "CustomerNo,IMKBCode,HolderCorporationName,Units", "1001,AFA,Demo Portfoy,5")
+	accounts := b.file(t, "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance", "1,1001,1,TRY,5.00")
+	account := []string{"adjust", "account", "--customer", "1001", "--branch", "1", "--suffix", "1", "--currency", "TRY", "--reason", "r"}
+	require.Zero(t, b.run(t, "sales", "reverse", id, "--dry-run").status)
+	require.NotContains(t, b.must(t, "export", "audit"), "command.show", "it shows no customer")
+	b.must(t, append(slices.Clip(account), "--by", "-1")...) // the proceeds are spent
+	for _, of := range []struct {
+		act    string
+		args   []string
+		status int
+		says   string
+	}{
+		{"command.show,operation,," + id, []string{"trail", "prove", id}, 0, ""},
+		{"command.show,operation,," + id, []string{"trail", "prove", "--subscription", "shop", "--caller-id", "a"}, 0, ""},
+		{"command.show,holdings,,compared with a file", []string{"reconcile", "holdings", holdings}, 1, "1001,AFA,Demo Portfoy,different,5,99"},
+		{"command.show,accounts,,compared with a file", []string{"reconcile", "accounts", accounts}, 1, "1,1001,1,TRY,different,5.00,0.30"},
+		{"command.show,customer,r,1001", append(slices.Clip(account), "--by", "-1000000"), 1, "the account has 0.30"},
+		{"command.show,operation,," + id, []string{"sales", "reverse", id, "--dry-run"}, 1, "the account has 0.30"},
+		{"command.show,operation,," + id, []string{"sales", "reverse", "--price-id", "2", "--dry-run"}, 1, "the account has 0.30"},
+		{"command.show,operation,r," + id, []string{"sales", "reverse", id, "--reason", "r"}, 1, "the account has 0.30"},
+	} {
+		before := strings.Count(b.must(t, "export", "audit"), of.act+"\n")
+		got := b.run(t, of.args...)
+		require.Equal(t, of.status, got.status, got.err)
+		require.Contains(t, got.out+got.err, of.says)
+		require.Equal(t, before+1, strings.Count(b.must(t, "export", "audit"), of.act+"\n"), of.args)
+	}
 }
 
 // The log of requests can be exported, with its filters.

@@ -11,6 +11,7 @@ import (
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/operation"
 )
@@ -188,6 +189,7 @@ func (o *proveCommand) run(c *call) error {
 	if erased > 0 {
 		c.cmd.PrintErrf("The texts of %s of this operation were erased. The proof has their identities.\n", backoffice.Plural(erased, "message"))
 	}
+	c.look(audit.CommandShow, "operation", id.String()) // the leaf of a sale has customers and accounts
 	return c.print("%s", proof)
 }
 
