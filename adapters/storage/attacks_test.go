@@ -134,7 +134,7 @@ func attacks() map[int][]attack {
 			}, `trail-not-added subscription "mallory"`},
 			{"a reversal never was", func(_ *testing.T, m *tamperer) {
 				m.exec("UPDATE operations SET reversal_id = NULL, reversed_at = NULL WHERE reversal_id IS NOT NULL")
-			}, "trail-not-removed operation"},
+			}, "trail-not-removed end or reversal of operation"},
 			{"a message never was", func(_ *testing.T, m *tamperer) {
 				row := m.tables["notifications"].rows[0]
 				m.exec("DELETE FROM notifications WHERE identity = ?", row["identity"])
@@ -272,6 +272,11 @@ func attacks() map[int][]attack {
 				row["batch_id"], row["position"] = m.other("batch_id", row["batch_id"]), nil
 				m.insert(m.tables["trail_batches"], row)
 			}, "trail-unchanged batch"},
+			{"a batch is there twice", func(_ *testing.T, m *tamperer) {
+				row := maps.Clone(first(m, "trail_batches", "position", equal(1)))
+				row["batch_id"], row["position"] = m.other("batch_id", row["batch_id"]), nil
+				m.insert(m.tables["trail_batches"], row)
+			}, ": is in the trail, but not in the rows, or not as often"},
 			{"two batches exchange what they say", func(_ *testing.T, m *tamperer) {
 				table := m.tables["trail_batches"]
 				a, b := table.rows[0], table.rows[1]
@@ -298,6 +303,12 @@ func attacks() map[int][]attack {
 				m.decrement(tables.LogSizeProperty)
 				rebuilt(t, m)
 			}, "trail-log"},
+			{"only the size of the log is another", func(_ *testing.T, m *tamperer) {
+				m.decrement(tables.LogSizeProperty)
+			}, "trail-log the stored size of the log (log_size) is "},
+			{"the size of the log counts another batch", func(_ *testing.T, m *tamperer) {
+				m.exec("UPDATE properties SET value = CAST(CAST(value AS bigint) + 1 AS text) WHERE name = ?", tables.LogSizeProperty)
+			}, " of the log: the size of the log counts it, but its row is not there"},
 			{"the log has not begun", func(_ *testing.T, m *tamperer) {
 				m.exec("UPDATE properties SET value = '0' WHERE name IN ('log_size', 'log_begun')")
 				m.exec("UPDATE properties SET value = '' WHERE name = 'log_checkpoint'")

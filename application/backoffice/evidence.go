@@ -66,9 +66,13 @@ var (
 
 	// Changed is the flaw of a row with another leaf.
 	Changed = Flaw{trailUnchanged, "was changed after it was written"}
-	// Added is the flaw of a row without a leaf. Removed is the flaw of a leaf without a row.
+	// Added is the flaw of a row without a leaf. Removed is the flaw of a leaf without a row of its
+	// own: also of the second one, if a batch was written twice.
 	Added   = Flaw{trailNotAdded, "is not in the trail"}
-	Removed = Flaw{trailNotRemoved, "is in the trail, but its rows are not there"}
+	Removed = Flaw{trailNotRemoved, "is in the trail, but not in the rows, or not as often"}
+	// NoBatch is the flaw of a place in the log without a batch. Either the row is lost, or the size of
+	// the log was changed.
+	NoBatch = Flaw{trailNotRemoved, "the size of the log counts it, but its row is not there"}
 	// Late is the flaw of a leaf written long after its rows, and not when the trail began.
 	Late = Flaw{trailNotAdded, "came into the trail long after its time"}
 	// OtherTexts is the flaw of a notification whose texts are not those of its identity.

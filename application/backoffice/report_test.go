@@ -38,6 +38,8 @@ func TestTheReportOfAnAuditor(t *testing.T) {
 	text = report.Text()
 	require.Contains(t, text, "NOT CORRECT: 1002 findings")
 	require.Contains(t, text, "And 2 more.")
+	require.Contains(t, text, "Units by fund. Customers and bank must be zero together.", "here they may not be")
+	require.Contains(t, text, "Money by currency. Customers and bank must be zero together.")
 	for _, row := range [][2]string{{"Messages", "11"}, {"Refusals", "12"}, {"Prices", "13"}, {"Subscriptions", "14"}, {"Acts", "15"}} {
 		require.Regexp(t, "\n  "+row[0]+" +"+row[1]+"\n", text)
 	}

@@ -231,8 +231,11 @@ func (r *trailRun) judgeCheckpoint(h *HeadRow) {
 	r.proof.Trail.Newest = state(signed)
 	r.judgeHashes(h, signed.Root == r.tree.Root())
 	switch {
-	case signed.Size != r.tree.Size() || h.Size != signed.Size:
+	case signed.Size != r.tree.Size():
 		r.found(trailLog, fmt.Sprintf("the log has %d batches, and its checkpoint says %d", r.tree.Size(), signed.Size))
+		r.adviseCheckpoint()
+	case signed.Size != h.Size:
+		r.found(trailLog, fmt.Sprintf("the stored size of the log (log_size) is %d, and its checkpoint says %d", h.Size, signed.Size))
 		r.adviseCheckpoint()
 	case signed.Root != r.tree.Root():
 		r.found(trailLog, "the batches of the log are not those of its checkpoint")

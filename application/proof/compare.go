@@ -23,7 +23,7 @@ type Flaw uint8
 const (
 	Changed    Flaw = iota + 1 // it has another leaf
 	Added                      // it has no leaf
-	Removed                    // the leaf is there, what it is about is not
+	Removed                    // a leaf is there for which nothing is stored
 	Late                       // the leaf was written long after its time, and not when the trail began
 	OtherTexts                 // the texts of a message are not those of its identity
 )
@@ -124,15 +124,21 @@ const CalendarName = "the calendar of closed days"
 // OperationName names an operation in findings.
 func OperationName(id operation.ID) string { return "operation " + id.String() }
 
+// endName names the leaves of ends that nothing stored has, while the rest of the operation is
+// right. They have one key, so it is not known which of the two it is.
+func endName(id operation.ID) string { return "end or reversal of " + OperationName(id) }
+
 func messageName(id operation.ID, index int) string {
 	return fmt.Sprintf("notification %s/%d", id, index)
 }
 
 // flaw reports an operation once.
-func (c *Comparison) flaw(flaw Flaw, id operation.ID) {
+func (c *Comparison) flaw(flaw Flaw, id operation.ID) { c.flawAs(flaw, id, OperationName(id)) }
+
+func (c *Comparison) flawAs(flaw Flaw, id operation.ID, name string) {
 	if !c.flawed[id] {
 		c.flawed[id] = true
-		c.report(flaw, OperationName(id))
+		c.report(flaw, name)
 	}
 }
 
@@ -407,6 +413,10 @@ func (c *Comparison) End(nameOf func(operation.ID) string) {
 		w := c.waiting[k]
 		flaw := w.flaw(k.kind)
 		if flaw == 0 {
+			continue
+		}
+		if k.kind == proof.End && flaw == Removed { // without its sale it was reported before
+			c.flawAs(flaw, k.id, endName(k.id))
 			continue
 		}
 		if k.isOfOperation() {

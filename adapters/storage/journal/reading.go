@@ -232,7 +232,7 @@ func (r *Reading) Gaps(size int64) error {
 			if next > r.next+1 {
 				name = fmt.Sprintf("batch %d to %d of the log", r.next+1, next)
 			}
-			r.witness.Found(backoffice.Removed, name)
+			r.witness.Found(backoffice.NoBatch, name)
 			r.next = next
 			r.isMissing = true
 		}

@@ -162,7 +162,7 @@ func questions(s badDay) []question {
 			p.menu("Proof")
 			p.press("Check the book now")
 			require.Eventually(p.t, func() bool { return !strings.Contains(p.page(), "rows checked") }, stepLimit, 50*time.Millisecond)
-		}, []string{"the book is correct", "customers and bank are zero together"}},
+		}, []string{"the book is correct", "customers and bank must be zero together"}},
 	}
 }
 
