@@ -41,7 +41,7 @@ func (o *settleCommand) run(c *call) error {
 	}
 	done, forPrice, err := settleDue(c)
 	totals := settled{Completed: done.Completed, Failed: done.Failed, Waiting: waitingFor(forPrice)}
-	return endSettling(c, "settled", totals, totals.Failed, err)
+	return endSettling(c, "settled", totals, totals.Failed, "operation", err)
 }
 
 // settleDue settles what is due, and counts the sales that still wait for a price.
@@ -92,7 +92,7 @@ func forecast(c *call, until day.Day) error {
 		}
 	}
 	found.Waiting = waitingFor(funds)
-	return endSettling(c, "due sales", found, found.Failed, nil)
+	return endSettling(c, "due sales", found, found.FailedSales, "sale", nil)
 }
 
 // first returns 1 for the first sale of an operation, which is settled as a whole, and else 0.
@@ -103,14 +103,14 @@ func first(index int) int {
 	return 0
 }
 
-// endSettling prints the totals. failed is the number of operations that failed.
-func endSettling(c *call, screen string, totals any, failed int, err error) error {
+// endSettling prints the totals. failed is how many failed of what counted names.
+func endSettling(c *call, screen string, totals any, failed int, counted string, err error) error {
 	err = errors.Join(err, c.write(screen, totals))
 	if err != nil {
 		return err
 	}
 	if failed > 0 {
-		return someFailed(backoffice.Plural(failed, "operation"))
+		return someFailed(backoffice.Plural(failed, counted))
 	}
 	return nil
 }

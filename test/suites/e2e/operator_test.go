@@ -74,7 +74,7 @@ func TestARefusedSaleIsFoundByCustomer(t *testing.T) {
 		require.Len(t, sales, 2)
 		require.Equal(t, exported(), sales, "the rows of the export, oldest first")
 		require.Equal(t, sales[:1], show("show", "operation", sold)["Sales"])
-		require.Regexp(t, `RECEIVED .* STATE +PRICE +PROCEEDS +REFUSAL +SETTLED +REVERSED\n.* completed .*\n.* recorded +- +- +- +- +-\n`, b.Must(t, "show", "customer", "1001"))
+		require.Regexp(t, `RECEIVED .* STATE +PRICE +PROCEEDS +REFUSAL +ENDED +REVERSED\n.* completed .*\n.* recorded +- +- +- +- +-\n`, b.Must(t, "show", "customer", "1001"))
 		b.Must(t, "sales", "reverse", sold, "--reason", "sold by mistake")
 		b.Must(t, "sales", "cancel", waits, "--reason", "the customer called")
 		sales = show("show", "customer", "1001")["Sales"]
