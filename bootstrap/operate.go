@@ -127,7 +127,7 @@ func (a *App) Rekey(ctx context.Context, name string) (last string, err error) {
 func (a *App) interruptedRekey(ctx context.Context) (*audit.Act, error) {
 	isEmpty, err := a.parts.Trail.IsEmpty(ctx)
 	if err != nil || !isEmpty {
-		return nil, nil //nolint:nilerr,nilnil // a log that cannot be read may end, and Rekey logs the error
+		return nil, nil //nolint:nilnil // a log that cannot be read may end, and Rekey logs the error
 	}
 	newest := backoffice.Query{Action: audit.TrailRekey, Limit: 1, Order: backoffice.Newest}
 	for act, err := range a.parts.Office.Reader.Acts(ctx, newest) {
