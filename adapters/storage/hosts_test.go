@@ -49,19 +49,24 @@ func TestADatabaseOfAHostThatCannotBeUsed(t *testing.T) {
 // A connection of a host is the one that writes, too: a backup must leave it as it was.
 func TestABackupLeavesTheConnectionOfAHostAsItWas(t *testing.T) {
 	t.Parallel()
-	db := testdb.Open(t, testdb.EngineSQLite, filepath.Join(t.TempDir(), "book.db"))
-	db.SetMaxOpenConns(1)
-	engine, err := sqlite.NewHostEngine(t.Context(), db, db)
-	require.NoError(t, err)
-	s, err := storage.Open(engine, storage.Options{Now: clock.Now})
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "backup.db")
-	require.NoError(t, s.Backup(t.Context(), file))
-	_, err = db.ExecContext(t.Context(), "CREATE TABLE orders (id INTEGER)")
-	require.NoError(t, err)
-	require.Error(t, s.Backup(t.Context(), file), "the file exists")
-	_, err = db.ExecContext(t.Context(), "INSERT INTO orders VALUES (1)")
-	require.NoError(t, err)
+	for name, dsn := range map[string]string{"a file": filepath.Join(t.TempDir(), "book.db"), "in memory": ":memory:"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := testdb.Open(t, testdb.EngineSQLite, dsn)
+			db.SetMaxOpenConns(1)
+			engine, err := sqlite.NewHostEngine(t.Context(), db, db)
+			require.NoError(t, err)
+			s, err := storage.Open(engine, storage.Options{Now: clock.Now})
+			require.NoError(t, err)
+			file := filepath.Join(t.TempDir(), "backup.db")
+			require.NoError(t, s.Backup(t.Context(), file))
+			_, err = db.ExecContext(t.Context(), "CREATE TABLE orders (id INTEGER)")
+			require.NoError(t, err)
+			require.Error(t, s.Backup(t.Context(), file), "the file exists")
+			_, err = db.ExecContext(t.Context(), "INSERT INTO orders VALUES (1)")
+			require.NoError(t, err)
+		})
+	}
 }
 
 // pgx can be told not to ask the server for the types of arguments. Then it cannot send a batch:

@@ -218,12 +218,16 @@ func (c *connections) backup(ctx context.Context, file string) error {
 	return nil
 }
 
-// makeRoom removes the part that a killed run has left, but not a book with this name.
+// makeRoom removes the part that a killed run has left, but not a book with this name. The book of a
+// host may be in memory.
 func (c *connections) makeRoom(ctx context.Context, part string) error {
 	var name string
 	err := c.reads.DB().QueryRowContext(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&name)
 	if err != nil {
 		return err
+	}
+	if name == "" {
+		return removePart(part)
 	}
 	book, err := os.Stat(name)
 	if err != nil {
