@@ -52,9 +52,10 @@ SELECT {{number}}, ?1, {{column}}, operation_id FROM {{prefix}}{{table}}
 WHERE rowid > ?2 AND rowid <= ?3 AND {{column}} <> '' ORDER BY {{column}}, operation_id`
 
 	// unfoundRows counts the rows that have a run without their entry. A run that ends after the last
-	// row hides the rows to come: it counts too.
+	// row hides the rows to come: it counts too. The plus takes the affinity of the column away, with which
+	// SQLite would read all entries of the run for each row.
 	unfoundRows = `SELECT (SELECT COUNT(*) FROM {{prefix}}{{table}} t WHERE t.rowid <= ({{last}}) AND t.{{column}} <> '' AND NOT EXISTS (
-SELECT 1 FROM {{prefix}}lookup_entries e WHERE e.source = {{number}} AND e.value = t.{{column}} AND e.operation_id = t.operation_id
+SELECT 1 FROM {{prefix}}lookup_entries e WHERE e.source = {{number}} AND e.value = +t.{{column}} AND e.operation_id = t.operation_id
 AND e.last_row = (SELECT MIN(r.last_row) FROM {{prefix}}lookup_runs r WHERE r.source = {{number}} AND r.last_row >= t.rowid)))
 + (({{last}}) > (SELECT COALESCE(MAX(rowid), 0) FROM {{prefix}}{{table}}))`
 
