@@ -141,7 +141,8 @@ func WithTablePrefix(prefix string) Option {
 // unless it decides itself (Operation.MayCall). Open fails if the name is already used.
 func WithOperation(operation httpapi.Descriptor) Option {
 	return func(o *options) {
-		if operation = orNil(operation); operation != nil {
+		operation = orNil(operation)
+		if operation != nil {
 			o.operations = append(o.operations, operation)
 		}
 	}

@@ -59,7 +59,8 @@ func Open(o Options) *Console {
 	c.sessions = newSessions(&c.o)
 	for _, name := range []string{"console.css", "console.js", "icon.svg", "icon-bad.svg"} {
 		c.mux.HandleFunc("GET /console/"+name, func(w http.ResponseWriter, r *http.Request) {
-			if own, _ := assetPath(name); r.URL.RequestURI() == own { // a page of another version must not keep this one
+			own, _ := assetPath(name)
+			if r.URL.RequestURI() == own { // a page of another version must not keep this one
 				w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 			}
 			http.ServeFileFS(w, r, files, "pages/"+name)

@@ -336,7 +336,8 @@ func (l list[T]) filter(q *request) (values url.Values, f backoffice.Query, err 
 		if wrong == nil || field.mask == nil {
 			values.Set(field.Name, value)
 		}
-		if q.about += " " + field.Name; field.mask == nil && field.Name != "object" { // these name a person
+		q.about += " " + field.Name
+		if field.mask == nil && field.Name != "object" { // these name a person
 			q.about += "=" + value
 		}
 	}

@@ -97,7 +97,8 @@ func findAll(q *request, text string) (hits []hit, err error) {
 			continue
 		}
 		hits = append(hits, found...)
-		if q.about += found[0].Kind + " "; found[0].Operation != nil {
+		q.about += found[0].Kind + " "
+		if found[0].Operation != nil {
 			break
 		}
 	}
@@ -272,7 +273,8 @@ func hitsOf[T any](rows iter.Seq2[T, error], show func(*T) hit) (hits []hit, err
 		if err != nil {
 			return nil, err
 		}
-		if hits = append(hits, show(&row)); len(hits) == maxHits {
+		hits = append(hits, show(&row))
+		if len(hits) == maxHits {
 			break
 		}
 	}

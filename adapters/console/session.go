@@ -159,7 +159,8 @@ func (s *sessions) link(address string) string {
 		s.asked = s.Machine()
 		address = s.address
 	}
-	if s.address = address; s.token == "" {
+	s.address = address
+	if s.token == "" {
 		s.token = rand.Text()
 	}
 	return "http://" + address + "/console/enter?token=" + s.token

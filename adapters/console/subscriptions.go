@@ -158,7 +158,8 @@ func revise(ctx context.Context, q *request, name string) (any, error) {
 		if err != nil {
 			return err
 		}
-		if changes = subscriptions.Differences(s, &fields, q.Options.Zone()); len(changes) == 0 {
+		changes = subscriptions.Differences(s, &fields, q.Options.Zone())
+		if len(changes) == 0 {
 			return &problem{http.StatusBadRequest, "Nothing was changed: the form has the values that the subscription has."}
 		}
 		expires := fields.PrimaryKey.Expires

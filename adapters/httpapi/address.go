@@ -22,7 +22,8 @@ func callerAddress(r *http.Request, trusted []netip.Prefix) string {
 		if !slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(address) }) {
 			break
 		}
-		if hop = strings.TrimSpace(hop); hop == "" {
+		hop = strings.TrimSpace(hop)
+		if hop == "" {
 			continue
 		}
 		if address, err = parseHop(hop); err != nil {

@@ -49,7 +49,8 @@ func isJSON(types []string) bool {
 // isIdentity reports whether every content coding is identity, which is none.
 func isIdentity(encodings []string) bool {
 	for coding := range strings.SplitSeq(strings.Join(encodings, ","), ",") {
-		if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+		coding = strings.TrimSpace(coding)
+		if coding != "" && !strings.EqualFold(coding, "identity") {
 			return false
 		}
 	}

@@ -52,7 +52,8 @@ func (a *api) identify(x *exchange, r *http.Request) (*subscription.Subscription
 			}
 			return caller, nil
 		}
-		if x.Subscription = a.callers.Name(keys[0]); x.Subscription == "" {
+		x.Subscription = a.callers.Name(keys[0])
+		if x.Subscription == "" {
 			start := sha256.Sum256([]byte(keys[0][:min(4, len(keys[0]))]))
 			x.KeyStart = hex.EncodeToString(start[:4])
 			x.KeyHash = maphash.String(keySeed, keys[0])

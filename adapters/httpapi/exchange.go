@@ -184,7 +184,8 @@ func (x *exchange) answer(r *http.Request, o operation.Outcome) *problem {
 	turkish := false
 	if o.State == operation.Failed {
 		x.noteCodes(o.Faults)
-		if turkish = prefersTurkish(r.Header["Accept-Language"]); turkish {
+		turkish = prefersTurkish(r.Header["Accept-Language"])
+		if turkish {
 			x.Header()["Content-Language"] = []string{"tr"}
 		}
 	}

@@ -121,14 +121,17 @@ func (e *endpoint[Record]) accept(x *exchange, r *http.Request, answer answerFun
 	if !e.MayCall(caller) {
 		return refusal(http.StatusForbidden, fault.OperationNotGranted, "The subscription may not call this operation.")
 	}
-	if refused = e.api.admit(x, r, caller); refused != nil { // 429
+	refused = e.api.admit(x, r, caller)
+	if refused != nil { // 429
 		return refused
 	}
-	if refused = checkMedia(r.Header); refused != nil { // 415
+	refused = checkMedia(r.Header)
+	if refused != nil { // 415
 		return refused
 	}
 	q := e.requests.Get().(*request[Record])
-	if refused = e.api.receive(x, r, &q.Body); refused == nil { // 413
+	refused = e.api.receive(x, r, &q.Body)
+	if refused == nil { // 413
 		refused = e.decode(x, caller, q) // 503, 400
 	}
 	if refused == nil {
@@ -261,12 +264,14 @@ type request[Record any] struct {
 func requestMembers[Record any](records []strictjson.Member[Record], limit int) []strictjson.Member[request[Record]] {
 	return []strictjson.Member[request[Record]]{
 		{Name: "Header", Read: func(r *strictjson.Reader, q *request[Record]) {
-			if q.hasHeader = !r.IsNull(); q.hasHeader {
+			q.hasHeader = !r.IsNull()
+			if q.hasHeader {
 				strictjson.ReadObject(r, headerMembers, &q.header)
 			}
 		}},
 		{Name: "Parameters", Read: func(r *strictjson.Reader, q *request[Record]) {
-			if q.hasParameters = !r.IsNull(); q.hasParameters {
+			q.hasParameters = !r.IsNull()
+			if q.hasParameters {
 				strictjson.ReadArray(r, &q.parameters, limit, records)
 			}
 		}},

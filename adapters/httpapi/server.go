@@ -204,7 +204,8 @@ func (s *Server) CertificateEnd() time.Time {
 
 // Address is the bound host:port. It is empty before Bind.
 func (s *Server) Address() string {
-	if listener, _ := s.bound(); listener != nil {
+	listener, _ := s.bound()
+	if listener != nil {
 		return listener.Addr().String()
 	}
 	return ""

@@ -196,7 +196,8 @@ func (l *loader) setFromFile(s Setting, file, origin string) {
 // readFile walks the YAML tree instead of decoding it. So it knows the line of every key, and
 // rejects errors that decoding would ignore.
 func (l *loader) readFile(path string) {
-	if l.file = path; path == "" {
+	l.file = path
+	if path == "" {
 		return
 	}
 	content, err := os.ReadFile(path)

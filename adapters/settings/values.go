@@ -58,7 +58,8 @@ type List string
 // Items returns the words, without empty ones.
 func (l List) Items() (items []string) {
 	for item := range strings.SplitSeq(string(l), ",") {
-		if item = strings.TrimSpace(item); item != "" {
+		item = strings.TrimSpace(item)
+		if item != "" {
 			items = append(items, item)
 		}
 	}

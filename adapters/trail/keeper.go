@@ -619,7 +619,8 @@ func (k *Keeper) Check(ctx context.Context, against []string) (c backoffice.Trai
 	}
 	current := k.current.Load()
 	if current.notary == nil {
-		if c.Reason = k.Missing().Error(); len(against) > 0 {
+		c.Reason = k.Missing().Error()
+		if len(against) > 0 {
 			return c, k.Missing()
 		}
 		isEmpty := true

@@ -98,7 +98,8 @@ func New(inboxes Inboxes, o Options) (*Adder, error) {
 // If ctx is cancelled, Add continues to wait and ignores the deadline.
 func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, header operation.Header, parameters []push.Fields) (operation.Outcome, error) {
 	notifications, faults := push.NewNotifications(parameters, a.options.ParametersLimit)
-	if faults = slices.Concat(header.Faults(), caller.Missing(header), faults); len(faults) > 0 {
+	faults = slices.Concat(header.Faults(), caller.Missing(header), faults)
+	if len(faults) > 0 {
 		return operation.Outcome{}, fault.New(fault.Invalid, "The request breaks a rule.", faults...)
 	}
 	recorded, checked, err := caller.Check(header)

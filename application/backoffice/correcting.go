@@ -218,7 +218,8 @@ func (c *Corrector) AdjustAccount(ctx context.Context, key fund.AccountKey, by m
 func (c *Corrector) correct(ctx context.Context, act audit.Act, locks fund.LockSet, correction func(*fund.Book) error) error {
 	var refused error
 	err := c.books.Update(audit.With(ctx, act), locks, func(b *fund.Book) {
-		if refused = correction(b); refused != nil {
+		refused = correction(b)
+		if refused != nil {
 			b.Discard()
 		}
 	})

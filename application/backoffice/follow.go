@@ -162,7 +162,8 @@ func EachOutcome(ctx context.Context, from outcomes.Source, subscription string,
 				return
 			}
 			for _, e := range part {
-				if after = e.Number; !yield(e, nil) {
+				after = e.Number
+				if !yield(e, nil) {
 					return
 				}
 			}

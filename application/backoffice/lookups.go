@@ -81,7 +81,9 @@ func (r *Received) Add(o Received) {
 // Count returns how many sales have that State, Reversed and Waited, in all currencies.
 func (r Received) Count(like SalesKey) (sales int64) {
 	for key, sum := range r.Sales {
-		if like.IMKBCode, like.Currency = key.IMKBCode, key.Currency; key == like {
+		like.IMKBCode = key.IMKBCode
+		like.Currency = key.Currency
+		if key == like {
 			sales += sum.Sales
 		}
 	}

@@ -153,7 +153,8 @@ type total struct {
 
 // count counts rows that are checked.
 func (v *verification) count(rows int64) {
-	if v.rows += rows; v.rows-v.told >= 1000 {
+	v.rows += rows
+	if v.rows-v.told >= 1000 {
 		v.told = v.rows
 		v.watch.Progress(v.rows)
 	}

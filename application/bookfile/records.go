@@ -39,7 +39,8 @@ type records struct {
 
 func newRecords(r io.Reader) *records {
 	buffered := bufio.NewReaderSize(r, 2*recordLimit)
-	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // Excel writes this byte order mark
+	mark, _ := buffered.Peek(3)
+	if bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // Excel writes this byte order mark
 		_, _ = buffered.Discard(3)
 	}
 	begin, _ := buffered.Peek(4)

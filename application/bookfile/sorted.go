@@ -130,7 +130,8 @@ func (s *sorted[T]) values(faults *backoffice.Faults) iter.Seq2[*entry[T], error
 		for e, err := range s.entries() {
 			switch {
 			case err != nil || last == nil || s.kind.compare(last.value, e.value) != 0:
-				if last = e; !yield(e, err) {
+				last = e
+				if !yield(e, err) {
 					return
 				}
 			case s.kind.same != nil && s.kind.same(last.value, e.value):
@@ -229,7 +230,8 @@ func walk[T any](a, b iter.Seq2[T, error], compare func(a, b T) int) iter.Seq2[p
 				return
 			}
 			p := pair[T]{a: x, hasA: true}
-			if p.hasB = ok && compare(y, x) == 0; p.hasB {
+			p.hasB = ok && compare(y, x) == 0
+			if p.hasB {
 				p.b = y
 				y, errB, ok = next()
 			}

@@ -203,7 +203,8 @@ const maxFailures = 10
 func (b *Buyer) firstBatch(due group) group {
 	sales := 0
 	for i, o := range due {
-		if sales += len(o.Sales); sales > b.options.Commit.Batch && i > 0 {
+		sales += len(o.Sales)
+		if sales > b.options.Commit.Batch && i > 0 {
 			return due[:i]
 		}
 	}

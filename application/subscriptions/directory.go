@@ -175,7 +175,8 @@ func (d *Directory) refresh(ctx context.Context) (*snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxRead)
 	defer cancel()
 	all, err := d.repository.All(ctx)
-	if d.failure = nil; err != nil && len(all) == 0 {
+	d.failure = nil
+	if err != nil && len(all) == 0 {
 		d.failedAt = d.now()
 		d.failure = err
 		return nil, err

@@ -139,7 +139,8 @@ func NewRequest(parameters []SaleFields, limit int, today day.Day) Request {
 
 func newRequest(parameters []SaleFields, limit int, today day.Day, quoted bool) Request {
 	r := Request{Today: today}
-	if r.Faults = operation.CountFaults(len(parameters), limit); r.Faults != nil {
+	r.Faults = operation.CountFaults(len(parameters), limit)
+	if r.Faults != nil {
 		return r
 	}
 	r.Sales = make([]Sale, len(parameters))

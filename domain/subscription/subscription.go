@@ -150,7 +150,8 @@ func New(s Subscription) (*Subscription, error) {
 		return nil, fault.New(fault.Invalid, "The subscription is not valid.", faults...)
 	}
 	s.State = Active
-	if s.Operations = InOrder(s.Operations); len(s.Operations) == 0 {
+	s.Operations = InOrder(s.Operations)
+	if len(s.Operations) == 0 {
 		s.Operations = operation.AllNames()
 	}
 	return &s, nil

@@ -849,7 +849,8 @@ func testRefusedSales(t *testing.T, o office) {
 		{backoffice.Query{Order: backoffice.Newest, Subscription: "shop", ScanLimit: 1}, two.RefusedSales[1:]},
 		{backoffice.Query{Since: at(1)}, nil},
 	} {
-		if c.filter.Refused = true; c.filter.ScanLimit > 0 {
+		c.filter.Refused = true
+		if c.filter.ScanLimit > 0 {
 			c.filter.Limit = 1 // an adapter may look at more than the limit
 		}
 		equal(t, c.want, all(t, o.Reader.Sales(ctx, c.filter)))

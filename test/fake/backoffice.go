@@ -61,7 +61,8 @@ func importLines[T any](ctx context.Context, at office, imported *backoffice.Imp
 		func() error {
 			all = nil
 			err := lines(func(line int64, value T) error {
-				if all = append(all, numbered[T]{line, value}); len(all)%reportEvery == 0 {
+				all = append(all, numbered[T]{line, value})
+				if len(all)%reportEvery == 0 {
 					o.TellProgress(int64(len(all)))
 				}
 				return ctx.Err()

@@ -94,7 +94,8 @@ func (c *Current) Reload() error {
 // not valid yet.
 func (c *Current) Warnings() (sentences []string) {
 	c.refresh()
-	if problem, _ := c.problem.Load().(string); problem != "" {
+	problem, _ := c.problem.Load().(string)
+	if problem != "" {
 		sentences = append(sentences, problem)
 	}
 	config := c.config.Load()

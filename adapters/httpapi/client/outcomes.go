@@ -73,7 +73,8 @@ func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, 
 			// Only the last outcome of a page has its own cursor. The cursor of an earlier
 			// outcome begins the page again.
 			for i, o := range page.Outcomes {
-				if o.Cursor = after; i == len(page.Outcomes)-1 {
+				o.Cursor = after
+				if i == len(page.Outcomes)-1 {
 					o.Cursor = page.Next
 				}
 				if !yield(o, nil) {

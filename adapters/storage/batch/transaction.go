@@ -123,7 +123,8 @@ func (db *DB) Retry(ctx context.Context, transaction func() error) error {
 			return known.Cause
 		}
 		if failure == Fallback {
-			if failure = db.Classify(known.Cause); failure != Unreachable && failure != Interrupted {
+			failure = db.Classify(known.Cause)
+			if failure != Unreachable && failure != Interrupted {
 				attempt--
 				continue
 			}

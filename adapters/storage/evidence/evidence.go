@@ -137,7 +137,8 @@ func oneByOne[R any](s *serial, witness func(R) error) func(R) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.firstErr == nil {
-			if s.firstErr = witness(row); s.firstErr != nil {
+			s.firstErr = witness(row)
+			if s.firstErr != nil {
 				s.cancel(s.firstErr)
 			}
 		}

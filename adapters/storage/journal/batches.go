@@ -37,7 +37,8 @@ func (j Journal) Batches(tx *gorm.DB, after *batch.UUID) iter.Seq2[*tables.Trail
 				return
 			}
 			for i := range page {
-				if after = &page[i].BatchID; !yield(&page[i], nil) {
+				after = &page[i].BatchID
+				if !yield(&page[i], nil) {
 					return
 				}
 			}

@@ -147,7 +147,8 @@ func (h *hosts) dialOne(ctx context.Context, network, address string) (net.Conn,
 	began := time.Now() //nolint:forbidigo // measures a duration
 	last, _ := h.silent.Load(address)
 	since, isSilent := last.(time.Time)
-	if isSilent = isSilent && began.Sub(since) < silentFor; isSilent {
+	isSilent = isSilent && began.Sub(since) < silentFor
+	if isSilent {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, briefly)
 		defer stop()

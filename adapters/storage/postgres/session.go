@@ -78,7 +78,8 @@ func (s *session) Commit(ctx context.Context, requests ...batch.Request) error {
 	}
 	committing := hold(s.native)
 	err := s.sendCommit(ctx, requests)
-	if known, _ := errors.AsType[batch.FailureError](err); committing != nil && known.Failure != batch.Interrupted {
+	known, _ := errors.AsType[batch.FailureError](err)
+	if committing != nil && known.Failure != batch.Interrupted {
 		committing.Store(false)
 	}
 	return err

@@ -108,7 +108,8 @@ func NewHostEngine(ctx context.Context, writes, reads *sql.DB) (storage.Engine, 
 		return nil, err
 	}
 	c := &connections{writes: batch.OpenPool(writes)}
-	if c.reads = c.writes; reads != writes {
+	c.reads = c.writes
+	if reads != writes {
 		c.reads = batch.OpenPool(reads)
 	}
 	return engine{c}, nil

@@ -74,7 +74,8 @@ func postingsWhere(adjustments, units string, money ...string) string {
 
 // Entry converts the row.
 func (r *PostingRow) Entry() (p fund.PostingEntry, err error) {
-	if p.Kind = fund.PostingKind(r.Kind); int64(p.Kind) != r.Kind { //nolint:gosec // checked here
+	p.Kind = fund.PostingKind(r.Kind) //nolint:gosec // checked below
+	if int64(p.Kind) != r.Kind {
 		return p, fmt.Errorf("a posting is of the kind %d", r.Kind)
 	}
 	p.OperationID = operation.ID(r.OperationID)

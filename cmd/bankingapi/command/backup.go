@@ -135,7 +135,8 @@ func copyBackup(backup, book string) (copied string, err error) {
 	}
 	defer file.Close()
 	from := bufio.NewReaderSize(file, 1<<16)
-	if head, _ := from.Peek(len(sqliteHead)); string(head) != sqliteHead {
+	head, _ := from.Peek(len(sqliteHead))
+	if string(head) != sqliteHead {
 		return "", fmt.Errorf("%s is not a SQLite database: nothing was changed", backup)
 	}
 	if err := owner.MakeFolder(filepath.Dir(book)); err != nil {

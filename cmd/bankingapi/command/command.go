@@ -114,7 +114,8 @@ func (c *call) zone() *time.Location {
 // limit how long this takes.
 func (c *call) close() error {
 	app := c.app
-	if c.app = nil; app == nil {
+	c.app = nil
+	if app == nil {
 		return nil
 	}
 	reason := "a listener failed"

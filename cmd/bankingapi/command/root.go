@@ -139,7 +139,8 @@ func (p program) root() *cobra.Command {
 	for _, r := range rows() {
 		parent := root
 		if name, _, is := strings.Cut(r.path, " "); is {
-			if parent, _, _ = root.Find([]string{name}); parent == root {
+			parent, _, _ = root.Find([]string{name})
+			if parent == root {
 				parent = group(name)
 				root.AddCommand(parent)
 			}

@@ -109,7 +109,8 @@ type rows struct{ before, acknowledged, unknown int }
 
 // check compares them with the rows of an export.
 func (r rows) check(stored int) error {
-	if stored -= r.before; stored < r.acknowledged || stored > r.acknowledged+r.unknown {
+	stored -= r.before
+	if stored < r.acknowledged || stored > r.acknowledged+r.unknown {
 		return fmt.Errorf("%d stored, but %d acknowledged and %d without an answer", stored, r.acknowledged, r.unknown)
 	}
 	return nil

@@ -196,7 +196,8 @@ func (c *client) run(ctx context.Context, start time.Time) {
 	for begun := time.Now(); ctx.Err() == nil; {
 		if c.due != nil {
 			var more bool
-			if begun, more = <-c.due; !more {
+			begun, more = <-c.due
+			if !more {
 				return
 			}
 			now := time.Now()

@@ -75,7 +75,8 @@ func readClock(services ...int) clock {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, name := range names {
 		// Processes may end meanwhile. Their time is not counted.
-		if comm, _ := os.ReadFile(name); string(comm) == "postgres\n" {
+		comm, _ := os.ReadFile(name)
+		if string(comm) == "postgres\n" {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 			own, children := processTime(pid)
 			c.database += own + children
