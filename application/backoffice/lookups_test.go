@@ -205,3 +205,12 @@ func TestTheNewestLinesAreThoseOfTheStatement(t *testing.T) {
 		require.Equal(t, statement[:min(limit, len(statement))], lines, limit)
 	}
 }
+
+// Most operations were neither cancelled nor reversed, and are no correction themselves.
+func TestAnOperationWithoutACorrection(t *testing.T) {
+	t.Parallel()
+	_, office := bank(t)
+	act, err := office.Correction(t.Context(), &backoffice.Operation{ID: operation.ID{1}})
+	require.NoError(t, err)
+	require.Nil(t, act)
+}

@@ -491,8 +491,10 @@ func TestErrors(t *testing.T) {
 	require.Empty(t, r.lines(), "four are few")
 	r.ask(2, summary.Exchange{Operation: "BuyFundFromCustomer", Status: 500})
 	require.Empty(t, r.lines(), "six of 602 are few")
+	r.ask(1, summary.Exchange{Operation: "BuyFundFromCustomer", Subscription: "shop", Status: 499}) // the caller left: there is no code
+	require.Empty(t, r.lines())
 	r.ask(1, summary.Exchange{Route: "/outcomes", Status: 503})
-	require.Equal(t, []string{"errors: 7 of 603 requests of the last two minutes were answered 5xx."}, r.lines())
+	require.Equal(t, []string{"errors: 7 of 604 requests of the last two minutes were answered 5xx."}, r.lines())
 	r.passed.Add(int64(2 * time.Minute))
 	require.Empty(t, r.lines())
 }
