@@ -194,9 +194,15 @@ func (c *Corrector) SettledAt(ctx context.Context, priceID int64) (ids []operati
 	return nil, ErrNotFound
 }
 
+// errByNothing is the error of an adjustment that would change nothing.
+var errByNothing = fault.New(fault.Invalid, "An adjustment is by more or less than 0.")
+
 // AdjustHolding adds units to an existing holding, or takes units if by is negative. It returns
-// the ID of the posting.
+// the ID of the posting. The error is fault.Invalid if by is 0.
 func (c *Corrector) AdjustHolding(ctx context.Context, key fund.HoldingKey, by fund.Units) (operation.ID, error) {
+	if by == 0 {
+		return operation.ID{}, errByNothing
+	}
 	object := fmt.Sprintf("holding %d %s %q", key.CustomerNo, key.IMKBCode, key.HolderCorporationName)
 	act := c.acts.New(ctx, audit.AdjustHolding, object, "by "+by.String())
 	return act.ID, c.correct(ctx, act, fund.LockSet{Holdings: []fund.HoldingKey{key}}, func(b *fund.Book) error {
@@ -205,8 +211,15 @@ func (c *Corrector) AdjustHolding(ctx context.Context, key fund.HoldingKey, by f
 }
 
 // AdjustAccount adds an amount to the balance of an existing account, or takes it if by is
-// negative. It returns the ID of the posting.
+// negative. It returns the ID of the posting. The error is fault.Invalid if by is 0, or an amount of
+// another currency than the account's.
 func (c *Corrector) AdjustAccount(ctx context.Context, key fund.AccountKey, by money.Amount) (operation.ID, error) {
+	if by.Minor() == 0 {
+		return operation.ID{}, errByNothing
+	}
+	if by.Currency() != key.Currency {
+		return operation.ID{}, fault.New(fault.Invalid, "The amount is in "+cmp.Or(by.Currency().Code(), "no currency")+", and the account in "+key.Currency.Code()+".")
+	}
 	object := fmt.Sprintf("account %d-%d-%d %s", key.BranchCode, key.CustomerNo, key.AccountSuffix, key.Currency.Code())
 	act := c.acts.New(ctx, audit.AdjustAccount, object, "by "+by.String())
 	return act.ID, c.correct(ctx, act, fund.LockSet{Accounts: []fund.AccountKey{key}}, func(b *fund.Book) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 )
@@ -63,8 +64,8 @@ type Import[T any] func(context.Context, Lines[T], ImportOptions) (Imported, err
 
 // ImportOptions control how to import.
 type ImportOptions struct {
-	// ID is the ID of the postings of holdings and accounts. If ctx carries an act, use its ID: so
-	// the audit says who made the postings.
+	// ID is the ID of the postings of holdings and accounts, and required for them. If ctx carries an
+	// act, use its ID: so the audit says who made the postings.
 	ID operation.ID
 	// DryRun does everything except the commit, so that nothing is written.
 	DryRun bool
@@ -78,6 +79,27 @@ type ImportOptions struct {
 	// Progress receives the number of lines that are written but not committed yet. If the
 	// import calls lines again, the number starts again too. It may be nil.
 	Progress func(lines int64)
+}
+
+// RequireID returns fault.Invalid if the ID is missing: postings without one look forged.
+func (o *ImportOptions) RequireID() error {
+	if o.ID == (operation.ID{}) {
+		return fault.New(fault.Invalid, "The import has no ID (ImportOptions.ID), which its postings need.")
+	}
+	return nil
+}
+
+// CheckedAccounts returns the lines, with the error of fund.Account.Check.
+func CheckedAccounts(lines Lines[fund.Account]) Lines[fund.Account] {
+	return func(yield func(line int64, value fund.Account) error) error {
+		return lines(func(line int64, account fund.Account) error {
+			err := account.Check()
+			if err != nil {
+				return err
+			}
+			return yield(line, account)
+		})
+	}
 }
 
 // TellProgress calls Progress if it is set.

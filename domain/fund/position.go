@@ -55,6 +55,14 @@ type Account struct {
 	Balance money.Amount // in the key's currency
 }
 
+// Check returns fault.Invalid if the balance is in another currency than the account.
+func (a *Account) Check() error {
+	if a.Balance.Minor() != 0 && a.Balance.Currency() != a.Key.Currency {
+		return fault.New(fault.Invalid, "The balance is in another currency than the account.")
+	}
+	return nil
+}
+
 // Price is the price of one unit of a fund. It is valid from a day on, until a newer price of
 // the fund is valid. A stored price never changes, but a price of a later day may be withdrawn.
 type Price struct {

@@ -229,6 +229,21 @@ func testAdjust(t *testing.T, o office) {
 	found := o.operation(first)
 	equal(t, []fund.PostingEntry{{Posting: fund.UnitPosting(fund.AdjustmentPosting, first, 0, holdingOf(1), -1_500_000), PostedAt: at(48)}}, found.Postings)
 
+	dollar, ok := money.ParseCurrency("USD")
+	require.True(t, ok)
+	for _, wrong := range []money.Amount{money.New(125, dollar), money.New(0, lira), {}} {
+		_, err = c.AdjustAccount(o.by(), accountOf(1), wrong)
+		require.Equal(t, fault.Invalid, fault.KindOf(err))
+	}
+	_, err = c.AdjustHolding(o.by(), holdingOf(1), 0)
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	_, err = o.Imports.Accounts(o.by(), lines(fund.Account{Key: accountOf(1), Balance: money.New(777, dollar)}), backoffice.ImportOptions{ID: id(0x77)})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+	_, err = o.Imports.Accounts(o.by(), lines(fund.Account{Key: accountOf(1), Balance: money.New(777, lira)}), backoffice.ImportOptions{})
+	require.Equal(t, fault.Invalid, fault.KindOf(err), "postings without an ID look forged")
+	_, err = o.Imports.Holdings(o.by(), lines(fund.Holding{Key: holdingOf(1), Units: 1}), backoffice.ImportOptions{})
+	require.Equal(t, fault.Invalid, fault.KindOf(err))
+
 	_, err = c.AdjustHolding(o.by(), holdingOf(99), 1)
 	require.ErrorIs(t, err, fund.ErrNoHolding)
 	_, err = c.AdjustAccount(o.by(), accountOf(99), money.New(1, lira))

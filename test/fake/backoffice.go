@@ -234,6 +234,10 @@ func (r rules) ChangeRules(ctx context.Context, change func(*fund.Rules, bool) (
 
 // Holdings implements backoffice.Imports.
 func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holding], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
+	err = o.RequireID()
+	if err != nil {
+		return imported, err
+	}
 	s := i.store
 	at := i.now()
 	err = importLines(ctx, i.office, &imported, lines, o, func(all []numbered[fund.Holding]) error {
@@ -256,9 +260,13 @@ func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holdi
 
 // Accounts implements backoffice.Imports.
 func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Account], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
+	err = o.RequireID()
+	if err != nil {
+		return imported, err
+	}
 	s := i.store
 	at := i.now()
-	err = importLines(ctx, i.office, &imported, lines, o, func(all []numbered[fund.Account]) error {
+	err = importLines(ctx, i.office, &imported, backoffice.CheckedAccounts(lines), o, func(all []numbered[fund.Account]) error {
 		return s.changedSince(o.AsOf, len(all), func(i int, p *fund.PostingEntry) (line int64, same bool) {
 			a := &all[i].value
 			return all[i].line, p.IsMoney() && p.Account == a.Key && s.accounts[a.Key].Minor() != a.Balance.Minor()

@@ -20,7 +20,7 @@ func (i imports) Holdings(ctx context.Context, lines backoffice.Lines[fund.Holdi
 }
 
 func (i imports) Accounts(ctx context.Context, lines backoffice.Lines[fund.Account], o backoffice.ImportOptions) (backoffice.Imported, error) {
-	return importPositions(ctx, i, accounts{i.db}, lines, o)
+	return importPositions(ctx, i, accounts{i.db}, backoffice.CheckedAccounts(lines), o)
 }
 
 // positions are holdings or accounts: T is one of them, and R its row.
@@ -60,6 +60,10 @@ var errNoRoom = errors.New("the table leaves no room for changes")
 // importPositions leaves room for changes if it can. In the transaction of a host it does not try:
 // an error would end that transaction.
 func importPositions[T, R any](ctx context.Context, i imports, of positions[T, R], lines backoffice.Lines[T], o backoffice.ImportOptions) (backoffice.Imported, error) {
+	err := o.RequireID()
+	if err != nil {
+		return backoffice.Imported{}, err
+	}
 	if !o.DryRun && !i.db.DB.IsInside() {
 		imported, err := importOnce(ctx, i, of, lines, o, true)
 		if !errors.Is(err, errNoRoom) {
