@@ -155,8 +155,9 @@ func isSame(a, b subscription.Subscription) bool {
 }
 
 // Change changes a subscription in place, and says in its act what it changed. If change leaves it as
-// it was, or is nil, there is no act. The error is the error of change, subscription.ErrExpired if change makes
-// the keys expire in the past, ErrNotFound or an error of the storage. The change reaches every
+// it was, or is nil, there is no act. The error is the error of change, that of
+// subscription.CheckChange, subscription.ErrExpired if change makes the keys expire in the past,
+// ErrNotFound or an error of the storage. The change reaches every
 // replica within five seconds.
 func (m *Manager) Change(ctx context.Context, name string, change func(*subscription.Subscription) error) error {
 	ctx = m.begin(ctx, audit.SubscriptionsChange, name, "")
@@ -165,7 +166,13 @@ func (m *Manager) Change(ctx context.Context, name string, change func(*subscrip
 		if change == nil {
 			return nil
 		}
-		if err := change(s); err != nil {
+		before.Operations = slices.Clone(s.Operations)
+		err := change(s)
+		if err != nil {
+			return err
+		}
+		err = s.CheckChange(&before)
+		if err != nil {
 			return err
 		}
 		for _, life := range [][2]subscription.KeyLife{{before.PrimaryKey, s.PrimaryKey}, {before.SecondaryKey, s.SecondaryKey}} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -129,7 +130,30 @@ func TestRegenerateThatFailsChangesNothing(t *testing.T) {
 	require.ErrorIs(t, m.Change(t.Context(), "nobody", nil), subscriptions.ErrNotFound)
 	require.Equal(t, before, list(t, m))
 
+	for name, change := range map[string]func(*subscription.Subscription){
+		"a name":                 func(s *subscription.Subscription) { s.Name = "other" },
+		"a state":                func(s *subscription.Subscription) { s.State = "weird" },
+		"no key":                 func(s *subscription.Subscription) { s.PrimaryHash = subscription.Hash{} },
+		"when it was made":       func(s *subscription.Subscription) { s.Created = time.Unix(1, 0) },
+		"no operation":           func(s *subscription.Subscription) { s.Operations = nil },
+		"what is no operation":   func(s *subscription.Subscription) { s.Operations = []string{"Nonsense!"} },
+		"a rate below zero":      func(s *subscription.Subscription) { s.RequestsPerSecond = -5 },
+		"a channel that is long": func(s *subscription.Subscription) { s.Channel = strings.Repeat("x", 201) },
+	} {
+		err = m.Change(t.Context(), "name", func(s *subscription.Subscription) error {
+			change(s)
+			return nil
+		})
+		require.Equal(t, fault.Invalid, fault.KindOf(err), name)
+		require.Equal(t, before, list(t, m), name)
+	}
+
 	require.NoError(t, m.SetState(t.Context(), "name", subscription.Cancelled))
+	revive := func(s *subscription.Subscription) error {
+		s.State = subscription.Active
+		return nil
+	}
+	require.ErrorIs(t, m.Change(t.Context(), "name", revive), subscription.ErrCancelled)
 	_, err = m.Regenerate(t.Context(), "name", subscription.Primary)
 	require.ErrorIs(t, err, subscription.ErrCancelled)
 }

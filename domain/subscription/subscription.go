@@ -257,6 +257,25 @@ func (s *Subscription) Revise(to Subscription) error {
 	return nil
 }
 
+// CheckChange returns an error if the subscription may not become this from what it was before. A
+// change keeps the name, the state, the keys and when they were made and used: use Become and
+// Regenerate. What else it has must be as New accepts it, with at least one operation. The error is
+// ErrCancelled or fault.Invalid.
+func (s *Subscription) CheckChange(before *Subscription) error {
+	isSame := s.Name == before.Name && s.State == before.State && s.Created.Equal(before.Created) &&
+		s.PrimaryHash.Equal(before.PrimaryHash) && s.SecondaryHash.Equal(before.SecondaryHash)
+	switch {
+	case before.State == Cancelled:
+		return ErrCancelled
+	case !isSame:
+		return fault.New(fault.Invalid, "A change keeps the name, the state and the keys of a subscription.")
+	case len(s.Operations) == 0:
+		return fault.New(fault.Invalid, "The subscription may call nothing: suspend it instead.")
+	}
+	_, err := New(*s)
+	return err
+}
+
 // MayCall reports whether the subscription may call the operation with that name,
 // which may be one of a host program. nil, which no key opens, may call nothing.
 func (s *Subscription) MayCall(name string) bool {
