@@ -114,7 +114,7 @@ func (a *Adder) Add(ctx context.Context, caller *subscription.Subscription, head
 	if err := a.queue.Do(ctx, o); err != nil {
 		return operation.Outcome{}, err
 	}
-	return o.Outcome()
+	return operation.Decided(o.Outcome())
 }
 
 // Store does the same as Add for a Go program that has typed values. It checks the same rules

@@ -14,6 +14,7 @@ import (
 	"bankingapi/application/commit"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
+	"bankingapi/domain/idempotency"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
 	"bankingapi/domain/subscription"
@@ -54,6 +55,20 @@ func TestStoreTakesWhatAGoProgramHas(t *testing.T) {
 	_, err = b.Add(t.Context(), nil, operation.Header{}, []push.Fields{record("a")})
 	expect.Fails(t, fault.Forbidden, err)
 	b.stored("a")
+}
+
+// forgetful is a port that returns before it has decided anything.
+type forgetful struct{ addpush.Inboxes }
+
+func (forgetful) Update(context.Context, []idempotency.Key, func(*push.Inbox)) error { return nil }
+
+// A port that decides nothing has stored nothing.
+func TestAPortThatDecidesNothing(t *testing.T) {
+	t.Parallel()
+	kit := memory.New(noon)
+	b := kit.Adder(t, forgetful{kit.Store.Inboxes(nil)}, func(*addpush.Options) {})
+	_, err := b.Add(t.Context(), ours, operation.Header{}, []push.Fields{record("a")})
+	require.Equal(t, fault.Internal, fault.KindOf(err))
 }
 
 func TestBatchesAreAsHeavyAsTheirRecords(t *testing.T) {

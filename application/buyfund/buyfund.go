@@ -188,7 +188,7 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 			return operation.Outcome{}, err
 		}
 		if attempt == rulesAttempts || !b.options.Rules.haveChanged(o) {
-			return o.Outcome()
+			return operation.Decided(o.Outcome())
 		}
 	}
 }

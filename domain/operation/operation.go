@@ -181,6 +181,15 @@ type Outcome struct {
 	Replayed bool
 }
 
+// Decided returns an outcome and its error as they are. If there is neither, a port has returned before
+// it decided anything: the error is fault.Internal.
+func Decided(o Outcome, err error) (Outcome, error) {
+	if err == nil && o.State == 0 {
+		return o, fault.New(fault.Internal, "The port has not decided the operation, and returned no error.")
+	}
+	return o, err
+}
+
 // Decision is an operation that was decided: completed, recorded or refused. Every operation
 // that was answered is kept.
 type Decision struct {
