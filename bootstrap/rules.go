@@ -17,7 +17,12 @@ import (
 
 // newRules makes the rules of the bank, which are part of its book. They are read when the
 // service starts.
+//
+// A storage that keeps no rules cannot compare them in the transaction of a sale either: they are fixed.
 func newRules(settings validSettings, c clocks, s *store.Store) *buyfund.Rules {
+	if !s.KeepsRules() {
+		return buyfund.FixedRules(settings.newBook(), s.Backoffice.Reader, c.now)
+	}
 	return buyfund.NewRules(s.Backoffice.RuleBook, s.Backoffice.Reader, settings.newBook(), c.now)
 }
 

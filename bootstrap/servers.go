@@ -127,7 +127,16 @@ type serversParts struct {
 	API       *api
 }
 
-func newServers(p serversParts) *servers { return &servers{parts: p} }
+func newServers(p serversParts) *servers {
+	return &servers{parts: p, started: errors.New("the application has not started: nothing would close the listeners")}
+}
+
+// allow lets start start the servers: from now on the stop of the application closes them.
+func (s *servers) allow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = nil
+}
 
 // start binds the listeners and serves.
 func (s *servers) start() error {

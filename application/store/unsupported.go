@@ -173,6 +173,13 @@ func (lacking) ErasedBefore(context.Context) (none day.Day, err error) {
 func (lacking) SetErasedBefore(context.Context, day.Day) error      { return cannot("erase messages") }
 func (lacking) WithdrawPrice(context.Context, int64, day.Day) error { return cannot("withdraw prices") }
 
+// KeepsRules reports whether the storage keeps the rules of the bank. That of Unsupported does not: its
+// rules are those with which the service started.
+func (s *Store) KeepsRules() bool {
+	_, isKept := s.Backoffice.RuleBook.(*keptRules)
+	return !isKept
+}
+
 // keptRules are the rules of a storage that does not keep them: they are those with which the
 // service started, as long as it runs.
 type keptRules struct {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,9 @@ import (
 	"bankingapi/application/buyfund"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/day"
+	"bankingapi/domain/fund"
+	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
@@ -77,6 +81,42 @@ func TestDriverOfTheHost(t *testing.T) {
 	require.Zero(t, status)
 	_, err = app.Within(new(sql.Tx))
 	require.EqualError(t, err, "this storage cannot work inside a transaction of the host")
+}
+
+// A storage with only the ports that a storage needs can sell. Its rules are those of the settings.
+func TestAStorageWithTheNeededPortsSells(t *testing.T) {
+	t.Parallel()
+	lira, ok := money.ParseCurrency("TRY")
+	require.True(t, ok)
+	afa := fund.Fund{IMKBCode: "AFA", HolderCorporationName: "H"}
+	data := fake.NewStore()
+	data.PutPrices(fund.Price{ID: 1, Fund: afa, PerUnit: 125_000_000, Currency: lira, ValidFrom: day.Of(time.Now(), time.UTC).Plus(-9)})
+	data.PutHoldings(fund.Holding{Key: fund.HoldingKey{CustomerNo: 1001, Fund: afa}, Units: 100_000_000})
+	data.PutAccounts(fund.Account{Key: fund.AccountKey{CustomerNo: 1001, BranchCode: 1, AccountSuffix: 1, Currency: lira}, Balance: money.New(0, lira)})
+	settings, _ := inMemory()
+	app := opened(t, settings, quiet, bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) {
+		s := store.Unsupported()
+		s.Books = data.Books(nil)
+		s.Inboxes = data.Inboxes(nil)
+		s.Subscriptions = data.Subscriptions(nil)
+		return s, nil
+	}))
+	outcome, err := app.Buyer().Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+	require.NoError(t, err)
+	require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
+}
+
+// Nothing would close the listeners of an application that never starts.
+func TestAHostStartsItsApplicationFirst(t *testing.T) {
+	t.Parallel()
+	settings, options := inMemory()
+	var app *bootstrap.App
+	host := fx.New(fx.NopLogger, bootstrap.Module(settings, options), fx.Populate(&app))
+	require.ErrorContains(t, app.Start(t.Context()), "the application has not started")
+	require.Empty(t, app.OpsAddress())
+	require.NoError(t, host.Start(t.Context()))
+	require.NoError(t, app.Start(t.Context()))
+	require.NoError(t, host.Stop(t.Context()))
 }
 
 func TestErrorsOfDrivers(t *testing.T) {
