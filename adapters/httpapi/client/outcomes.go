@@ -46,8 +46,9 @@ const emptyPause = time.Second
 // Outcomes yields the outcomes of the caller's operations in their order, and then each new
 // outcome, until ctx ends. after is the cursor of the last processed outcome, or empty for the
 // beginning. Outcomes repeats a failed request, without the limits Patience and Attempts. It yields
-// an error only if the service refuses the request: an unknown path, a wrong key, a wrong cursor,
-// or ErrCursorLost.
+// an error only if a repeat would fail too: ErrCursorLost, or an *Error, because the service refuses
+// the request (an unknown path, a wrong key, a wrong cursor), its name does not exist, or its
+// certificate is not trusted.
 func (c *Client) Outcomes(ctx context.Context, after string) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		for attempt := 1; ; attempt++ {
@@ -97,7 +98,8 @@ func (c *Client) outcomes(ctx context.Context, after string) (page outcomesPage,
 	address := strings.TrimSuffix(c.base, "BankingApiV01/") + "outcomes?" + url.Values{"after": {after}, "wait": {pollWait.String()}}.Encode()
 	response, content, err := c.send(ctx, http.MethodGet, address, nil, c.options.Timeout+pollWait) //nolint:bodyclose // send has read and closed it
 	if err != nil {
-		return page, false, err
+		hopeless := isUntrusted(err) || isUnknownHost(err)
+		return page, hopeless, &Error{Status: response.StatusCode, Cause: err}
 	}
 	if response.StatusCode == http.StatusGone {
 		return page, true, ErrCursorLost
@@ -105,7 +107,9 @@ func (c *Client) outcomes(ctx context.Context, after string) (page outcomesPage,
 	if response.StatusCode != http.StatusOK {
 		page.again = retryAfter(response.Header)
 		mayPass := slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests}, response.StatusCode) || response.StatusCode >= http.StatusInternalServerError
-		return page, !mayPass, fmt.Errorf("outcomes: the service answered %s", response.Status)
+		_, failure := read(response, content)
+		failure.Unknown = false // nothing was to be done
+		return page, !mayPass, fmt.Errorf("outcomes: %w", failure)
 	}
 	err = json.Unmarshal(content, &page)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -69,7 +70,31 @@ func TestOutcomesAreReadToTheEndAndOn(t *testing.T) {
 	require.NoError(t, err)
 	for _, err := range wrong.Outcomes(t.Context(), "") {
 		require.ErrorContains(t, err, "400")
+		var failure *client.Error
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, http.StatusBadRequest, failure.Status)
+		require.False(t, failure.Unknown)
 	}
+}
+
+// A repeat does not make a certificate trusted, nor a name exist. Without an error the partner would
+// lose the outcomes and not know it.
+func TestOutcomesEndIfARepeatCannotHelp(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the handshake fails
+	server.StartTLS()
+	defer server.Close()
+	c, err := client.New(server.URL, "key", client.Options{})
+	require.NoError(t, err)
+	count := 0
+	for _, err := range c.Outcomes(t.Context(), "") {
+		count++
+		var failure *client.Error
+		require.ErrorAs(t, err, &failure)
+		require.ErrorContains(t, err, "certificate")
+	}
+	require.Equal(t, 1, count)
 }
 
 // A page without a cursor is not an answer of the service. It must not begin the outcomes again.
