@@ -138,6 +138,9 @@ func (d service) pools() map[string]func() *sql.DB {
 	return map[string]func() *sql.DB{"writes": writes.DB, "reads": reads.DB}
 }
 
+// otherBook is the error of a transaction on another database than that of the service.
+const otherBook = "The transaction is not one on the database of the service: it must have begun on the same book and the same engine."
+
 // requireSame returns an error if the transaction of a host has ended, or is one of another
 // engine or on another book. The key of the messages identifies a book. Before the schema was
 // checked it is not known: then the ports refuse everything anyway.
@@ -148,8 +151,13 @@ func (d service) requireSame(tx batch.Tx) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.patience) // the database may hang
 	defer cancel()
+	db := d.db.Over(ctx, tx)
+	exists, err := d.ifExists(db, d.db.Properties.Name, func() *gorm.DB { return db })
+	if err == nil && !exists {
+		return fault.New(fault.Internal, otherBook)
+	}
 	var stored string
-	err := tx.QueryRowContext(ctx, "SELECT value FROM "+d.db.Properties.Name+" WHERE name = '"+tables.KeyProperty+"'").Scan(&stored)
+	err = tx.QueryRowContext(ctx, "SELECT value FROM "+d.db.Properties.Name+" WHERE name = '"+tables.KeyProperty+"'").Scan(&stored)
 	inside := d.db.DB.Inside(tx)
 	sentence := d.engine.Explain(err)
 	switch {
@@ -162,7 +170,7 @@ func (d service) requireSame(tx batch.Tx) error {
 	case sentence != "":
 		return fault.Wrap(fault.Internal, err, sentence)
 	}
-	return fault.Wrap(fault.Internal, err, "The transaction is not one on the database of the service: it must have begun on the same book and the same engine.")
+	return fault.Wrap(fault.Internal, err, otherBook)
 }
 
 // inside returns the ports inside a transaction of a host.

@@ -83,6 +83,8 @@ func TestWithinRefusesOtherTransactions(t *testing.T) {
 	ours, file := sqliteBook(t)
 	require.NoError(t, ours.Schema.Require(t.Context()))
 	_, other := sqliteBook(t)
+	empty := testdb.Open(t, testdb.EngineSQLite, filepath.Join(t.TempDir(), "empty.db"))
+	emptyPostgres := testdb.Open(t, testdb.EnginePostgres, testdb.Postgres(t))
 	dsn := testdb.Postgres(t)
 	foreign := storekit.OpenPostgres(t, dsn)
 	require.NoError(t, foreign.Schema.Require(t.Context()))
@@ -90,8 +92,10 @@ func TestWithinRefusesOtherTransactions(t *testing.T) {
 		db   *sql.DB
 		book *store.Store
 	}{
-		"another book":   {other, ours},
-		"another engine": {file, foreign},
+		"another book":         {other, ours},
+		"another engine":       {file, foreign},
+		"no book":              {empty, ours},
+		"no book, on Postgres": {emptyPostgres, foreign},
 	} {
 		tx, err := test.db.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
