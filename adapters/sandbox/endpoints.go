@@ -90,7 +90,7 @@ func (b *Sandbox) serveBook(r *http.Request) (any, error) {
 	book := make(map[string][]json.RawMessage)
 	for _, kind := range []string{"prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications"} {
 		var rows bytes.Buffer
-		if err := bookfile.Export(r.Context(), b.o.Office, kind, string(bookfile.NDJSON), bookfile.Query{Filter: backoffice.Query{CustomerNo: customer}}, &limited{&rows, &left}, nil); err != nil {
+		if err := bookfile.Export(r.Context(), b.o.Office, kind, bookfile.NDJSON, bookfile.Query{Filter: backoffice.Query{CustomerNo: customer}}, &limited{&rows, &left}, nil); err != nil {
 			return nil, err
 		}
 		book[kind] = []json.RawMessage{}

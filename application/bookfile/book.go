@@ -118,9 +118,8 @@ type Query struct {
 // Export writes the rows of a kind to w. The kinds are prices, holdings, accounts, calendar,
 // sales, postings, notifications, operations, outcomes, requests and audit. The formats are csv, ndjson,
 // spreadsheet and excel. Export stops at the first error. progress may be nil.
-func Export(ctx context.Context, source *backoffice.Office, kind, format string, q Query, w io.Writer, progress func(rows int64)) error {
-	f := Format(format)
-	if f != CSV && f != NDJSON && f != Spreadsheet && f != Excel {
+func Export(ctx context.Context, source *backoffice.Office, kind string, format Format, q Query, w io.Writer, progress func(rows int64)) error {
+	if format != CSV && format != NDJSON && format != Spreadsheet && format != Excel {
 		return fmt.Errorf("there is no format %q: it is csv, ndjson, spreadsheet or excel", format)
 	}
 	if progress == nil {
@@ -128,7 +127,7 @@ func Export(ctx context.Context, source *backoffice.Office, kind, format string,
 	}
 	filter := q.Filter
 	office := *source
-	style := Style{Format: f, Zone: source.Zone(), Rows: q.Rows}
+	style := Style{Format: format, Zone: source.Zone(), Rows: q.Rows}
 	filter.Zone = source.Zone()
 	if q.Follow {
 		if kind != "sales" && kind != "notifications" && kind != "outcomes" {

@@ -36,7 +36,7 @@ func imports(t *testing.T, o *backoffice.Office, kind, content string) (backoffi
 	return bookfile.Import(t.Context(), o, kind, strings.NewReader(content), bookfile.Options{})
 }
 
-func exports(t *testing.T, o *backoffice.Office, kind, format string) string {
+func exports(t *testing.T, o *backoffice.Office, kind string, format bookfile.Format) string {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, bookfile.Export(t.Context(), o, kind, format, bookfile.Query{}, &b, nil))

@@ -28,16 +28,15 @@ func (c Comparison) String() string {
 // or missing there (in the file). A holding of 0 units is equal to a missing one: many core banks
 // leave out a holding after all of it was sold. The format is csv or ndjson. It changes nothing.
 // The error is *backoffice.Faults if lines break rules.
-func Reconcile(ctx context.Context, office *backoffice.Office, kind, format string, r io.Reader, w io.Writer) (c Comparison, err error) {
-	f := Format(format)
-	if f != CSV && f != NDJSON {
+func Reconcile(ctx context.Context, office *backoffice.Office, kind string, format Format, r io.Reader, w io.Writer) (c Comparison, err error) {
+	if format != CSV && format != NDJSON {
 		return c, fmt.Errorf("there is no format %q: it is csv or ndjson", format)
 	}
 	switch kind {
 	case "holdings":
-		err = reconcile(ctx, r, &holdings, office.Reader.Holdings(ctx, backoffice.Query{}), w, f, Holdings, &c)
+		err = reconcile(ctx, r, &holdings, office.Reader.Holdings(ctx, backoffice.Query{}), w, format, Holdings, &c)
 	case "accounts":
-		err = reconcile(ctx, r, &accounts, office.Reader.Accounts(ctx, backoffice.Query{}), w, f, Accounts, &c)
+		err = reconcile(ctx, r, &accounts, office.Reader.Accounts(ctx, backoffice.Query{}), w, format, Accounts, &c)
 	default:
 		return c, unknownKind(kind, "holdings", "accounts")
 	}

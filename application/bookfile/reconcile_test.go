@@ -18,7 +18,7 @@ func TestReconcile(t *testing.T) {
 	require.NoError(t, err)
 	compare := func(format, lines string) (c bookfile.Comparison, out string, err error) {
 		var written strings.Builder
-		c, err = bookfile.Reconcile(t.Context(), book, "holdings", format, strings.NewReader(header+lines), &written)
+		c, err = bookfile.Reconcile(t.Context(), book, "holdings", bookfile.Format(format), strings.NewReader(header+lines), &written)
 		return c, written.String(), err
 	}
 

@@ -250,7 +250,7 @@ func TestWriteStopsAtAnError(t *testing.T) {
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"csv": true, "ndjson": true, "spreadsheet": true, "": false, "CSV": false, "json": false} {
-		err := bookfile.Export(t.Context(), office(nil), "prices", name, bookfile.Query{}, io.Discard, nil)
+		err := bookfile.Export(t.Context(), office(nil), "prices", bookfile.Format(name), bookfile.Query{}, io.Discard, nil)
 		require.Equal(t, want, err == nil, name)
 	}
 }

@@ -318,16 +318,16 @@ func (c *call) customerObject(customerNo int64) string {
 }
 
 // rowFormat returns the format of rows that --format names. Rows of JSON are NDJSON.
-func rowFormat(format string) string {
+func rowFormat(format string) bookfile.Format {
 	if format == "json" {
-		return string(bookfile.NDJSON)
+		return bookfile.NDJSON
 	}
-	return format
+	return bookfile.Format(format)
 }
 
 // details says for the audit how rows are exported: the format and the filter. It does not name
 // persons.
-func (o *exportCommand) details(c *call, format string) string {
+func (o *exportCommand) details(c *call, format bookfile.Format) string {
 	var narrowed []string
 	for _, name := range filters[c.args[0]] {
 		flag := c.cmd.Flags().Lookup(name)
@@ -339,7 +339,7 @@ func (o *exportCommand) details(c *call, format string) string {
 			narrowed = append(narrowed, name+"="+flag.Value.String())
 		}
 	}
-	return strings.TrimRight(format+", in full, "+strings.Join(narrowed, " "), ", ")
+	return strings.TrimRight(string(format)+", in full, "+strings.Join(narrowed, " "), ", ")
 }
 
 // showsCustomers reports whether rows of the kind have data of customers. Operations and acts do
@@ -356,7 +356,7 @@ func (o *exportCommand) run(c *call) error {
 	kind := c.args[0]
 	format := rowFormat(o.format)
 	if o.spreadsheet {
-		format = string(bookfile.Spreadsheet)
+		format = bookfile.Spreadsheet
 	}
 	switch {
 	case o.query.Filter.CustomerNo == 0:
@@ -391,7 +391,7 @@ func (o *exportCommand) run(c *call) error {
 }
 
 // write writes the rows, and returns how many it wrote.
-func (o *exportCommand) write(c *call, kind, format string) (rows int64, err error) {
+func (o *exportCommand) write(c *call, kind string, format bookfile.Format) (rows int64, err error) {
 	spooled := newSpool(c.cmd.OutOrStdout())
 	if o.query.Follow {
 		spooled.patience = math.MaxInt64 // it keeps no state of the book
@@ -401,7 +401,7 @@ func (o *exportCommand) write(c *call, kind, format string) (rows int64, err err
 	return rows, cmp.Or(err, closed)
 }
 
-func (o *exportCommand) writeTo(c *call, output io.Writer, kind, format string) (rows int64, err error) {
+func (o *exportCommand) writeTo(c *call, output io.Writer, kind string, format bookfile.Format) (rows int64, err error) {
 	out := bufio.NewWriterSize(output, 1<<16)
 	query := o.query
 	query.Rows = &rows
