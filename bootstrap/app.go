@@ -66,7 +66,7 @@ func newApp(p appParts) *App { return &App{parts: p} }
 // not ready, then stops its chores, and then its parts, such as the API.
 func run(lc fx.Lifecycle, b background, a *App) {
 	lc.Append(b.hook())
-	lc.Append(fx.StartStopHook(a.parts.Servers.allow, a.drain))
+	lc.Append(fx.StopHook(a.drain))
 }
 
 // Open starts the service without a listener. When it returns, the use cases and the Handler

@@ -127,8 +127,11 @@ type serversParts struct {
 	API       *api
 }
 
-func newServers(p serversParts) *servers {
-	return &servers{parts: p, started: errors.New("the application has not started: nothing would close the listeners")}
+// newServers registers a hook that lets start start the servers: whoever has the App starts after it.
+func newServers(lc fx.Lifecycle, p serversParts) *servers {
+	s := &servers{parts: p, started: errors.New("the application has not started: nothing would close the listeners")}
+	lc.Append(fx.StartHook(s.allow))
+	return s
 }
 
 // allow lets start start the servers: from now on the stop of the application closes them.

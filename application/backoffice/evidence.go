@@ -19,7 +19,7 @@ type Evidence interface {
 	// it. It calls the functions one at a time, in any order and perhaps from other goroutines.
 	//
 	// The rows have the stored values without changes. Each row comes once. Read does not leave
-	// out rows that break a rule.
+	// out rows that break a rule. Of a row that cannot be read there is only the finding.
 	Read(ctx context.Context, w Witness) error
 }
 

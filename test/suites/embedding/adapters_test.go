@@ -117,6 +117,13 @@ func TestAHostStartsItsApplicationFirst(t *testing.T) {
 	require.NoError(t, host.Start(t.Context()))
 	require.NoError(t, app.Start(t.Context()))
 	require.NoError(t, host.Stop(t.Context()))
+
+	// The module of the host that starts the listeners may stand before this one.
+	settings, options = inMemory()
+	starts := fx.Module("host", fx.Invoke(func(lc fx.Lifecycle, app *bootstrap.App) { lc.Append(fx.StartHook(app.Start)) }))
+	host = fx.New(fx.NopLogger, starts, bootstrap.Module(settings, options))
+	require.NoError(t, host.Start(t.Context()))
+	require.NoError(t, host.Stop(t.Context()))
 }
 
 func TestErrorsOfDrivers(t *testing.T) {
