@@ -10,7 +10,7 @@ GOLANGCI_VERSION := v2.15.0
 ACTIONLINT_VERSION := v1.7.7
 TOOLS := $(CURDIR)/bin/tools
 # The packages that take longest come first, so that no core idles at the end.
-PACKAGES := ./adapters/storage $(addprefix ./test/suites/,e2e embedding console docspage simulation sandbox scenarios) ./...
+PACKAGES := ./adapters/storage $(addprefix ./test/suites/,e2e console docspage simulation sandbox scenarios) ./...
 
 # gotestsum runs go test. It prints each package when it ends and the output of each
 # failure at once and again at the end. go test ends a package after TIMEOUT, and says

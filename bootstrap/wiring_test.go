@@ -51,11 +51,7 @@ func ask(app *bootstrap.App, method, path, key, body string) *httptest.ResponseR
 
 func keyOf(t *testing.T, app *bootstrap.App) string {
 	t.Helper()
-	manager, err := app.Manager(t.Context())
-	require.NoError(t, err)
-	key, _, err := manager.Create(t.Context(), subscription.Subscription{Name: "partner"})
-	require.NoError(t, err)
-	return key.Reveal()
+	return newKey(t, app, subscription.Subscription{Name: "partner"})
 }
 
 // The settings decide which pages there are beside the operations, and where the

@@ -136,7 +136,7 @@ var inline = regexp.MustCompile("`((?:make|go test|go run|bankingapi) [^`]+|make
 // TestCommandsOfThePagesAreReal: every make target, package, test, flag,
 // service and file that a command on a page names exists. The README's first
 // minute, the programs and the replacement of the module are run elsewhere
-// (test/suites/e2e, test/suites/embedding).
+// (test/suites/e2e, TestProgramsOfTheReadmeCompile).
 func TestCommandsOfThePagesAreReal(t *testing.T) {
 	t.Parallel()
 	program := service.Build(t, module(t)+"/cmd/bankingapi")
@@ -210,7 +210,7 @@ var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w*)`)
 func checkGo(t *testing.T, words []string) {
 	t.Helper()
 	if words[0] != "test" && words[0] != "run" && words[0] != "doc" && words[0] != "vet" {
-		return // test/suites/embedding runs go mod
+		return // TestAHostGetsTheModule runs go mod
 	}
 	var folders []string
 	var patterns []string
@@ -385,7 +385,7 @@ func TestMakeModuleRenamesEverything(t *testing.T) {
 	inside("go", "-C", "test/suites/host", "list", "-deps", "./...")
 	if os.Getenv("WITH_MODULE_BUILD") != "" {
 		inside("go", "build", "./...")
-		inside("go", "vet", "./test/suites/architecture", "./test/suites/embedding", "./cmd/...")
+		inside("go", "vet", "./test/suites/architecture", "./bootstrap", "./cmd/...")
 		inside("go", "-C", "test/suites/host", "vet", ".")
 		inside("go", "test", "-run", "TestImports", "./test/suites/architecture")
 	}

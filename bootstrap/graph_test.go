@@ -1,4 +1,4 @@
-package embedding_test
+package bootstrap_test
 
 import (
 	"context"
@@ -24,7 +24,6 @@ import (
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/subscription"
 	"bankingapi/test/fake"
 )
 
@@ -55,21 +54,21 @@ func TestNothingIsOpenedBeforeTheStart(t *testing.T) { // looks at all goroutine
 			settings.Telemetry.OTLPEndpoint = collector.URL
 			before := goleak.IgnoreCurrent()
 			var app *bootstrap.App
-			host := fx.New(fx.NopLogger, bootstrap.Module(settings, parts.All(), bootstrap.WithDataFolder(folder), quiet), fx.Populate(&app))
-			require.NoError(t, host.Err())
+			application := fx.New(fx.NopLogger, bootstrap.Module(settings, parts.All(), bootstrap.WithDataFolder(folder), quiet), fx.Populate(&app))
+			require.NoError(t, application.Err())
 			goleak.VerifyNone(t, before)
 			require.NoDirExists(t, folder)
 			require.Empty(t, connected)
-			_, err := app.Buyer().Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+			_, err := app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
 			require.Equal(t, fault.Unavailable, fault.KindOf(err), err)
 			require.Error(t, app.Ready(t.Context()))
-			require.Equal(t, http.StatusServiceUnavailable, post(t, app, "a key"))
+			require.Equal(t, http.StatusServiceUnavailable, post(app, "a key"))
 			require.NoDirExists(t, folder)
 			require.Empty(t, connected)
 			if driver == bootstrap.SQLite {
-				require.NoError(t, host.Start(t.Context()))
+				require.NoError(t, application.Start(t.Context()))
 				require.NoError(t, app.Ready(t.Context()))
-				require.NoError(t, host.Stop(t.Context()))
+				require.NoError(t, application.Stop(t.Context()))
 			}
 		})
 	}
@@ -98,15 +97,15 @@ func TestAHostDecoratesParts(t *testing.T) {
 		return &decorated
 	})
 	sell := func(buyer *buyfund.Buyer) {
-		_, err := buyer.Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+		_, err := buyer.Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
 		require.NoError(t, err)
 	}
 
 	var buyer *buyfund.Buyer
-	host := fx.New(fx.NopLogger, bootstrap.Module(settings, options), counted, fx.Populate(&buyer))
-	require.NoError(t, host.Start(t.Context()))
+	application := fx.New(fx.NopLogger, bootstrap.Module(settings, options), counted, fx.Populate(&buyer))
+	require.NoError(t, application.Start(t.Context()))
 	sell(buyer)
-	require.NoError(t, host.Stop(t.Context()))
+	require.NoError(t, application.Stop(t.Context()))
 	require.Equal(t, 1, transactions)
 
 	sell(opened(t, settings, options, bootstrap.WithParts(counted)).Buyer())
@@ -121,7 +120,7 @@ func TestAModuleUsesTheGraphOfTheHost(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	type config struct{ address string }
 	var app *bootstrap.App
-	host := fx.New(fx.NopLogger,
+	application := fx.New(fx.NopLogger,
 		fx.Supply(zap.New(core), config{"127.0.0.1:0"}),
 		fx.Provide(
 			func() prometheus.Registerer { return registry },
@@ -135,13 +134,13 @@ func TestAModuleUsesTheGraphOfTheHost(t *testing.T) {
 		bootstrap.Module(bootstrap.DefaultSettings()),
 		fx.Populate(&app),
 		fx.Invoke(func(lc fx.Lifecycle, app *bootstrap.App) { lc.Append(fx.StartHook(app.Start)) }))
-	require.NoError(t, host.Start(t.Context()))
+	require.NoError(t, application.Start(t.Context()))
 	require.NotEmpty(t, app.URL())
 	require.Equal(t, 1, lines.FilterMessage("serving the API").Len())
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	require.NotEmpty(t, families)
-	require.NoError(t, host.Stop(t.Context()))
+	require.NoError(t, application.Stop(t.Context()))
 	require.Equal(t, "the application stops", lines.FilterMessage("stopping").All()[0].ContextMap()["reason"])
 	require.Equal(t, 1, lines.FilterMessage("stopped").Len())
 }
@@ -168,7 +167,7 @@ func TestAConsolePlugsIn(t *testing.T) {
 		require.NotNil(t, o.Office)
 		return console
 	}))
-	require.Equal(t, http.StatusUnauthorized, post(t, app, "no key"))
+	require.Equal(t, http.StatusUnauthorized, post(app, "no key"))
 	require.NoError(t, app.Close(t.Context()))
 	require.True(t, console.closed)
 }

@@ -1,4 +1,4 @@
-package embedding_test
+package bootstrap_test
 
 import (
 	"context"
@@ -204,13 +204,13 @@ func TestAnOperationThatDoesNothingIsAnError(t *testing.T) {
 // Behind a prefix, http.public_url makes links and the realm of errors lead there.
 func TestErrorsUnderAPrefix(t *testing.T) {
 	t.Parallel()
-	host := http.NewServeMux()
-	server := httptest.NewServer(host)
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
 	defer server.Close()
 	settings, options := inMemory()
 	settings.HTTP.PublicURL = server.URL + "/bank/"
 	app := opened(t, settings, options, bootstrap.WithDocs(docs.Pages))
-	host.Handle("/bank/", http.StripPrefix("/bank", app.Handler()))
+	mux.Handle("/bank/", http.StripPrefix("/bank", app.Handler()))
 	answer, err := http.Post(server.URL+"/bank"+httpapi.Path("BuyFundFromCustomer"), "application/json", strings.NewReader("{}"))
 	require.NoError(t, err)
 	defer answer.Body.Close()

@@ -1,12 +1,9 @@
-// Package embedding_test checks what a host that runs the service inside its
-// own program may rely on.
-package embedding_test
+package bootstrap_test
 
 import (
 	"context"
 	"database/sql"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +20,6 @@ import (
 	"bankingapi/application/bookfile"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
-	"bankingapi/domain/decimal"
 	"bankingapi/domain/fund"
 	"bankingapi/domain/operation"
 	"bankingapi/domain/push"
@@ -31,21 +27,21 @@ import (
 	"bankingapi/test/kit/testdb"
 )
 
-// host is a program that opens and closes its own database.
-type host struct {
+// hostDatabase is a program that opens and closes a database of its own.
+type hostDatabase struct {
 	db       *sql.DB
 	database store.Opener
 	settings bootstrap.Settings
 }
 
-func eachEngine(t *testing.T, test func(t *testing.T, h host)) {
+func eachEngine(t *testing.T, test func(t *testing.T, h hostDatabase)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		db, err := sql.Open("sqlite", "file:"+testdb.SQLite(t)+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)")
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		db.SetMaxOpenConns(1)
-		test(t, host{db, sqlite.Use(db, db), bootstrap.DefaultSettings()})
+		test(t, hostDatabase{db, sqlite.Use(db, db), bootstrap.DefaultSettings()})
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
@@ -55,11 +51,11 @@ func eachEngine(t *testing.T, test func(t *testing.T, h host)) {
 		settings := bootstrap.DefaultSettings()
 		settings.Storage.Driver, settings.Storage.DSN = bootstrap.Postgres, "postgres://the-hosts-own"
 		settings.Storage.Migrate, settings.Storage.AllowUnsafe = true, true // a temporary server has no fsync
-		test(t, host{db, postgres.Use(db, db), settings})
+		test(t, hostDatabase{db, postgres.Use(db, db), settings})
 	})
 }
 
-func (h host) open(t *testing.T, options ...bootstrap.Option) *bootstrap.App {
+func (h hostDatabase) open(t *testing.T, options ...bootstrap.Option) *bootstrap.App {
 	t.Helper()
 	h.settings.Settlement.Enabled = false
 	app, err := bootstrap.Open(t.Context(), h.settings,
@@ -69,23 +65,11 @@ func (h host) open(t *testing.T, options ...bootstrap.Option) *bootstrap.App {
 	return app
 }
 
-func (h host) count(t *testing.T, query string) (n int) {
+func (h hostDatabase) count(t *testing.T, query string) (n int) {
 	t.Helper()
 	require.NoError(t, h.db.QueryRow(query).Scan(&n))
 	return n
 }
-
-var notification = []push.Fields{{
-	ExternalApplicationCode: "HOST", UserID: "u", PushID: "p", Platform: decimal.Int(65), SendStatus: decimal.Int(1),
-}}
-
-var sale = []fund.SaleFields{{
-	CustomerNo: decimal.Int(1001), TransactionType: decimal.Int(2), FundAmount: decimal.Int(10),
-	DestinationAccount: &fund.AccountFields{
-		BranchCode: decimal.Int(1), CustomerNo: decimal.Int(1001), AccountSuffix: decimal.Int(1), CurrencyCode: "TRY",
-	},
-	FundToProcess: &fund.FundFields{IMKBCode: "AFA", HolderCorporationName: "H", PriceID: decimal.Int(1)},
-}}
 
 func loadBook(t *testing.T, app *bootstrap.App) {
 	t.Helper()
@@ -94,16 +78,9 @@ func loadBook(t *testing.T, app *bootstrap.App) {
 		{"holdings", "CustomerNo,IMKBCode,HolderCorporationName,Units\n1001,AFA,H,100\n"},
 		{"accounts", "BranchCode,CustomerNo,AccountSuffix,CurrencyCode,Balance\n1,1001,1,TRY,0\n"},
 	} {
-		_, err := bookfile.Import(t.Context(), office(t, app), file[0], strings.NewReader(file[1]), bookfile.Options{})
+		_, err := bookfile.Import(t.Context(), officeOf(t, app), file[0], strings.NewReader(file[1]), bookfile.Options{})
 		require.NoError(t, err)
 	}
-}
-
-func office(t *testing.T, app *bootstrap.App) *backoffice.Office {
-	t.Helper()
-	office, err := app.Backoffice(t.Context())
-	require.NoError(t, err)
-	return office
 }
 
 // newKey makes a subscription and returns its primary key.
@@ -120,13 +97,12 @@ func newKey(t *testing.T, app *bootstrap.App, wanted subscription.Subscription) 
 // all.
 func TestHostsTransaction(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, h host) {
+	eachEngine(t, func(t *testing.T, h hostDatabase) {
 		ctx := t.Context()
 		app := h.open(t)
 		loadBook(t, app)
 		_, err := h.db.Exec("CREATE TABLE orders (id INTEGER)")
 		require.NoError(t, err)
-		caller := &subscription.Subscription{Name: "host"}
 		within := func(callerID string, end func(*sql.Tx) error) {
 			tx, err := h.db.BeginTx(ctx, nil)
 			require.NoError(t, err)
@@ -134,10 +110,10 @@ func TestHostsTransaction(t *testing.T) {
 			require.NoError(t, err)
 			_, err = tx.Exec("INSERT INTO orders VALUES (1)")
 			require.NoError(t, err)
-			outcome, err := within.Buyer.Buy(ctx, caller, operation.Header{CallerID: callerID}, sale)
+			outcome, err := within.Buyer.Buy(ctx, host, operation.Header{CallerID: callerID}, []fund.SaleFields{sale})
 			require.NoError(t, err)
 			require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
-			outcome, err = within.Adder.Add(ctx, caller, operation.Header{CallerID: callerID}, notification)
+			outcome, err = within.Adder.Add(ctx, host, operation.Header{CallerID: callerID}, []push.Fields{notification})
 			require.NoError(t, err)
 			require.Equal(t, operation.Completed, outcome.State)
 			require.NoError(t, end(tx))
@@ -159,10 +135,10 @@ func TestHostsTransaction(t *testing.T) {
 
 		// The service knows an operation that the host committed like any
 		// other.
-		outcome, err := app.Buyer().Buy(ctx, caller, operation.Header{CallerID: "order-1"}, sale)
+		outcome, err := app.Buyer().Buy(ctx, host, operation.Header{CallerID: "order-1"}, []fund.SaleFields{sale})
 		require.NoError(t, err)
 		require.True(t, outcome.Replayed)
-		proof, err := office(t, app).Verify(ctx, nil, backoffice.Watch{Found: func(f backoffice.Finding) { t.Error(f.Text) }})
+		proof, err := officeOf(t, app).Verify(ctx, nil, backoffice.Watch{Found: func(f backoffice.Finding) { t.Error(f.Text) }})
 		require.NoError(t, err)
 		require.Zero(t, proof.Findings)
 	})
@@ -172,7 +148,7 @@ func TestHostsTransaction(t *testing.T) {
 // because the service needs no other connection.
 func TestHostsOnlyConnection(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, h host) {
+	eachEngine(t, func(t *testing.T, h hostDatabase) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		app := h.open(t)
@@ -181,7 +157,7 @@ func TestHostsOnlyConnection(t *testing.T) {
 		require.NoError(t, err)
 		within, err := app.Within(tx)
 		require.NoError(t, err)
-		outcome, err := within.Adder.Add(ctx, &subscription.Subscription{Name: "host"}, operation.Header{}, notification)
+		outcome, err := within.Adder.Add(ctx, host, operation.Header{}, []push.Fields{notification})
 		require.NoError(t, err)
 		require.Equal(t, operation.Completed, outcome.State)
 		require.NoError(t, tx.Commit())
@@ -193,7 +169,7 @@ func TestHostsOnlyConnection(t *testing.T) {
 // are untouched.
 func TestCloseClosesOnlyWhatItOpened(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, h host) {
+	eachEngine(t, func(t *testing.T, h hostDatabase) {
 		app := h.open(t, bootstrap.WithTablePrefix("bank_"))
 		require.NoError(t, app.Ready(t.Context()))
 		require.NoError(t, app.Close(t.Context()))
@@ -216,7 +192,7 @@ func TestAClosedServiceDoesNotStart(t *testing.T) {
 // What names the book does not name that of the settings if the host opened another.
 func TestTheBookOfAHostIsNamedSo(t *testing.T) {
 	t.Parallel()
-	eachEngine(t, func(t *testing.T, h host) {
+	eachEngine(t, func(t *testing.T, h hostDatabase) {
 		core, lines := observer.New(zapcore.InfoLevel)
 		h.settings.HTTP.Address, h.settings.Ops.Address, h.settings.TLS.Mode = "127.0.0.1:0", "", bootstrap.TLSOff
 		app, err := bootstrap.Open(t.Context(), h.settings, bootstrap.WithDatabase(h.database), bootstrap.WithLogger(zap.New(core)))
@@ -224,20 +200,16 @@ func TestTheBookOfAHostIsNamedSo(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
 		require.NoError(t, app.Start(t.Context()))
 		require.Equal(t, "database of the host", lines.FilterMessage("serving the API").All()[0].ContextMap()["storage"])
-		report, err := office(t, app).About(t.Context())
+		report, err := officeOf(t, app).About(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "database of the host", report.Book)
 	})
 }
 
-func post(t *testing.T, app *bootstrap.App, key string) int {
-	t.Helper()
-	request := httptest.NewRequest(http.MethodPost, "/BankingApiV01/AddPushNotificationResponse", strings.NewReader(
-		`{"Header":{},"Parameters":[{"ExternalApplicationCode":"HOST","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`))
-	request.Header.Set("Ocp-Apim-Subscription-Key", key)
-	answer := httptest.NewRecorder()
-	app.Handler().ServeHTTP(answer, request)
-	return answer.Code
+// post sends a message and returns the status.
+func post(app *bootstrap.App, key string) int {
+	return ask(app, http.MethodPost, "/BankingApiV01/AddPushNotificationResponse", key,
+		`{"Header":{},"Parameters":[{"ExternalApplicationCode":"HOST","UserId":"u","PushId":"p","Platform":65,"SendStatus":1}]}`).Code
 }
 
 func TestUnknownDriverIsAnErrorOfTheStart(t *testing.T) {

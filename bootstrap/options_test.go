@@ -1,4 +1,4 @@
-package embedding_test
+package bootstrap_test
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ import (
 	"bankingapi/domain/fund"
 	"bankingapi/domain/money"
 	"bankingapi/domain/operation"
-	"bankingapi/domain/subscription"
+	"bankingapi/domain/push"
 	"bankingapi/test/fake"
 	"bankingapi/test/kit/testdb"
 )
@@ -70,10 +70,10 @@ func TestDriverOfTheHost(t *testing.T) {
 	settings.Storage.DSN = "" // the driver of the host decides what DSN it needs
 	app := opened(t, settings, options)
 	loadBook(t, app)
-	outcome, err := app.Buyer().Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+	outcome, err := app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
 	require.NoError(t, err)
 	require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
-	proof, err := office(t, app).Verify(t.Context(), nil, backoffice.Watch{})
+	proof, err := officeOf(t, app).Verify(t.Context(), nil, backoffice.Watch{})
 	require.NoError(t, err)
 	require.Equal(t, [5]int64{1, 1, 1, 4, 0}, [5]int64{proof.Holdings, proof.Accounts, proof.Sales, proof.Postings, proof.Findings})
 	status, err := bootstrap.SchemaStatus(t.Context(), settings, options)
@@ -101,7 +101,7 @@ func TestAStorageWithTheNeededPortsSells(t *testing.T) {
 		s.Subscriptions = data.Subscriptions(nil)
 		return s, nil
 	}))
-	outcome, err := app.Buyer().Buy(t.Context(), &subscription.Subscription{Name: "host"}, operation.Header{}, sale)
+	outcome, err := app.Buyer().Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
 	require.NoError(t, err)
 	require.Equal(t, operation.Completed, outcome.State, outcome.Faults)
 }
@@ -111,19 +111,19 @@ func TestAHostStartsItsApplicationFirst(t *testing.T) {
 	t.Parallel()
 	settings, options := inMemory()
 	var app *bootstrap.App
-	host := fx.New(fx.NopLogger, bootstrap.Module(settings, options), fx.Populate(&app))
+	application := fx.New(fx.NopLogger, bootstrap.Module(settings, options), fx.Populate(&app))
 	require.ErrorContains(t, app.Start(t.Context()), "the application has not started")
 	require.Empty(t, app.OpsAddress())
-	require.NoError(t, host.Start(t.Context()))
+	require.NoError(t, application.Start(t.Context()))
 	require.NoError(t, app.Start(t.Context()))
-	require.NoError(t, host.Stop(t.Context()))
+	require.NoError(t, application.Stop(t.Context()))
 
 	// The module of the host that starts the listeners may stand before this one.
 	settings, options = inMemory()
 	starts := fx.Module("host", fx.Invoke(func(lc fx.Lifecycle, app *bootstrap.App) { lc.Append(fx.StartHook(app.Start)) }))
-	host = fx.New(fx.NopLogger, starts, bootstrap.Module(settings, options))
-	require.NoError(t, host.Start(t.Context()))
-	require.NoError(t, host.Stop(t.Context()))
+	application = fx.New(fx.NopLogger, starts, bootstrap.Module(settings, options))
+	require.NoError(t, application.Start(t.Context()))
+	require.NoError(t, application.Stop(t.Context()))
 }
 
 func TestErrorsOfDrivers(t *testing.T) {
@@ -157,10 +157,10 @@ func TestNilOptions(t *testing.T) {
 		bootstrap.WithVersion("1\xff", "\x80"))
 	require.NoError(t, app.Start(t.Context()))
 	loadBook(t, app) // with an empty Watch
-	_, err := office(t, app).Verify(t.Context(), nil, backoffice.Watch{})
+	_, err := officeOf(t, app).Verify(t.Context(), nil, backoffice.Watch{})
 	require.NoError(t, err)
-	require.NoError(t, bookfile.Export(t.Context(), office(t, app), "prices", "csv", bookfile.Query{}, io.Discard, nil))
-	_, err = bookfile.Import(t.Context(), office(t, app), "prices", bytes.NewReader([]byte("nonsense\n")), bookfile.Options{})
+	require.NoError(t, bookfile.Export(t.Context(), officeOf(t, app), "prices", "csv", bookfile.Query{}, io.Discard, nil))
+	_, err = bookfile.Import(t.Context(), officeOf(t, app), "prices", bytes.NewReader([]byte("nonsense\n")), bookfile.Options{})
 	require.Error(t, err)
 }
 
@@ -265,14 +265,13 @@ func TestTwoModulesInOneApplication(t *testing.T) {
 		fx.Populate(&s))
 	require.NoError(t, application.Start(t.Context()))
 	loadBook(t, s.First)
-	caller := &subscription.Subscription{Name: "host"}
-	outcome, err := s.FirstBuyer.Buy(t.Context(), caller, operation.Header{}, sale)
+	outcome, err := s.FirstBuyer.Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
 	require.NoError(t, err)
 	require.Equal(t, operation.Completed, outcome.State)
-	outcome, err = s.SecondBuyer.Buy(t.Context(), caller, operation.Header{}, sale)
+	outcome, err = s.SecondBuyer.Buy(t.Context(), host, operation.Header{}, []fund.SaleFields{sale})
 	require.NoError(t, err)
 	require.Equal(t, operation.Failed, outcome.State, "its book is another one, and empty")
-	_, err = s.SecondAdder.Add(t.Context(), caller, operation.Header{}, notification)
+	_, err = s.SecondAdder.Add(t.Context(), host, operation.Header{}, []push.Fields{notification})
 	require.NoError(t, err)
 	require.NoError(t, application.Stop(t.Context()))
 	require.Error(t, s.First.Ready(t.Context()))

@@ -1,4 +1,4 @@
-package embedding_test
+package docs_test
 
 import (
 	"cmp"
