@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	"bankingapi/test/kit/browser"
 	"bankingapi/test/kit/demo"
+	"bankingapi/test/kit/service"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
@@ -26,6 +28,8 @@ import (
 )
 
 var screenshots = flag.String("screenshots", "", "folder to put a picture of each page into")
+
+func TestMain(m *testing.M) { os.Exit(service.Main(m)) }
 
 // witness records the requests and the errors of the page.
 type witness struct {
@@ -72,7 +76,7 @@ func TestTryOutInChromium(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := browser.Start(t, 390, 844)
-			server := httptest.NewServer(http.StripPrefix(prefix, service(t)))
+			server := httptest.NewServer(http.StripPrefix(prefix, api(t)))
 			defer server.Close()
 			axe, seen := browser.AxeCore(t), watch(ctx, t)
 			send := func(i int) (answer string) {

@@ -32,7 +32,7 @@ func TestGuideInChromium(t *testing.T) {
 	t.Parallel()
 	axe := browser.AxeCore(t)
 	ctx := browser.Start(t, 1400, 1000)
-	server := httptest.NewServer(service(t))
+	server := httptest.NewServer(api(t))
 	defer server.Close()
 	seen := watch(ctx, t)
 	sample := []string{ // one page of each kind

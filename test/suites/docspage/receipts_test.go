@@ -4,16 +4,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"bankingapi/bootstrap"
 )
 
 // TestAReceiptIsCheckedWithoutOurProgram runs the Python program of the page about receipts. It
@@ -26,17 +22,17 @@ func TestAReceiptIsCheckedWithoutOurProgram(t *testing.T) {
 	}
 	folder := t.TempDir()
 	program := recipe(t, "receipt.py", filepath.Join(folder, "receipt.py"), nil)
-	box, _ := openSandbox(t)
+	box := openSandbox(t)
 	// Several sales of one request have one leaf; the path of a receipt is longer if its commit
 	// had more operations.
-	sold := ask(t, box, http.MethodPost, "/BankingApiV01/BuyFundFromCustomer",
+	sold, _ := box.ask(t, http.MethodPost, "/BankingApiV01/BuyFundFromCustomer",
 		`{"Header":{"CallerId":"with a receipt"},"Parameters":[{"CustomerNo":1001,"TransactionType":2,"FundAmount":12.5,`+
 			`"DestinationAccount":{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY"},`+
 			`"FundToProcess":{"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","PriceID":1}}]}`)
-	receipt := sold.Header().Get("Receipt")
+	receipt := sold.Get("Receipt")
 	require.NotEmpty(t, receipt)
 	var answer struct{ Key string }
-	require.NoError(t, json.Unmarshal(ask(t, box, http.MethodGet, "/_sandbox/receipt-key", "").Body.Bytes(), &answer))
+	box.askFor(t, "/_sandbox/receipt-key", &answer)
 
 	check := func(receipt, key string) (string, error) {
 		file := filepath.Join(folder, "receipt.txt")
@@ -46,7 +42,7 @@ func TestAReceiptIsCheckedWithoutOurProgram(t *testing.T) {
 	}
 	out, err := check(receipt, answer.Key)
 	require.NoError(t, err, out)
-	for _, signed := range []string{sold.Header().Get("Operation-Id"), "with a receipt", "12500000", "AFA"} {
+	for _, signed := range []string{sold.Get("Operation-Id"), "with a receipt", "12500000", "AFA"} {
 		require.Contains(t, out, signed)
 	}
 
@@ -72,20 +68,7 @@ func TestAReceiptIsCheckedWithoutOurProgram(t *testing.T) {
 		out, err := check(base64.StdEncoding.EncodeToString(forged), answer.Key)
 		require.Error(t, err, "%s was changed:\n%s", member, out)
 	}
-	elsewhere, _ := openSandbox(t)
-	require.NoError(t, json.Unmarshal(ask(t, elsewhere, http.MethodGet, "/_sandbox/receipt-key", "").Body.Bytes(), &answer))
+	openSandbox(t).askFor(t, "/_sandbox/receipt-key", &answer)
 	out, err = check(receipt, answer.Key)
 	require.Error(t, err, "the key of another bank:\n%s", out)
-}
-
-// ask sends a request that wants a receipt to a sandbox, with its key.
-func ask(t *testing.T, box *bootstrap.Sandbox, method, path, body string) *httptest.ResponseRecorder {
-	t.Helper()
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	r.Header.Set("Ocp-Apim-Subscription-Key", box.Key)
-	r.Header.Set("Want-Receipt", "1")
-	w := httptest.NewRecorder()
-	box.Handler().ServeHTTP(w, r)
-	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
-	return w
 }

@@ -1,20 +1,15 @@
 package docspage_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
-	"bankingapi/bootstrap"
-	"bankingapi/bootstrap/parts"
 	"bankingapi/test/kit/browser"
 )
 
@@ -23,13 +18,7 @@ import (
 func TestTheScriptOfTheGuide(t *testing.T) {
 	t.Parallel()
 	ctx := browser.Start(t, 1280, 900)
-	settings := bootstrap.SandboxSettings(t.TempDir())
-	settings.HTTP.Docs = true
-	box, err := bootstrap.OpenSandbox(t.Context(), settings, parts.All(), bootstrap.WithLogger(zap.NewNop()))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, box.Close(context.Background())) }()
-	server := httptest.NewServer(box.Handler())
-	defer server.Close()
+	box := openSandbox(t)
 	seen := watch(ctx, t)
 	read := func(expression string) string {
 		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`String(`+expression+`)`))
@@ -41,16 +30,16 @@ func TestTheScriptOfTheGuide(t *testing.T) {
 		require.Eventually(t, func() bool { return strings.Contains(read(expression), want) }, time.Minute, 50*time.Millisecond, "%s: %s", expression, want)
 	}
 	visit := func(page string) {
-		require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(server.URL+"/docs"+page)))
+		require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(box.url+"/docs"+page)))
 	}
 
 	visit("/sandbox")
-	require.Contains(t, read(`document.querySelector("main pre").textContent`), "BANK="+server.URL)
+	require.Contains(t, read(`document.querySelector("main pre").textContent`), "BANK="+box.url)
 	read(`document.querySelector(".key button").click()`)
 	comes(`document.querySelector(".key").textContent`, "The examples have your key sandbox_")
 	key := read(`localStorage.getItem("sandbox-key")`)
 	require.Contains(t, read(`document.querySelector("main pre").textContent`), "export KEY="+key)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/_sandbox/clock", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, box.url+"/_sandbox/clock", nil)
 	require.NoError(t, err)
 	r.Header.Set("Ocp-Apim-Subscription-Key", key)
 	answer, err := http.DefaultClient.Do(r)

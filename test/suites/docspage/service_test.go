@@ -22,11 +22,11 @@ import (
 	"bankingapi/test/kit/demo"
 )
 
-// service is the API with its pages, over the demo book in memory.
-func service(t *testing.T) http.Handler {
+// api is the API with its pages, over the demo book in memory.
+func api(t *testing.T) http.Handler {
 	t.Helper()
-	api, _ := demo.New(t, pages(t))
-	return api
+	handler, _ := demo.New(t, pages(t))
+	return handler
 }
 
 func pages(t *testing.T) map[string]http.Handler {
@@ -40,9 +40,9 @@ func pages(t *testing.T) map[string]http.Handler {
 // that its summary says, and the document describes the answer.
 func TestExamplesOfTheDocumentWork(t *testing.T) {
 	t.Parallel()
-	api := service(t)
+	handler := api(t)
 	served := httptest.NewRecorder()
-	api.ServeHTTP(served, httptest.NewRequest(http.MethodGet, openapi.Path, nil))
+	handler.ServeHTTP(served, httptest.NewRequest(http.MethodGet, openapi.Path, nil))
 	doc, err := openapi3.NewLoader().LoadFromData(served.Body.Bytes())
 	require.NoError(t, err)
 	router, err := gorillamux.NewRouter(doc)
@@ -60,7 +60,7 @@ func TestExamplesOfTheDocumentWork(t *testing.T) {
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Ocp-Apim-Subscription-Key", demo.Key)
 			w := httptest.NewRecorder()
-			api.ServeHTTP(w, r)
+			handler.ServeHTTP(w, r)
 			state := "2"
 			if name == "later" {
 				state = "1"
@@ -93,7 +93,7 @@ func TestCommandsOfTheGuideWork(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("SKIPPED: no curl on this machine; run: apt-get install curl")
 	}
-	server := httptest.NewServer(service(t))
+	server := httptest.NewServer(api(t))
 	defer server.Close()
 	page, err := http.Get(server.URL + "/docs/index.md")
 	require.NoError(t, err)
