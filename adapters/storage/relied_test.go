@@ -522,6 +522,17 @@ func TestAHiddenBookIsSaidToBeHidden(t *testing.T) {
 	require.ErrorContains(t, openAgain(t, dsn).Schema.Require(t.Context()), sentence)
 }
 
+// Whoever makes the tables learns which right is missing, and that there is no schema to make them in.
+func TestWhoMayNotMakeTablesIsToldWhy(t *testing.T) {
+	t.Parallel()
+	dsn := testdb.Postgres(t)
+	_, err := openAgain(t, asGuest(t, dsn, "teller", "SELECT, INSERT, UPDATE, DELETE")).Schema.Up(t.Context())
+	require.ErrorContains(t, err, "permission denied for schema public. Run: GRANT USAGE, CREATE ON SCHEMA public TO the role of storage.dsn")
+	admin(t, dsn, "ALTER DATABASE "+database(t, dsn)+" SET search_path = nowhere")
+	_, err = openAgain(t, dsn).Schema.Up(t.Context())
+	require.ErrorContains(t, err, "The search_path of the database or of its role names no schema that exists")
+}
+
 // A book that was moved to another schema may be another book there: only the next start finds it.
 func TestAMovedBookNeedsARestart(t *testing.T) {
 	t.Parallel()

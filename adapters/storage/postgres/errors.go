@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -48,7 +47,7 @@ var meanings = map[string]meaning{
 	readOnly: {batch.Unreachable, "The database is read-only: it is a standby, or default_transaction_read_only is on."},
 	"42P01":  {batch.Unreachable, missing}, // table
 	"42703":  {batch.Unreachable, missing}, // column
-	"3F000":  {batch.Unreachable, missing}, // schema
+	"3F000":  {batch.Unreachable, "The search_path of the database or of its role names no schema that exists and that the role may use."},
 	noRight:  {batch.Unreachable, "The database role lacks a right: "},
 	"08P01":  {batch.Unreachable, "The database or its pooler refuses transactions: a pooler must work per session or per transaction."},
 	diskFull: {batch.Unreachable, "The disk of the database server is full."},
@@ -100,22 +99,23 @@ func meaningOf(err error) meaning {
 	return m
 }
 
-// grantFor returns the SQL for a missing right, or "". The message ends with the name of the table,
-// in every language. The server names neither the role nor which right is missing.
-func grantFor(message string) string {
-	words := strings.Fields(message)
-	if len(words) == 0 {
-		return ""
-	}
-	table := words[len(words)-1]
-	if !isName.MatchString(table) {
-		return ""
-	}
-	return " Run: GRANT SELECT, INSERT, UPDATE, DELETE ON " + table + " TO the role of storage.dsn."
-}
+// denied matches the message of a missing right on a table or a schema whose name needs no
+// quotes, of a server that speaks English. In other languages the name is in another place.
+var denied = regexp.MustCompile(`^permission denied for (table|schema) ([\pL_][\pL\pN_]*)$`)
 
-// isName matches the name of a table that needs no quotes.
-var isName = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
+// grantFor returns the SQL for a missing right, or "". The server names neither the role nor which
+// right is missing.
+func grantFor(message string) string {
+	found := denied.FindStringSubmatch(message)
+	if found == nil {
+		return ""
+	}
+	rights := "SELECT, INSERT, UPDATE, DELETE ON"
+	if found[1] == "schema" {
+		rights = "USAGE, CREATE ON SCHEMA" // who migrates creates tables
+	}
+	return " Run: GRANT " + rights + " " + found[2] + " TO the role of storage.dsn."
+}
 
 // full is a write that failed because the disk of the server was full. Readiness reports it for
 // a while: a probe adds no rows, so it succeeds on a full disk. If no requests arrive, the log
