@@ -45,7 +45,10 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) (any, error) {
 }
 
 func (b *Sandbox) serveMove(r *http.Request) (any, error) {
-	var move struct{ Now, Advance *string }
+	var move struct {
+		Now     *string `json:"now"`
+		Advance *string `json:"advance"`
+	}
 	if err := decode(r.Body, &move); err != nil {
 		return nil, err
 	}

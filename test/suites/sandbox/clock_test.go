@@ -58,7 +58,7 @@ func TestTheClockMovesForwardOnly(t *testing.T) {
 	require.False(t, moved.Now.Before(to))
 	for _, move := range []string{
 		fmt.Sprintf(`{"now":%q}`, to.Add(-time.Hour).Format(time.RFC3339)), `{"advance":"-1h"}`, `{"advance":"1000000h"}`,
-		`{"now":"tomorrow"}`, `{"advance":"x"}`, `{}`, `{"now":"2099-01-01T00:00:00Z","advance":"1h"}`, `{"later":"1h"}`, `[]`, `{"advance":"1h"} x`, ``,
+		`{"now":"tomorrow"}`, `{"advance":"x"}`, `{}`, `{"now":"2099-01-01T00:00:00Z","advance":"1h"}`, `{"later":"1h"}`, `{"Advance":"1h"}`, `{"advance":"1h","advance":"2h"}`, `[]`, `{"advance":"1h"} x`, ``,
 	} {
 		got := p.send(http.MethodPut, "/_sandbox/clock", move)
 		require.Equal(t, http.StatusBadRequest, got.status, move)
