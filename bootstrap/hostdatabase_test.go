@@ -58,11 +58,7 @@ func eachEngine(t *testing.T, test func(t *testing.T, h hostDatabase)) {
 func (h hostDatabase) open(t *testing.T, options ...bootstrap.Option) *bootstrap.App {
 	t.Helper()
 	h.settings.Settlement.Enabled = false
-	app, err := bootstrap.Open(t.Context(), h.settings,
-		append(options, bootstrap.WithDatabase(h.database), bootstrap.WithLogger(zap.NewNop()))...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
-	return app
+	return opened(t, h.settings, append(options, bootstrap.WithDatabase(h.database), quiet)...)
 }
 
 func (h hostDatabase) count(t *testing.T, query string) (n int) {
@@ -195,9 +191,7 @@ func TestTheBookOfAHostIsNamedSo(t *testing.T) {
 	eachEngine(t, func(t *testing.T, h hostDatabase) {
 		core, lines := observer.New(zapcore.InfoLevel)
 		h.settings.HTTP.Address, h.settings.Ops.Address, h.settings.TLS.Mode = "127.0.0.1:0", "", bootstrap.TLSOff
-		app, err := bootstrap.Open(t.Context(), h.settings, bootstrap.WithDatabase(h.database), bootstrap.WithLogger(zap.New(core)))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
+		app := opened(t, h.settings, bootstrap.WithDatabase(h.database), bootstrap.WithLogger(zap.New(core)))
 		require.NoError(t, app.Start(t.Context()))
 		require.Equal(t, "database of the host", lines.FilterMessage("serving the API").All()[0].ContextMap()["storage"])
 		report, err := officeOf(t, app).About(t.Context())

@@ -50,6 +50,9 @@ var (
 	}
 )
 
+// quiet writes no log.
+var quiet = bootstrap.WithLogger(zap.NewNop())
+
 // pages plugs in the console and the documentation.
 var pages = bootstrap.Options(bootstrap.WithConsole(console.Open), bootstrap.WithDocs(docs.Pages))
 
@@ -78,7 +81,7 @@ func newMemory(change func(*store.Store)) *memory {
 // open opens the service on the memory, without a log; change may be nil.
 func (m *memory) open(t *testing.T, change func(*bootstrap.Settings), options ...bootstrap.Option) *bootstrap.App {
 	t.Helper()
-	return m.openWithLog(t, change, append([]bootstrap.Option{bootstrap.WithLogger(zap.NewNop())}, options...)...)
+	return m.openWithLog(t, change, append([]bootstrap.Option{quiet}, options...)...)
 }
 
 // openWithLog opens the service on the memory, with the log of the settings.
@@ -91,7 +94,13 @@ func (m *memory) openWithLog(t *testing.T, change func(*bootstrap.Settings), opt
 		change(&settings)
 	}
 	driver := bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return m.ports, nil })
-	app, err := bootstrap.Open(t.Context(), settings, append([]bootstrap.Option{driver, pages}, options...)...)
+	return opened(t, settings, append([]bootstrap.Option{driver, pages}, options...)...)
+}
+
+// opened opens a service, and closes it after the test.
+func opened(t *testing.T, settings bootstrap.Settings, options ...bootstrap.Option) *bootstrap.App {
+	t.Helper()
+	app, err := bootstrap.Open(t.Context(), settings, options...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, app.Close(context.Background())) })
 	return app
@@ -317,7 +326,7 @@ func TestAFailedOpenLeavesNothing(t *testing.T) {
 			}
 			m := newMemory(test.storage)
 			registry := prometheus.NewRegistry()
-			_, err := bootstrap.Open(ctx, settings, bootstrap.WithDatabase(m.ports.Open), bootstrap.WithLogger(zap.NewNop()),
+			_, err := bootstrap.Open(ctx, settings, bootstrap.WithDatabase(m.ports.Open), quiet,
 				bootstrap.WithRegistry(registry), bootstrap.WithListeners())
 			require.Error(t, err)
 			require.True(t, m.closed.Load() || !test.isOpened)
@@ -346,7 +355,7 @@ func TestAStartThatFailsAtTheEndLeavesNothing(t *testing.T) {
 	settings.Telemetry.OTLPEndpoint = "http://127.0.0.1:1"
 	settings.Console.Enabled = true
 	registry := prometheus.NewRegistry()
-	options := bootstrap.Options(engines.All(), pages, bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry), bootstrap.WithListeners())
+	options := bootstrap.Options(engines.All(), pages, quiet, bootstrap.WithRegistry(registry), bootstrap.WithListeners())
 	_, err := bootstrap.Open(t.Context(), settings, options, fails)
 	require.ErrorIs(t, err, broken)
 	require.Empty(t, openFiles(folder))
@@ -398,7 +407,7 @@ func TestTwoServicesNeedARegistryEach(t *testing.T) {
 	require.NoError(t, err)
 	schema := &lateSchema{up: func() error { return nil }}
 	second := newMemory(func(s *store.Store) { s.Schema, s.MigrateAtStart = schema, true })
-	_, err = bootstrap.Open(t.Context(), bootstrap.DefaultSettings(), pages, bootstrap.WithLogger(zap.NewNop()),
+	_, err = bootstrap.Open(t.Context(), bootstrap.DefaultSettings(), pages, quiet,
 		bootstrap.WithDatabase(second.ports.Open), named("first"))
 	require.ErrorContains(t, err, "the names are taken")
 	require.Zero(t, schema.attempts)
@@ -412,7 +421,7 @@ func TestTwoServicesNeedARegistryEach(t *testing.T) {
 func TestAModuleRegistersItsMetricsAtTheStart(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	options := bootstrap.Options(bootstrap.WithLogger(zap.NewNop()), bootstrap.WithRegistry(registry), bootstrap.WithDatabase(newMemory(nil).ports.Open))
+	options := bootstrap.Options(quiet, bootstrap.WithRegistry(registry), bootstrap.WithDatabase(newMemory(nil).ports.Open))
 	registered := func() int {
 		families, err := registry.Gather()
 		require.NoError(t, err)
@@ -451,7 +460,7 @@ func TestOpenWaitsForThePartThatStarts(t *testing.T) {
 			m.closed.Store(true)
 			return nil
 		}
-		_, err := bootstrap.Open(ctx, bootstrap.DefaultSettings(), bootstrap.WithDatabase(m.ports.Open), bootstrap.WithLogger(zap.NewNop()))
+		_, err := bootstrap.Open(ctx, bootstrap.DefaultSettings(), bootstrap.WithDatabase(m.ports.Open), quiet)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.False(t, isStarting.Load())
 		require.True(t, m.closed.Load())
@@ -649,7 +658,7 @@ func TestAStartThatIsCutShortLeavesNothing(t *testing.T) {
 	settings := bootstrap.DefaultSettings()
 	settings.Console.Enabled = true                        // the console opens the storage of SQLite a second time
 	settings.Telemetry.OTLPEndpoint = "http://127.0.0.1:1" // TestMain finds its goroutine
-	_, err := bootstrap.Open(ctx, settings, pages, bootstrap.WithLogger(zap.NewNop()),
+	_, err := bootstrap.Open(ctx, settings, pages, quiet,
 		bootstrap.WithDriver(bootstrap.SQLite, func(_ context.Context, o store.Options) (*store.Store, error) {
 			ports := fake.NewStore().Ports(nil, o.Now)
 			ports.Start = func(context.Context) error {

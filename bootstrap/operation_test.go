@@ -230,7 +230,7 @@ func TestADescriptionThatIsNotJSONIsAnError(t *testing.T) {
 	settings := bootstrap.DefaultSettings()
 	settings.Storage.DSN = bootstrap.Secret(testdb.SQLite(t))
 	_, err := bootstrap.Open(t.Context(), settings,
-		bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), bootstrap.WithLogger(zap.NewNop()),
+		bootstrap.WithDriver(bootstrap.SQLite, sqlite.Open), quiet,
 		bootstrap.WithOperation(httpapi.Operation[consent]{Name: "RecordConsent", OpenAPI: "{"}))
 	require.ErrorContains(t, err, "RecordConsent is not JSON")
 }

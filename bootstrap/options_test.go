@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
-	"go.uber.org/zap"
 
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/storage/postgres"
@@ -33,22 +32,12 @@ import (
 	"bankingapi/test/kit/testdb"
 )
 
-var quiet = bootstrap.WithLogger(zap.NewNop())
-
 // inMemory is the settings and options of a service on the host's own storage.
 func inMemory() (bootstrap.Settings, bootstrap.Option) {
 	settings := bootstrap.DefaultSettings()
 	settings.Storage.Driver = "memory"
 	settings.HTTP.Address, settings.Ops.Address, settings.TLS.Mode = "127.0.0.1:0", "127.0.0.1:0", bootstrap.TLSOff
 	return settings, bootstrap.Options(bootstrap.WithDriver("memory", fake.NewStore().Open), quiet)
-}
-
-func opened(t *testing.T, settings bootstrap.Settings, options ...bootstrap.Option) *bootstrap.App {
-	t.Helper()
-	app, err := bootstrap.Open(t.Context(), settings, options...)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, app.Close(context.WithoutCancel(t.Context()))) })
-	return app
 }
 
 // A storage of the host is selected by its name like any other.

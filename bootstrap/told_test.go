@@ -31,7 +31,7 @@ func TestInspect(t *testing.T) {
 	m := newMemory(func(s *store.Store) {
 		s.Risks = func(context.Context) ([]store.Risk, error) { return []store.Risk{{Detail: "no checksums"}}, nil }
 	})
-	drivers := bootstrap.Options(bootstrap.WithLogger(zap.NewNop()),
+	drivers := bootstrap.Options(quiet,
 		bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return m.ports, nil }),
 		bootstrap.WithDriver(bootstrap.SQLite, func(context.Context, store.Options) (*store.Store, error) {
 			return nil, errors.New("opened")
@@ -220,7 +220,7 @@ func TestTheLevelOfTheLogIsChanged(t *testing.T) { //nolint:paralleltest // stan
 func TestASandboxThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no disk")
-	box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), bootstrap.WithLogger(zap.NewNop()),
+	box, err := bootstrap.OpenSandbox(t.Context(), bootstrap.SandboxSettings(t.TempDir()), quiet,
 		bootstrap.WithDriver(bootstrap.SQLite, func(context.Context, store.Options) (*store.Store, error) { return nil, broken }))
 	require.ErrorIs(t, err, broken)
 	require.Nil(t, box)

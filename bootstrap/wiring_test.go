@@ -133,7 +133,7 @@ func TestTheConsoleOpensAStorageOfItsOwn(t *testing.T) {
 			settings.Storage.MaxConnections, settings.Storage.StatementTimeout = 7, time.Minute
 			settings.HTTP.WriteTimeout = 5 * time.Minute
 			settings.Console.Enabled = true
-			options := []bootstrap.Option{bootstrap.WithLogger(zap.NewNop())}
+			options := []bootstrap.Option{quiet}
 			if test.hosts {
 				options = append(options, bootstrap.WithDatabase(newMemory(nil).ports.Open))
 			} else {
@@ -162,7 +162,7 @@ func TestADriverTakesPrecedenceOverTheDatabaseOfTheGraph(t *testing.T) {
 		ofGraph, ofDriver := newMemory(nil), newMemory(nil)
 		settings := bootstrap.DefaultSettings()
 		settings.Settlement.Enabled = false
-		options := []bootstrap.Option{bootstrap.WithLogger(zap.NewNop())}
+		options := []bootstrap.Option{quiet}
 		if isNamed {
 			settings.Storage.Driver = "memory"
 			options = append(options, bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return ofDriver.ports, nil }))
@@ -457,7 +457,7 @@ func TestAMissingFileLeavesNoFile(t *testing.T) {
 		settings.Storage.DSN = bootstrap.Secret(filepath.Join(folder, "data", "bankingapi.db"))
 		settings.HTTP.Address, settings.Ops.Address = "127.0.0.1:0", ""
 		change(&settings)
-		_, err := bootstrap.Open(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithListeners())
+		_, err := bootstrap.Open(t.Context(), settings, engines.All(), quiet, bootstrap.WithListeners())
 		require.ErrorContains(t, err, want)
 		left, err := os.ReadDir(folder)
 		require.NoError(t, err)
@@ -476,7 +476,7 @@ func TestAPortInUseLeavesNoFile(t *testing.T) {
 	settings.Storage.DSN = bootstrap.Secret(filepath.Join(folder, "data", "bankingapi.db"))
 	settings.HTTP.Address, settings.Ops.Address = "127.0.0.1:0", other.Addr().String()
 	open := func() (*bootstrap.App, error) {
-		return bootstrap.Open(t.Context(), settings, engines.All(), bootstrap.WithLogger(zap.NewNop()), bootstrap.WithListeners())
+		return bootstrap.Open(t.Context(), settings, engines.All(), quiet, bootstrap.WithListeners())
 	}
 	_, err = open()
 	require.ErrorContains(t, err, "ops.address (BANKINGAPI_OPS__ADDRESS): listen on "+settings.Ops.Address+": another program uses this port")
@@ -582,7 +582,7 @@ func TestCloseIsBounded(t *testing.T) {
 		m.ports.Books = gatedUpdates{m.ports.Books, m.data.Books(m.gate.strike)}
 		settings := bootstrap.DefaultSettings()
 		settings.Storage.Driver, settings.Settlement.Enabled, settings.Shutdown.Timeout = "memory", false, 3*time.Second
-		app, err := bootstrap.Open(t.Context(), settings, bootstrap.WithLogger(zap.NewNop()),
+		app, err := bootstrap.Open(t.Context(), settings, quiet,
 			bootstrap.WithDriver("memory", func(context.Context, store.Options) (*store.Store, error) { return m.ports, nil }))
 		require.NoError(t, err)
 		m.gate.close()
@@ -634,7 +634,7 @@ func TestACopyThatNoFunctionWatches(t *testing.T) {
 	settings, target := bootstrap.DefaultSettings(), bootstrap.DefaultSettings()
 	settings.Storage.DSN = bootstrap.Secret(filepath.Join(t.TempDir(), "book.db"))
 	target.Storage.DSN = bootstrap.Secret(filepath.Join(t.TempDir(), "book.db"))
-	options := bootstrap.Options(engines.All(), bootstrap.WithLogger(zap.NewNop()))
+	options := bootstrap.Options(engines.All(), quiet)
 	_, err := bootstrap.MigrateUp(t.Context(), settings, options)
 	require.NoError(t, err)
 	_, err = bootstrap.Copy(t.Context(), settings, target, store.CopyWatch{}, options)
