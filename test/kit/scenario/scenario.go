@@ -97,18 +97,20 @@ func (b *Bank) Play(t *testing.T, file string) {
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
 	p := &play{Bank: b, opened: b.Now()}
+	text := strings.ReplaceAll(string(content), "\r\n", "\n")
+	head, _, _ := strings.Cut("\n"+text, "\n### ")
+	require.Empty(t, head, "%s: a file begins with ###", file)
+	line := 1
 	var answered []string
-	for i, part := range strings.Split("\n"+string(content), "\n### ") {
-		if i == 0 {
-			require.Empty(t, part, "a file begins with ###")
-			continue
-		}
-		x := p.parse(t, part)
+	for _, part := range strings.Split("\n"+text, "\n### ")[1:] {
+		x, err := p.parse(part)
+		require.NoError(t, err, "%s:%d: ### %s", file, line, part)
 		got := p.send(t, x)
 		answered = append(answered, x.source+"\n\n"+got)
 		if !*golden.Update {
-			require.Empty(t, cmp.Diff(x.answer, got), "%s\nmake generate accepts it", x.source)
+			require.Empty(t, cmp.Diff(strings.Split(x.answer, "\n"), strings.Split(got, "\n")), "%s:%d: %s\nmake generate accepts it", file, line, x.source)
 		}
+		line += strings.Count(part, "\n") + 1
 	}
 	if *golden.Update && b.Writes { // run the test again without -update: the other banks must answer the same
 		golden.Write(t, file, strings.Join(answered, "\n\n")+"\n")
@@ -121,42 +123,64 @@ type play struct {
 	opened time.Time
 }
 
-func (p *play) parse(t *testing.T, part string) step {
-	t.Helper()
+// isRequest matches the first line of a request.
+var isRequest = regexp.MustCompile(`^[A-Z]+ /`)
+
+// parse reads a step, without its ###.
+func (p *play) parse(part string) (step, error) {
 	source, answer, _ := strings.Cut(strings.TrimSpace(part), "\n\n=> ")
 	x := step{source: "### " + source, answer: "=> " + answer, header: http.Header{}, together: 1}
 	_, request, _ := strings.Cut(source, "\n")
-	head, body, _ := strings.Cut(request, "\n\n")
-	x.body = p.Expand(t, body)
+	head, body, _ := strings.Cut(strings.TrimLeft(request, "\n"), "\n\n")
+	var err error
+	x.body, err = p.expand(body)
+	if err != nil {
+		return x, err
+	}
 	for line := range strings.Lines(head) {
-		line = strings.TrimSpace(line)
-		word, rest, _ := strings.Cut(line, " ")
-		name, value, isHeader := strings.Cut(line, ":")
-		switch {
-		case x.path != "" && isHeader:
-			x.header.Add(name, p.Expand(t, strings.TrimSpace(value)))
-		case word == "until":
-			x.until = number(t, rest)
-		case word == "together":
-			x.together = number(t, rest)
-		case slices.Contains(operations, word):
-			x.does = word
-			x.path = p.Expand(t, rest)
-		default:
-			require.Empty(t, x.path, "%q is no word of a scenario", line)
-			x.method, x.path, _ = strings.Cut(p.Expand(t, line), " ")
-			require.NotEmpty(t, x.path, "%q is no word of a scenario", line)
+		err = p.parseLine(&x, strings.TrimSpace(line))
+		if err != nil {
+			return x, err
 		}
 	}
-	require.False(t, x.does != "" && (x.until != 0 || x.together != 1), "only requests repeat: %s", x.source)
-	return x
+	switch {
+	case x.path == "" && x.does == "":
+		return x, errors.New("it has no request, and nothing that an operator does")
+	case x.does != "" && (x.until != 0 || x.together != 1):
+		return x, errors.New("until and together stand before a request")
+	}
+	return x, nil
 }
 
-func number(t *testing.T, text string) int {
-	t.Helper()
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	return n
+// parseLine reads a line above the body of a step.
+func (p *play) parseLine(x *step, line string) error {
+	line, err := p.expand(line)
+	if err != nil {
+		return err
+	}
+	word, rest, _ := strings.Cut(line, " ")
+	name, value, isHeader := strings.Cut(line, ":")
+	switch {
+	case x.path != "" && isHeader:
+		x.header.Add(name, strings.TrimSpace(value))
+	case word == "until":
+		x.until, err = strconv.Atoi(rest)
+	case word == "together":
+		x.together, err = strconv.Atoi(rest)
+	case slices.Contains(operations, word):
+		x.does = word
+		x.path = rest
+	case x.path == "" && isRequest.MatchString(line):
+		x.method = word
+		x.path = rest
+	default:
+		return fmt.Errorf("%q is no line of a step. A step is a request such as POST /path with its headers, perhaps after "+
+			"together 20 or until 429, or what an operator does: %s", line, strings.Join(operations, ", "))
+	}
+	if err != nil {
+		return fmt.Errorf("%q needs a number: %s 20", line, word)
+	}
+	return nil
 }
 
 func (p *play) send(t *testing.T, x step) string {
@@ -284,14 +308,15 @@ func (p *play) today(later int) string {
 // Expand executes the template functions of a text on the day of the bank.
 func (b *Bank) Expand(t *testing.T, text string) string {
 	t.Helper()
-	return (&play{b, b.Now()}).Expand(t, text)
+	expanded, err := (&play{b, b.Now()}).expand(text)
+	require.NoError(t, err, text)
+	return expanded
 }
 
-// Expand executes the template functions of a text.
-func (p *play) Expand(t *testing.T, text string) string {
-	t.Helper()
+// expand executes the template functions of a text.
+func (p *play) expand(text string) (string, error) {
 	if !strings.Contains(text, "{{") {
-		return text
+		return text, nil
 	}
 	size := 0
 	words, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
@@ -303,10 +328,15 @@ func (p *play) Expand(t *testing.T, text string) string {
 		"repeat": func(count int, texts ...string) string { return strings.Repeat(strings.Join(texts, ""), count) },
 		"pad":    func(to int) string { size = to; return "" },
 	}).Parse(text)
-	require.NoError(t, err, text)
+	if err != nil {
+		return "", err
+	}
 	var expanded strings.Builder
-	require.NoError(t, words.Execute(&expanded, nil), text)
-	return expanded.String() + strings.Repeat(" ", max(0, size-expanded.Len()))
+	err = words.Execute(&expanded, nil)
+	if err != nil {
+		return "", err
+	}
+	return expanded.String() + strings.Repeat(" ", max(0, size-expanded.Len())), nil
 }
 
 // The records that requests are made of.
@@ -324,7 +354,10 @@ func record(valid string, changed []string) (string, error) {
 		return "", err
 	}
 	for _, each := range changed {
-		name, value, _ := strings.Cut(each, "=")
+		name, value, isMember := strings.Cut(each, "=")
+		if !isMember || !json.Valid([]byte(value)) {
+			return "", fmt.Errorf("%q is not NAME=JSON, such as FundAmount=2 or CurrencyCode=\"TRY\"", each)
+		}
 		members[name] = json.RawMessage(value)
 	}
 	encoded, err := json.Marshal(members)

@@ -83,7 +83,7 @@ func (c *clerk) do(t *testing.T, does, with, body string) string {
 	switch does {
 	case "clock":
 		at, err := time.ParseInLocation("2006-01-02 15:04:05.999999", with, c.Rules().Zone)
-		require.NoError(t, err)
+		require.NoError(t, err, "clock needs a day and a time, such as {{today 1}} 09:00:00")
 		c.Clock.Set(at)
 		settled, err := c.Settle(t.Context())
 		require.NoError(t, err)
@@ -102,7 +102,7 @@ func rules(t *testing.T, text string) (f fund.RulesFields) {
 	fields := map[string]*string{"TimeZone": &f.TimeZone, "ClosedWeekdays": &f.ClosedWeekdays, "CutOff": &f.CutOff, "SettleFrom": &f.SettleFrom}
 	for each := range strings.FieldsSeq(text) {
 		name, value, _ := strings.Cut(each, "=")
-		require.Contains(t, fields, name)
+		require.Contains(t, fields, name, "%s is no rule", name)
 		*fields[name] = value
 	}
 	return f
