@@ -184,6 +184,51 @@ func TestARoundFollowsRulesThatChangeMeanwhile(t *testing.T) {
 	b.sold(1)
 }
 
+// outdated is a book of rules that always has those of before.
+type outdated struct {
+	rules fund.Rules
+	reads int
+}
+
+func (o *outdated) Rules(context.Context) (fund.Rules, error) {
+	o.reads++
+	return o.rules, nil
+}
+
+// Rules that change again and again end a request after some attempts, and nothing was done.
+func TestRequestsEndIfTheRulesNeverStay(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{})
+	office := backoffice.New(b.store.Backoffice(nil, b.clock.Now), audit.Acts{NewID: b.ids.Next, Now: b.clock.Now}, istanbul)
+	before, err := backoffice.BeginRules(t.Context(), office.RuleBook, office.Acts, fund.DefaultRules())
+	require.NoError(t, err)
+	expect.Outcome(t, recorded, b.mustBuy("due", sale("1", on(today(1)))))
+	_, _, err = office.ChangeRules(t.Context(), fund.RulesFields{CutOff: "17:30"})
+	require.NoError(t, err)
+	b.clock.Set(midnight(1))
+	for name, try := range map[string]func(*buyfund.Buyer) error{
+		"a sale": func(buyer *buyfund.Buyer) error {
+			_, err := buyer.Buy(t.Context(), ours, operation.Header{CallerID: "a"}, []fund.SaleFields{sale("1")})
+			return err
+		},
+		"a quote": func(buyer *buyfund.Buyer) error {
+			_, err := buyer.Quote(t.Context(), ours, operation.Header{}, []fund.SaleFields{sale("1")})
+			return err
+		},
+		"a round": func(buyer *buyfund.Buyer) error {
+			settled, err := buyer.SettleDue(t.Context())
+			require.Zero(t, settled)
+			return err
+		},
+	} {
+		book := &outdated{rules: before}
+		err := try(b.replica(with{options: func(o *buyfund.Options) { o.Rules = buyfund.NewRules(book, nil, before, b.clock.Now) }}))
+		require.ErrorIs(t, err, fund.ErrRulesChanged, name)
+		require.Equal(t, 5, book.reads, name)
+	}
+	b.sold(0)
+}
+
 // What only reads says so if the storage or the calendar cannot be read.
 func TestQuotesAndForecastsNeedTheStorage(t *testing.T) {
 	t.Parallel()

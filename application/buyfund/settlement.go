@@ -102,12 +102,16 @@ func (b *Buyer) due(ctx context.Context, until day.Day) (all []Due, err error) {
 func (b *Buyer) SettleDue(ctx context.Context) (Settlement, error) {
 	var r round
 	for attempt := 1; ; attempt++ {
-		err := b.settleRound(ctx, &r)
-		if !r.rulesChanged || attempt == rulesAttempts {
-			return r.Settlement, errors.Join(append(r.failures, err)...)
-		}
 		r.rulesChanged = false
 		r.tried = nil
+		err := b.settleRound(ctx, &r)
+		if r.rulesChanged && attempt < rulesAttempts {
+			continue
+		}
+		if r.rulesChanged {
+			err = errors.Join(err, fund.ErrRulesChanged)
+		}
+		return r.Settlement, errors.Join(append(r.failures, err)...)
 	}
 }
 
