@@ -703,6 +703,26 @@ func TestAForecastSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	b.settles(buyfund.Settlement{Completed: 500, Failed: 100})
 }
 
+// The sales of an array take place together or not at all, also in a forecast.
+func TestAForecastOfSalesKeepsArraysTogether(t *testing.T) {
+	t.Parallel()
+	b := openBank(t, with{unpriced: true})
+	expect.Outcome(t, recorded, b.mustBuy("too much", sale("600", on(today(1))), sale("600", on(today(1)))))
+	expect.Outcome(t, recorded, b.mustBuy("all", sale("1000", on(today(2)))))
+	expect.Outcome(t, recorded, b.mustBuy("more", sale("1", on(today(2)))))
+	b.store.PutPrices(
+		fund.Price{ID: 2, Fund: gold, PerUnit: 200_000_000, Currency: lira, ValidFrom: today(1)},
+		fund.Price{ID: 3, Fund: gold, PerUnit: 300_000_000, Currency: lira, ValidFrom: today(2)})
+	all, err := b.ForecastOf(t.Context(), b.store.Sales())
+	require.NoError(t, err)
+	var states []operation.State
+	for i := range all {
+		states = append(states, all[i].State)
+	}
+	require.Equal(t, []operation.State{operation.Failed, operation.Failed, operation.Completed, operation.Failed}, states)
+	b.sold(0)
+}
+
 // The funds are settled one after the other. A forecast goes by day and ID.
 func TestAnArrayIsSettledWithItsFirstFund(t *testing.T) {
 	t.Parallel()
