@@ -100,6 +100,7 @@ func TestCallersReadHowTheirOperationsEnded(t *testing.T) {
 	for bad, code := range map[string]string{
 		"limit=0": "out-of-range", "limit=-1": "out-of-range", "limit=1001": "out-of-range", "limit=99999999999999999999": "out-of-range",
 		"limit=x": "invalid-format", "limit=1.0": "invalid-format", "wait=61s": "out-of-range", "wait=20": "invalid-format",
+		"after=x": "invalid-format",
 	} {
 		require.Contains(t, get(h, "/outcomes?"+bad, key).Body.String(), `"code":"`+code+`"`, bad)
 	}

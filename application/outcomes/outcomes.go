@@ -131,7 +131,7 @@ func (f *Feed) Page(ctx context.Context, q Query) (Page, error) {
 		var ok bool
 		after, ok = cursors.open(q.Subscription, q.After)
 		if !ok {
-			return Page{}, invalid("after must be a cursor of an earlier answer.")
+			return Page{}, invalid(fault.InvalidFormat, "after must be a cursor of an earlier answer.")
 		}
 	}
 	found, err := f.find(ctx, &q, after)
@@ -291,10 +291,10 @@ func (f *Feed) openCursors(ctx context.Context) (*cursors, error) {
 func (q *Query) complete() error {
 	q.Limit = cmp.Or(q.Limit, DefaultLimit)
 	if q.Limit < 1 || q.Limit > MaxLimit {
-		return invalid("limit must be an integer from 1 to " + strconv.Itoa(MaxLimit) + ".")
+		return invalid(fault.OutOfRange, "limit must be an integer from 1 to "+strconv.Itoa(MaxLimit)+".")
 	}
 	if q.Wait < 0 || q.Wait > MaxWait {
-		return invalid("wait must be a duration from 0s to 60s.")
+		return invalid(fault.OutOfRange, "wait must be a duration from 0s to 60s.")
 	}
 	return nil
 }
@@ -306,6 +306,6 @@ func (q *Query) check() error {
 	return q.Check()
 }
 
-func invalid(detail string) error {
-	return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: fault.OutOfRange, Detail: detail})
+func invalid(code, detail string) error {
+	return fault.New(fault.Invalid, "The request breaks a rule.", fault.Fault{Code: code, Detail: detail})
 }
