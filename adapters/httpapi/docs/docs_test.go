@@ -345,6 +345,14 @@ func TestPagesAnswerThePartner(t *testing.T) {
 		{"/docs/repeats", "An empty text is no <code>CallerId</code>"},
 		{"/docs", "is plain text or empty"},
 		{"/docs/sandbox", "the sandbox ignores the header there"},
+		{"/docs/repeats", "Leaving a field out and sending its defined value are two contents."},
+		{"/docs/repeats", "The bank may erase the texts of a message"},
+		{"/docs/repeats", "<code>12500000</code> is 12.5 units"},
+		{"/docs/keys", "Your keys may have a last day."},
+		{"/docs/keys", "Sales that you recorded for a later day are still settled."},
+		{"/docs/errors/key-invalid", "if its key was changed or has ended"},
+		{"/docs/limits", "Otherwise the connection is closed without an answer"},
+		{"/docs", "may belong to another customer"},
 	} {
 		require.Contains(t, ask(http.MethodGet, page.path).Body.String(), page.says, page.path)
 	}
