@@ -326,6 +326,15 @@ func TestListsForLanguageModels(t *testing.T) {
 			require.Contains(t, full, "Source: "+slug+".md\n\n# ")
 		}
 	}
+	for _, document := range []string{openapi.Path, openapi.Path30} {
+		require.Contains(t, list, "](.."+document+")\n")
+	}
+	require.NotContains(t, list, openapi.SandboxPath)
+	ofSandbox, err := docs.Pages(openapi.Guide{Sandbox: true})
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	ofSandbox["/docs/llms.txt"].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/docs/llms.txt", http.NoBody))
+	require.Contains(t, w.Body.String(), "](.."+openapi.SandboxPath+")\n")
 }
 
 // TestPagesAnswerThePartner holds the pages to what partners looked for and did not find.

@@ -68,6 +68,14 @@ func guide(o openapi.Guide) (map[string]http.Handler, error) {
 		}
 		pages["/docs/"+a.slug+".md"] = newPage("text/markdown", a.markdown)
 	}
+	list.WriteString("\n## OpenAPI documents\n\n")
+	documents := []struct{ title, path string }{{"OpenAPI 3.1", openapi.Path}, {"OpenAPI 3.0", openapi.Path30}}
+	if o.Sandbox {
+		documents = append(documents, struct{ title, path string }{"OpenAPI 3.1 of the sandbox's own endpoints", openapi.SandboxPath})
+	}
+	for _, document := range documents {
+		fmt.Fprintf(&list, "- [%s](..%s)\n", document.title, document.path)
+	}
 	pages["/docs/llms.txt"] = newPage("text/plain", list.Bytes)
 	pages["/docs/llms-full.txt"] = newPage("text/plain", full.Bytes)
 	return pages, nil

@@ -32,6 +32,9 @@ var document30 []byte
 //go:embed sandbox.json
 var sandbox []byte
 
+// SandboxPath is where integrators find the document of a sandbox's own endpoints.
+const SandboxPath = "/_sandbox/openapi.json"
+
 // The versions of OpenAPI in which the document exists.
 const (
 	Version31 = "3.1"
@@ -153,7 +156,7 @@ func (o Options) SandboxPages() (map[string]http.Handler, error) {
 		}
 		document = bytes.Replace(sandbox, []byte(`"url": "/"`), append([]byte(`"url": `), address...), 1)
 	}
-	return map[string]http.Handler{"/_sandbox/openapi.json": handler(document)}, nil
+	return map[string]http.Handler{SandboxPath: handler(document)}, nil
 }
 
 // Pages returns a handler for each path of a document, for everyone. Mount them for
