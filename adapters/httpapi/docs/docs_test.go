@@ -337,6 +337,18 @@ func TestListsForLanguageModels(t *testing.T) {
 	require.Contains(t, w.Body.String(), "](.."+openapi.SandboxPath+")\n")
 }
 
+// The guide of a sandbox begins with a key of this sandbox: its reader has no folder of the service.
+func TestTheGuideOfASandboxBeginsWithItsKey(t *testing.T) {
+	t.Parallel()
+	ofSandbox, err := docs.Pages(openapi.Guide{Sandbox: true})
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	ofSandbox["/docs/index.md"].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/docs/index.md", http.NoBody))
+	require.NotContains(t, w.Body.String(), "demo.key")
+	require.Contains(t, w.Body.String(), "export KEY=$(curl -sS -X POST \"$BANK/_sandbox/keys\" | cut -d '\"' -f 4)\n")
+	require.Contains(t, ask(http.MethodGet, "/docs/index.md").Body.String(), "export KEY=$(cat data/demo.key)\n")
+}
+
 // TestPagesAnswerThePartner holds the pages to what partners looked for and did not find.
 func TestPagesAnswerThePartner(t *testing.T) {
 	t.Parallel()

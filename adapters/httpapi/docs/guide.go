@@ -181,6 +181,7 @@ func write(o openapi.Guide) ([]article, error) {
 		"Parameters": grouped(int64(cmp.Or(o.ParametersLimit, 1000))),
 		"TimeZone":   cmp.Or(o.TimeZone, "Europe/Istanbul"),
 		"Waits":      strconv.Itoa(outcomes.MaxWaits),
+		"Sandbox":    o.Sandbox,
 	}
 	var articles []article
 	add := func(slug, file string, data any) {
