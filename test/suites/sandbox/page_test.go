@@ -22,7 +22,7 @@ var step = regexp.MustCompile("(?s)```sh\n(.*?)```\n\nThe answer (?:is|has) `([^
 // and compares each answer with the page.
 func TestTheFirstHour(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"bash", "curl"} {
+	for _, program := range []string{"sh", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("SKIPPED: no " + program + " on this machine; run: apt-get install " + program)
 		}
@@ -44,7 +44,7 @@ func TestTheFirstHour(t *testing.T) {
 	for _, s := range steps {
 		script.WriteString(s[1] + "printf '" + strings.ReplaceAll(end, "\n", `\n`) + "'\n")
 	}
-	shell := exec.CommandContext(t.Context(), "bash", "-c", script.String())
+	shell := exec.CommandContext(t.Context(), "sh", "-c", script.String())
 	shell.Env = append(shell.Environ(), "BANK="+p.url, "KEY="+p.bank.Key)
 	out, err := shell.CombinedOutput()
 	require.NoError(t, err, string(out))
