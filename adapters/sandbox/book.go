@@ -120,7 +120,7 @@ var once = json.UnmarshalFromFunc(func(_ *jsontext.Decoder, a *armed) error {
 	return errors.ErrUnsupported
 })
 
-// decode reads one JSON value. It rejects unknown members, and too many armed faults.
+// decode reads one JSON value, as strictly as the operations do. It rejects too many armed faults.
 func decode(r io.Reader, into any) error {
 	count := 0
 	readers := json.JoinUnmarshalers(counted[armed](&count, maxArmed, errTooManyArmed), once)
@@ -129,26 +129,9 @@ func decode(r io.Reader, into any) error {
 		return errTooManyArmed
 	}
 	if err != nil {
-		return refuse(faultOf(err, "The documentation of the sandbox shows the members.", "The documentation of the sandbox shows its type."))
+		return refuse(faultOf(err))
 	}
 	return nil
-}
-
-// faultOf returns the fault of a body that is not the JSON which was asked for. unknown and wrongType
-// are the details of a member that is not known, or has a value of another type.
-func faultOf(err error, unknown, wrongType string) fault.Fault {
-	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok && errors.Is(err, jsontext.ErrDuplicateName) {
-		return fault.Fault{Pointer: string(syntax.JSONPointer), Code: fault.DuplicateMember, Detail: "Duplicate member name in this object."}
-	}
-	wrong, ok := errors.AsType[*json.SemanticError](err)
-	switch {
-	case !ok, wrong.JSONPointer == "":
-		return fault.Fault{Code: fault.InvalidJSON, Detail: "The body must be the JSON that the documentation of the sandbox shows."}
-	case errors.Is(err, json.ErrUnknownName):
-		return fault.Fault{Pointer: string(wrong.JSONPointer), Code: fault.UnknownMember, Detail: unknown}
-	default:
-		return fault.Fault{Pointer: string(wrong.JSONPointer), Code: fault.WrongType, Detail: wrongType}
-	}
 }
 
 // maxRows is how many rows a seed in JSON has at most. A body of 4 MiB has room for as many
@@ -171,11 +154,7 @@ func importJSON(ctx context.Context, to *backoffice.Office, content []byte) (map
 		return nil, errTooManyRows
 	}
 	if err != nil {
-		wrong := faultOf(err, "A row has the columns of the file of its kind.", "Must be a number or a text, as in the file of this kind.")
-		if wrong.Code == fault.UnknownMember && strings.Count(wrong.Pointer, "/") == 1 {
-			wrong.Detail = "The object has prices, holdings, accounts and calendar."
-		}
-		return nil, refuse(wrong)
+		return nil, refuse(faultOfSeed(err))
 	}
 	if len(s.Prices)+len(s.Holdings)+len(s.Accounts)+len(s.Calendar) == 0 {
 		return nil, refuse(fault.Fault{Code: fault.Required, Detail: "Send prices, holdings, accounts or calendar, each with at least one row."})
@@ -252,4 +231,34 @@ func importRows[Fields, T any](
 	}
 	counts[kind] = imported.Lines()
 	return err
+}
+
+// faultOf returns the fault of a body with invalid JSON.
+func faultOf(err error) fault.Fault {
+	twice, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if ok && errors.Is(err, jsontext.ErrDuplicateName) {
+		return fault.Fault{Pointer: string(twice.JSONPointer), Code: fault.DuplicateMember, Detail: "Duplicate member name in this object."}
+	}
+	wrong, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return fault.Fault{Code: fault.InvalidJSON, Detail: "The body must be the JSON that the documentation of the sandbox shows."}
+	case errors.Is(err, json.ErrUnknownName):
+		return fault.Fault{Pointer: string(wrong.JSONPointer), Code: fault.UnknownMember, Detail: "Unknown member. Names are case-sensitive."}
+	}
+	return fault.Fault{Pointer: string(wrong.JSONPointer), Code: fault.WrongType, Detail: "The value has another JSON type than the documentation of the sandbox shows."}
+}
+
+// faultOfSeed returns the fault of a seed with invalid JSON.
+func faultOfSeed(err error) fault.Fault {
+	f := faultOf(err)
+	switch {
+	case f.Code == fault.UnknownMember && strings.Count(f.Pointer, "/") == 1:
+		f.Detail = "The object has prices, holdings, accounts and calendar."
+	case f.Code == fault.UnknownMember:
+		f.Detail = "A row has the columns of the file of its kind."
+	case f.Code == fault.WrongType:
+		f.Detail = "Must be a number or a text, as in the file of this kind."
+	}
+	return f
 }

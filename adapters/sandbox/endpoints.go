@@ -124,8 +124,13 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// number reads a number from the query; 0 if it is absent.
+// number reads a number from the query, which has nothing else. It returns 0 if it is absent.
 func number(r *http.Request, name string) (int64, error) {
+	for given, values := range r.URL.Query() { // without its number the answer would have everything
+		if given != name || len(values) > 1 {
+			return 0, refuse(fault.Fault{Code: fault.InvalidFormat, Detail: "The query may have " + name + ", in small letters and once."})
+		}
+	}
 	n, err := strconv.ParseInt(cmp.Or(r.URL.Query().Get(name), "0"), 10, 64)
 	if err != nil || n < 0 {
 		return 0, refuse(fault.Fault{Code: fault.NotAnInteger, Detail: "The parameter " + name + " must be a number."})

@@ -54,8 +54,9 @@ func TestSeed(t *testing.T) {
 		`{"prices":[{"PriceID":1,"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","Price":9,"CurrencyCode":"TRY","ValidFrom":"2024-01-01"}]}`:                     `"pointer":"/prices/0/Price"`,
 		`{"calendar":[{"Day":"2026-13-01","Reason":"X"}]}`: `"pointer":"/calendar/0/Day"`,
 		`{"sales":[{}]}`: `"pointer":"/sales"`,
-		`{`:              `"code":"invalid-json"`,
-		`{}`:             `"code":"required"`,
+		`{"holdings":[{"CustomerNo":8,"CustomerNo":9}]}`: `"code":"duplicate-member"`,
+		`{`:  `"code":"invalid-json"`,
+		`{}`: `"code":"required"`,
 		"CustomerNo,IMKBCode,HolderCorporationName,Units\n8,NEW,X,-5\n": `Line 2, Units`,
 		"a,b\n": `"code":"invalid-format"`,
 	} {
@@ -63,6 +64,29 @@ func TestSeed(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, got.status, body)
 		require.Contains(t, got.body, where, body)
 		require.NotContains(t, got.body, `"State"`, "it is no operation")
+	}
+}
+
+// The endpoints read a body as strictly as the operations do, and say where it is wrong.
+func TestBodiesAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	for _, wrong := range []struct{ path, body, pointer, code string }{
+		{"clock", `{"Advance":"1h"}`, "/Advance", "unknown-member"},
+		{"clock", `{"advance":"1h","by":1}`, "/by", "unknown-member"},
+		{"clock", `{"advance":"1h","advance":"2h"}`, "/advance", "duplicate-member"},
+		{"clock", `{"advance":24}`, "/advance", "wrong-type"},
+		{"clock", `[]`, "", "wrong-type"},
+		{"clock", `{"advance":"1h"} {}`, "", "invalid-json"},
+		{"clock", ``, "", "invalid-json"},
+		{"faults", `[{"Fault":"internal"}]`, "/0/Fault", "unknown-member"},
+		{"faults", `[{"fault":"internal","fault":"overloaded"}]`, "/0/fault", "duplicate-member"},
+		{"faults", `[{"fault":"internal","count":1.5}]`, "/0/count", "wrong-type"},
+		{"faults", `{"fault":"internal"}`, "", "wrong-type"},
+	} {
+		got := p.send(http.MethodPut, "/_sandbox/"+wrong.path, wrong.body)
+		require.Equal(t, http.StatusBadRequest, got.status, wrong.body)
+		require.Contains(t, got.body, `"errors":[{"pointer":"`+wrong.pointer+`","code":"`+wrong.code+`"`, wrong.body)
 	}
 }
 
@@ -90,6 +114,9 @@ func TestRequestsAreKept(t *testing.T) {
 	got = p.send(http.MethodGet, "/_sandbox/requests?after=2", "")
 	require.Equal(t, 1, strings.Count(got.body, `"number"`))
 	require.Equal(t, http.StatusBadRequest, p.send(http.MethodGet, "/_sandbox/requests?after=x", "").status)
+	for _, wrong := range []string{"requests?After=2", "requests?after=2&after=3", "book?Customer=1001", "book?customer=1001&limit=1"} {
+		require.Equal(t, []string{"invalid-format"}, p.send(http.MethodGet, "/_sandbox/"+wrong, "").codes(), wrong)
+	}
 }
 
 // A book that grows without a bound must not use up the memory of the sandbox.

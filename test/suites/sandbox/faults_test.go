@@ -248,12 +248,9 @@ func TestArmedFaults(t *testing.T) {
 		`[{"fault":"cut-after"},{"fault":"slow","count":-1}]`: `"pointer":"/1/count"`,
 		`[{"fault":"cut-after","count":0}]`:                   `"pointer":"/0/count"`,
 		`[{"fault":"cut-after","count":1001}]`:                `Must be from 1 to 1000.`,
-		`[{"fault":"cut-after","times":2}]`:                   `"pointer":"/0/times","code":"unknown-member"`,
-		`[{"fault":"cut-after","Count":2}]`:                   `"pointer":"/0/Count","code":"unknown-member"`,
-		`[{"fault":"slow","fault":"cut-after"}]`:              `"pointer":"/0/fault","code":"duplicate-member"`,
-		`[{"fault":7}]`:                                       `"pointer":"/0/fault","code":"wrong-type"`,
+		`[{"fault":"cut-after","times":2}]`:                   `"pointer":"/0/times"`,
 		`[] x`:                                                `"code":"invalid-json"`,
-		`{}`:                                                  `"code":"invalid-json"`,
+		`{}`:                                                  `"code":"wrong-type"`,
 	} {
 		got := arm(body)
 		require.Equal(t, http.StatusBadRequest, got.status, body)
