@@ -156,8 +156,11 @@ func importJSON(ctx context.Context, to *backoffice.Office, content []byte) (map
 	if err != nil {
 		return nil, refuse(faultOfSeed(err))
 	}
-	if len(s.Prices)+len(s.Holdings)+len(s.Accounts)+len(s.Calendar) == 0 {
-		return nil, refuse(fault.Fault{Code: fault.Required, Detail: "Send prices, holdings, accounts or calendar, each with at least one row."})
+	if len(s.Prices)+len(s.Holdings)+len(s.Accounts) == 0 && s.Calendar == nil {
+		return nil, refuse(fault.Fault{
+			Code:   fault.Required,
+			Detail: "Send prices, holdings, accounts or calendar, each with at least one row. Only a calendar may be empty: then no day is closed.",
+		})
 	}
 	counts := map[string]int64{}
 	err = importRows(ctx, to, counts, "prices", s.Prices, fund.NewPrice, func(a, b fund.Price) int { return cmp.Compare(a.ID, b.ID) }, to.Imports.Prices)
@@ -174,6 +177,9 @@ func importJSON(ctx context.Context, to *backoffice.Office, content []byte) (map
 	err = importRows(ctx, to, counts, "accounts", s.Accounts, newAccount, func(a, b fund.Account) int { return a.Key.Compare(b.Key) }, to.Imports.Accounts)
 	if err != nil {
 		return counts, err
+	}
+	if s.Calendar == nil {
+		return counts, nil
 	}
 	newClosedDay := func(f closedDay) (fund.ClosedDay, []fault.Fault) { return fund.NewClosedDay(f.Day, f.Reason) }
 	err = importRows(ctx, to, counts, "calendar", s.Calendar, newClosedDay, func(a, b fund.ClosedDay) int { return a.Day.Compare(b.Day) }, to.Imports.ClosedDays)
@@ -212,7 +218,7 @@ func importRows[Fields, T any](
 	if len(faults) > 0 {
 		return refuse(faults...)
 	}
-	if len(values) == 0 {
+	if len(values) == 0 && kind != "calendar" { // an empty calendar replaces the one before
 		return nil
 	}
 	imported, err := write(ctx, func(yield func(int64, T) error) error {

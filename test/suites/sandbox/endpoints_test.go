@@ -44,6 +44,8 @@ func TestSeed(t *testing.T) {
 	require.JSONEq(t, `{"holdings":2}`, got.body)
 	require.JSONEq(t, `{"calendar":1}`, seed("Day,Reason\n"+p.day(3)+",Holiday\n").body)
 	require.Equal(t, []string{"day-closed"}, p.sell("", on(p.day(3), demoSale)).codes(), "it counts at once")
+	require.JSONEq(t, `{"calendar":0}`, seed(`{"calendar":[]}`).body)
+	require.Equal(t, 1, p.sell("", on(p.day(3), demoSale)).state(), "the calendar is replaced by an empty one")
 
 	for body, where := range map[string]string{
 		`{"holdings":[{"CustomerNo":8,"IMKBCode":"NEW","HolderCorporationName":"X","Units":1},{"CustomerNo":8,"IMKBCode":"lower","HolderCorporationName":"X","Units":1}]}`: `"pointer":"/holdings/1/IMKBCode"`,
