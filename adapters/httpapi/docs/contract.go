@@ -16,7 +16,7 @@ type contract struct {
 	Components struct {
 		Schemas map[string]schema
 	}
-	// days replaces the names of days in requests of examples.
+	// days replaces the names of days, and of the time zone, in examples.
 	days *strings.Replacer
 }
 
@@ -125,7 +125,7 @@ func (c contract) code(of fault.Code) codePage {
 	request, answer := exampleOf(of.Name)
 	_, status, _ := strings.Cut(answer, " ") // HTTP/1.1 400 Bad Request
 	status, _, _ = strings.Cut(status, " ")
-	return codePage{of, status, c.days.Replace(request), answer}
+	return codePage{of, status, c.days.Replace(request), c.days.Replace(answer)}
 }
 
 // codes are the codes after which the same side must act.

@@ -349,6 +349,24 @@ func TestTheGuideOfASandboxBeginsWithItsKey(t *testing.T) {
 	require.Contains(t, ask(http.MethodGet, "/docs/index.md").Body.String(), "export KEY=$(cat data/demo.key)\n")
 }
 
+// The answers of the error pages speak of the days of their requests: they are recorded on another day.
+func TestAnswersHaveTheDaysOfTheirRequests(t *testing.T) {
+	t.Parallel()
+	guide, err := docs.Pages(openapi.Guide{Day: "2027-05-28", TimeZone: "Europe/London"})
+	require.NoError(t, err)
+	for code, says := range map[string]string{
+		"after-cut-off":    "The next open day is 2027-05-29.",
+		"day-closed":       "The next open day is 2027-06-18.",
+		"date-in-the-past": "which is 2026-11-29 in the time zone Europe/London.",
+		"cancelled":        "\nIdempotent-Replayed: true\n",
+	} {
+		path := "/docs/errors/" + code + ".md"
+		w := httptest.NewRecorder()
+		guide[path].ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		require.Contains(t, w.Body.String(), says, path)
+	}
+}
+
 // TestPagesAnswerThePartner holds the pages to what partners looked for and did not find.
 func TestPagesAnswerThePartner(t *testing.T) {
 	t.Parallel()

@@ -323,7 +323,7 @@ func TestExamplesAreRealAnswers(t *testing.T) {
 				require.Contains(t, page.Body.String(), "<h1 id=\""+code.Name+"\">")
 			}
 			file := filepath.Join("examples", code.Name+".http")
-			want := e.asShown(code.Name, shown) + "\n\n" + answer(t, w)
+			want := e.asShown(code.Name, shown) + "\n\n" + daysOf(code.Name).Replace(answer(t, w))
 			if *golden.Update {
 				golden.Write(t, file, want)
 			}
@@ -355,10 +355,23 @@ func (e example) asShown(code, shown string) string {
 	return strings.ReplaceAll(shown, "2026-11-24", "DAY") // the page has days that are ahead
 }
 
+// daysOf names the days in the answer to an example. The page has those of the request.
+func daysOf(code string) *strings.Replacer {
+	switch code {
+	case fault.AfterCutOff:
+		return strings.NewReplacer("2026-11-21", "DAY+1")
+	case fault.DayClosed:
+		return strings.NewReplacer("2026-11-30", "CLOSED+1")
+	case fault.DateInThePast:
+		return strings.NewReplacer("2026-11-20 in", "TODAY in")
+	}
+	return strings.NewReplacer()
+}
+
 // answer is what a reader sees of an answer.
 func answer(t *testing.T, w *httptest.ResponseRecorder) string {
 	text := fmt.Sprintf("HTTP/1.1 %d %s\n", w.Code, http.StatusText(w.Code))
-	for _, name := range []string{"Content-Type", "X-Request-Id", "Operation-Id", "Retry-After", "Allow", "Accept", "Accept-Encoding", "Www-Authenticate"} {
+	for _, name := range []string{"Content-Type", "X-Request-Id", "Operation-Id", "Idempotent-Replayed", "Retry-After", "Allow", "Accept", "Accept-Encoding", "Www-Authenticate"} {
 		if value := w.Header().Get(name); value != "" {
 			text += strings.Replace(name, "Www", "WWW", 1) + ": " + value + "\n"
 		}

@@ -165,7 +165,11 @@ func write(o openapi.Guide) ([]article, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the day of examples: %w", err)
 	}
-	contract.days = strings.NewReplacer(`"DAY`, `"`+later.String(), "CLOSED", later.Plus(20).String())
+	contract.days = strings.NewReplacer(
+		`"DAY`, `"`+later.String(), "DAY+1", later.Plus(1).String(),
+		"CLOSED+1", later.Plus(21).String(), "CLOSED", later.Plus(20).String(),
+		"TODAY in the time zone UTC", later.Plus(-180).String()+" in the time zone "+cmp.Or(o.TimeZone, "Europe/Istanbul"),
+	)
 	functions := template.FuncMap{
 		"schemas": contract.schemas,
 		"codes":   contract.codes,
