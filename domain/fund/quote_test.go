@@ -96,6 +96,7 @@ func TestASaleWithoutAPriceIDIsQuotedOnly(t *testing.T) {
 		_, faults = fund.NewQuotedSale(asked(func(f *fund.SaleFields) { f.FundToProcess.PriceID = number(priceID) }))
 		require.Len(t, faults, 1)
 		require.Equal(t, "/FundToProcess/PriceID", faults[0].Pointer)
+		require.Equal(t, "An integer, 0 or greater, at most 2^63-1.", faults[0].Detail, "0 takes the current price")
 	}
 	_, faults = fund.NewSale(asked(withoutPrice))
 	require.Equal(t, map[string]string{"/FundToProcess/PriceID": fault.Required}, byPointer(t, faults))

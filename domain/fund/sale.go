@@ -127,10 +127,11 @@ func check(f SaleFields, quoted bool) (t Terms, hasDay bool, faults []fault.Faul
 		c.Add("/FundToProcess", fault.Required, "Required.")
 	} else {
 		t.Holding.Fund = c.fund("/FundToProcess", p.IMKBCode, p.HolderCorporationName)
-		if quoted && (p.PriceID.IsAbsent() || p.PriceID.IsZero()) {
-			t.PriceID = 0
-		} else {
+		switch {
+		case !quoted:
 			t.PriceID = c.integer("/FundToProcess/PriceID", p.PriceID, 1, positiveInteger)
+		case !p.PriceID.IsAbsent():
+			t.PriceID = c.integer("/FundToProcess/PriceID", p.PriceID, 0, naturalInteger)
 		}
 	}
 	t.ControlTotal = c.amount("/Amount", f.Amount, t.Account.Currency).Minor()
