@@ -25,6 +25,9 @@ import (
 // cancelled is the customer whose recorded sales the bank cancels when the clock moves.
 const cancelled = 9104
 
+// reversed is the customer whose completed sales the bank reverses when the clock moves.
+const reversed = 9105
+
 // book is the seed of a new sandbox in addition to the demo book. It has the customers and
 // funds of the page "Your first hour".
 //

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -47,6 +48,9 @@ func (c *clock) move(ctx context.Context, where func(now time.Time) time.Time) (
 	if all.Failed, err = c.cancelSales(ctx); err != nil {
 		return all, err
 	}
+	if err = c.reverseSales(ctx); err != nil {
+		return all, err
+	}
 	due, err := c.o.DueFunds(ctx, c.o.Rules().Today(to), false)
 	if err != nil {
 		return all, err
@@ -89,10 +93,50 @@ func (c *clock) cancelSales(ctx context.Context) (n int, err error) {
 		}
 	}
 	for id := range waiting {
-		if err := c.o.Office.Corrector().Cancel(audit.By(ctx, audit.Who{Actor: store.SandboxMark, Origin: store.SandboxMark}), id); err != nil {
+		if err := c.o.Office.Corrector().Cancel(asBank(ctx), id); err != nil {
 			return n, err
 		}
 		n++
 	}
 	return n, nil
+}
+
+// asBank says that the sandbox acts for the bank.
+func asBank(ctx context.Context) context.Context {
+	return audit.By(ctx, audit.Who{Actor: store.SandboxMark, Origin: store.SandboxMark})
+}
+
+// reverseSales reverses the completed sales of the customer whose sales the bank reverses. It
+// leaves sales without a CallerId, because one that it recorded again has none.
+func (c *clock) reverseSales(ctx context.Context) error {
+	var completed []operation.ID
+	for sale, err := range c.o.Office.Reader.Sales(ctx, backoffice.Query{CustomerNo: reversed, State: operation.Completed}) {
+		if err != nil {
+			return err
+		}
+		isOurs := sale.Terms.Holding.CustomerNo == reversed && sale.ReversedAt.IsZero() && sale.Header.CallerID != ""
+		if isOurs && !slices.Contains(completed[max(0, len(completed)-1):], sale.ID) { // the sales of an operation follow each other
+			completed = append(completed, sale.ID)
+		}
+	}
+	for _, id := range completed {
+		if err := c.reverse(asBank(ctx), id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reverse reverses an operation. It records its sales again if the price of their day was corrected.
+func (c *clock) reverse(ctx context.Context, id operation.ID) error {
+	corrector := c.o.Office.Corrector()
+	_, _, err := corrector.ReverseAgain(ctx, id)
+	if errors.Is(err, fund.ErrNoDay) || errors.Is(err, fund.ErrPriceHolds) {
+		_, err = corrector.Reverse(ctx, id)
+	}
+	_, isSpent := errors.AsType[*fund.BelowZeroError](err)
+	if isSpent { // a seed has lowered the balance: the sale stays
+		return nil
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -47,6 +48,57 @@ func TestTheLifeOfASaleTakesSeconds(t *testing.T) {
 	proof, err := office.Verify(t.Context(), nil, backoffice.Watch{Found: func(f backoffice.Finding) { t.Error(f.Text) }})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, proof.Sales)
+}
+
+// TestSalesAreReversed sees both ends of a sale that the bank undoes: reversed, and recorded again
+// after the price of its day was corrected.
+func TestSalesAreReversed(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	sale := strings.Replace(demoSale, "1001", "9105", 1)
+	day := p.day(1)
+	later := on(day, sale)
+	outcomes := func() (found []string) {
+		var page struct {
+			Outcomes []struct {
+				CallerID string `json:"CallerId"`
+				State    int
+				Reversed bool
+			}
+		}
+		got := p.send(http.MethodGet, "/outcomes", "")
+		require.NoError(t, json.Unmarshal([]byte(got.body), &page), got.body)
+		for _, o := range page.Outcomes {
+			found = append(found, fmt.Sprintf("%s %d %t", o.CallerID, o.State, o.Reversed))
+		}
+		return found
+	}
+	require.Equal(t, 2, p.sell("at once", sale).state())
+	require.Equal(t, 2, p.sell("", sale).state(), "a sale without a CallerId stays")
+	require.Equal(t, 2, p.sell("other", demoSale).state())
+	require.Equal(t, 1, p.sell("later", later).state())
+	p.moveClock(`{"advance":"24h"}`)
+	require.Equal(t, []string{"at once 2 true", "later 2 false"}, outcomes())
+
+	price := fmt.Sprintf(`{"prices":[{"PriceID":2000000,"IMKBCode":"AFA","HolderCorporationName":"Demo Portfoy","Price":2,"CurrencyCode":"TRY","ValidFrom":%q}]}`, day)
+	require.Equal(t, http.StatusOK, p.send(http.MethodPost, "/_sandbox/seed", price).status)
+	want := []string{"at once 2 true", "later 2 false", "later 2 true", " 2 false"}
+	for range 2 { // each sale is reversed once
+		p.moveClock(`{"advance":"1s"}`)
+		require.Equal(t, want, outcomes())
+	}
+	require.Equal(t, 2, p.sell("later", later).state(), "the State of a reversed sale stays")
+}
+
+// A clock moves on if the account has not kept what the bank would take back.
+func TestASaleWhoseProceedsAreGoneStays(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	require.Equal(t, 2, p.sell("spent", strings.Replace(demoSale, "1001", "9105", 1)).state())
+	balance := `{"accounts":[{"BranchCode":1,"CustomerNo":1001,"AccountSuffix":1,"CurrencyCode":"TRY","Balance":0}]}`
+	require.Equal(t, http.StatusOK, p.send(http.MethodPost, "/_sandbox/seed", balance).status)
+	p.moveClock(`{"advance":"1s"}`)
+	require.Contains(t, p.send(http.MethodGet, "/outcomes", "").body, `{"Outcomes":[],`)
 }
 
 func TestTheClockMovesForwardOnly(t *testing.T) {
