@@ -442,6 +442,12 @@ func (r *Reader) fault(pointer, code, detail string) {
 	}
 }
 
+// isWide reports whether a text looks like UTF-16 or UTF-32: it begins with a byte order mark of
+// these, or has U+0000 as one of its first two bytes, which no JSON has.
+func isWide(text string) bool {
+	return strings.HasPrefix(text, "\xff\xfe") || strings.HasPrefix(text, "\xfe\xff") || strings.Contains(text[:min(2, len(text))], "\x00")
+}
+
 // fail ends the pass because of an error of the library. The error's text
 // repeats what the caller sent, so it is dropped.
 func (r *Reader) fail(err error) {
@@ -453,6 +459,8 @@ func (r *Reader) fail(err error) {
 	rest := r.text[offset:]
 	where := safePointer(pointer)
 	switch {
+	case isWide(r.text):
+		r.breakOff("", fault.InvalidJSON, "The body is in UTF-16 or UTF-32. Send UTF-8.")
 	case strings.HasPrefix(r.text, "\ufeff"):
 		r.breakOff("", fault.InvalidJSON, "The body must not begin with a byte order mark (U+FEFF). Send UTF-8 without one.")
 	case strings.Trim(r.text, " \t\r\n") == "":

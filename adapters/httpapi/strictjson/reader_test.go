@@ -86,6 +86,11 @@ func TestTextThatIsNotJSONHasOneFault(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                 "invalid-json  The body is empty. It must be a JSON object.",
+		"{\x00}\x00":                       "invalid-json  The body is in UTF-16 or UTF-32. Send UTF-8.",
+		"\x00{\x00}":                       "invalid-json  The body is in UTF-16 or UTF-32. Send UTF-8.",
+		"\x00\x00\x00{":                    "invalid-json  The body is in UTF-16 or UTF-32. Send UTF-8.",
+		"\xff\xfe{\x00}\x00":               "invalid-json  The body is in UTF-16 or UTF-32. Send UTF-8.",
+		"\xfe\xff\x00{\x00}":               "invalid-json  The body is in UTF-16 or UTF-32. Send UTF-8.",
 		"\ufeff{}":                         "invalid-json  The body must not begin with a byte order mark (U+FEFF). Send UTF-8 without one.",
 		`{"Name":1,"x":2,}`:                "invalid-json  The body is not valid JSON at byte 15.",
 		`{"To":{"Code":"a`:                 "invalid-json /To/Code The body ends too early at byte 16.",
