@@ -94,7 +94,7 @@ func TestContentTypes(t *testing.T) {
 func TestPathsAndMethods(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"/docs", "/docs/", "/docs/index.md", "/docs/style.css", "/docs/llms.txt", "/docs/llms-full.txt", "/docs/errors/", "/docs/errors/index.md",
+		"/docs", "/docs/", "/docs/index.md", "/docs/style.css", "/docs/llms.txt", "/docs/llms-full.txt", "/docs/errors", "/docs/errors/", "/docs/errors/index.md",
 	}
 	for _, slug := range []string{"recipes", "sandbox", "repeats", "values", "settled", "limits", "keys", "versions", "changelog", "try"} {
 		want = append(want, "/docs/"+slug, "/docs/"+slug+".md")

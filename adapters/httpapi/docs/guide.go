@@ -60,8 +60,11 @@ func guide(o openapi.Guide) (map[string]http.Handler, error) {
 		fmt.Fprintf(&full, "Source: %s.md\n\n%s%s\n", a.slug, a.text, a.words())
 		// Where the page is decides how it finds the others.
 		places := map[string]string{"/docs/" + strings.TrimSuffix(a.slug, "index"): a.base()}
-		if a.slug == "index" {
+		switch a.slug { // readers leave the last slash out
+		case "index":
 			places["/docs"] = "docs/"
+		case "errors/index":
+			places["/docs/errors"] = ""
 		}
 		for at, base := range places {
 			pages[at] = newPage("text/html", func() []byte { return a.html(layout, base, o.Sandbox) })
