@@ -392,6 +392,8 @@ func TestPagesAnswerThePartner(t *testing.T) {
 		{"/docs/errors/key-invalid", "if its key was changed or has ended"},
 		{"/docs/limits", "Otherwise the connection is closed without an answer"},
 		{"/docs", "may belong to another customer"},
+		{"/docs/repeats", "Repeats of an operation share it"},
+		{"/docs/limits", "more than 16 MiB"},
 	} {
 		require.Contains(t, ask(http.MethodGet, page.path).Body.String(), page.says, page.path)
 	}
