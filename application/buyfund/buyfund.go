@@ -173,7 +173,9 @@ func (b *Buyer) settle(ctx context.Context, batch []group) error {
 //     ID of the operation that used it.
 //   - fault.Busy, fault.Unavailable: nothing happened. A retry may succeed.
 //   - fault.Indeterminate: the effect is not known. A repeat with the same
-//     CallerId is harmless. Without a CallerId it may be a second sale.
+//     CallerId is harmless. Without a CallerId it may be a second sale. So ends just after
+//     midnight a sale for the day before whose CallerId is not known: an earlier attempt may
+//     still be carried out.
 //
 // If ctx ends before the request's batch begins, the error is fault.Unavailable. After that Buy
 // waits for the outcome. If the deadline of ctx comes first, the error is fault.Indeterminate.
@@ -187,10 +189,33 @@ func (b *Buyer) Buy(ctx context.Context, caller *subscription.Subscription, head
 		if err := b.queue.Do(ctx, group{o}); err != nil {
 			return operation.Outcome{}, err
 		}
-		if attempt == rulesAttempts || !b.options.Rules.haveChanged(o) {
-			return operation.Decided(o.Outcome())
+		if attempt < rulesAttempts && b.options.Rules.haveChanged(o) {
+			continue
 		}
+		outcome, err := operation.Decided(o.Outcome())
+		if fault.KindOf(err) == fault.Invalid && b.mayBeInProgress(o, parameters) {
+			return operation.Outcome{}, errJustPast
+		}
+		return outcome, err
 	}
+}
+
+// attemptTime is longer than an attempt takes, and than the clocks of replicas differ: they are at
+// most a minute from the clock of the database.
+const attemptTime = 90 * time.Second
+
+var errJustPast = fault.New(fault.Indeterminate, "an attempt that arrived before midnight may still be carried out")
+
+// mayBeInProgress reports whether an operation that is refused because of its day may be carried out
+// by an attempt that arrived before midnight. The book cannot know it: the attempt may wait in the
+// queue of another replica, or its transaction may not have ended.
+func (b *Buyer) mayBeInProgress(o *fund.Operation, parameters []fund.SaleFields) bool {
+	sinceMidnight := o.ReceivedAt.Sub(o.Today.Start(o.Zone))
+	if len(o.DayFaults) == 0 || sinceMidnight >= attemptTime {
+		return false
+	}
+	before := fund.NewRequest(parameters, b.options.ParametersLimit, o.Today.Plus(-1))
+	return len(before.DayFaults) == 0
 }
 
 // prepare checks a request by the rules of the bank, and returns its operation.

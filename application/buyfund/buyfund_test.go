@@ -122,6 +122,38 @@ func TestWhatIsWrongIsSaidWithoutTheStorage(t *testing.T) {
 	expect.Fails(t, fault.Unavailable, err)
 }
 
+// An attempt that arrived before midnight may still be carried out, perhaps on another replica. A
+// repeat that arrives after midnight must not be told that the operation has had no effect.
+func TestARepeatJustAfterMidnightIsNotDecided(t *testing.T) {
+	t.Parallel()
+	for _, parameters := range [][]fund.SaleFields{
+		{sale("1", on(today(0)))},
+		{sale("1", on(today(0))), sale("1")},
+		{sale("1"), sale("1", on(today(0)))},
+	} {
+		b := openBank(t, with{})
+		b.clock.Set(midnight(1))
+		_, err := b.buy("caller", parameters...)
+		require.Equal(t, fault.Indeterminate, fault.KindOf(err))
+		_, err = b.buy("", parameters...)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "without a CallerId it is no repeat")
+		_, err = b.buy("caller", sale("1", on(today(-1))))
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "nobody could send it just before midnight")
+		_, err = b.buy("caller", sale("1", on(today(500))))
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "it was never accepted")
+
+		b.clock.Set(noon) // the attempt on a replica with a slower clock
+		expect.Outcome(t, completed, b.mustBuy("caller", parameters...))
+		b.clock.Set(midnight(1).Add(time.Second))
+		expect.Outcome(t, replayed(completed), b.mustBuy("caller", parameters...))
+		_, err = b.buy("other", parameters...)
+		require.Equal(t, fault.Indeterminate, fault.KindOf(err))
+		b.clock.Set(midnight(1).Add(90 * time.Second))
+		_, err = b.buy("other", parameters...)
+		require.Equal(t, fault.Invalid, fault.KindOf(err), "no attempt takes so long")
+	}
+}
+
 func TestBuyDecidesAgainAfterALostRace(t *testing.T) {
 	t.Parallel()
 	var b *bank

@@ -394,6 +394,7 @@ func TestPagesAnswerThePartner(t *testing.T) {
 		{"/docs", "may belong to another customer"},
 		{"/docs/repeats", "Repeats of an operation share it"},
 		{"/docs/limits", "more than 16 MiB"},
+		{"/docs/repeats", "In the first 90 seconds of a day"},
 	} {
 		require.Contains(t, ask(http.MethodGet, page.path).Body.String(), page.says, page.path)
 	}

@@ -95,6 +95,22 @@ func refused(i int, code, pointer string) string {
 // dayOf returns the day of an instant in the zone of the bank.
 func (b *bank) dayOf(t time.Time) string { return t.In(b.zone).Format(time.DateOnly) }
 
+// midnight returns when a day of the bank begins.
+func (b *bank) midnight(day string) time.Time {
+	t, err := time.ParseInLocation(time.DateOnly, day, b.zone)
+	if err != nil {
+		panic(err)
+	}
+	const step = 30 * time.Minute // a clock change may skip or repeat 00:00
+	for b.dayOf(t) < day {
+		t = t.Add(step)
+	}
+	for b.dayOf(t.Add(-step)) == day {
+		t = t.Add(-step)
+	}
+	return t
+}
+
 func plusDays(day string, n int) string {
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -196,6 +212,10 @@ func (b *bank) buy(a *attempt, c circumstances) string {
 	}
 	if r.forbidden {
 		return contradiction
+	}
+	isJustPast := a.arrived.Sub(b.midnight(today)) < 90*time.Second && wrongDays(r.sales, plusDays(today, -1)) == ""
+	if wrong != "" && r.callerID != "" && isJustPast { // an attempt that arrived before midnight may be in progress
+		return "indeterminate"
 	}
 	if wrong != "" {
 		return "invalid: " + wrong
