@@ -395,6 +395,7 @@ func TestPagesAnswerThePartner(t *testing.T) {
 		{"/docs/repeats", "Repeats of an operation share it"},
 		{"/docs/limits", "more than 16 MiB"},
 		{"/docs/repeats", "In the first 90 seconds of a day"},
+		{"/docs/repeats", "No receipt tells that the bank reversed the operation later"},
 	} {
 		require.Contains(t, ask(http.MethodGet, page.path).Body.String(), page.says, page.path)
 	}
