@@ -346,7 +346,7 @@ func TestTheGuideOfASandboxBeginsWithItsKey(t *testing.T) {
 	ofSandbox["/docs/index.md"].ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/docs/index.md", http.NoBody))
 	require.NotContains(t, w.Body.String(), "demo.key")
 	require.Contains(t, w.Body.String(), "export KEY=$(curl -sS -X POST \"$BANK/_sandbox/keys\" | cut -d '\"' -f 4)\n")
-	require.Contains(t, ask(http.MethodGet, "/docs/index.md").Body.String(), "export KEY=$(cat data/demo.key)\n")
+	require.Contains(t, ask(http.MethodGet, "/docs/index.md").Body.String(), "export KEY=$(cat data/demo.key) CURL_CA_BUNDLE=data/tls.crt")
 }
 
 // The answers of the error pages speak of the days of their requests: they are recorded on another day.

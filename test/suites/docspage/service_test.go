@@ -102,7 +102,7 @@ func TestCommandsOfTheGuideWork(t *testing.T) {
 	require.NoError(t, err)
 	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	require.Len(t, commands, 3)
-	require.Equal(t, "export BANK=https://HOST\nexport KEY=$(cat data/demo.key)\nexport CURL_CA_BUNDLE=data/tls.crt\n", commands[0][1])
+	require.Equal(t, "export BANK=https://HOST\nexport KEY='your key'\n", commands[0][1])
 	for _, found := range commands[1:] {
 		command := exec.Command(shell, "-c", found[1])
 		command.Env = append(os.Environ(), "BANK="+server.URL, "KEY="+demo.Key)
