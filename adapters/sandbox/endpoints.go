@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -29,7 +28,7 @@ func (b *Sandbox) Endpoints() map[string]func(*http.Request) (any, error) {
 			return importSeed(r.Context(), b.o.Office, r.Body)
 		},
 		"GET /_sandbox/requests": func(r *http.Request) (any, error) {
-			after, err := number(r, "after")
+			after, err := number(r, "after", newestRequests)
 			return map[string]any{"requests": b.log.page(after)}, err
 		},
 		"GET /_sandbox/book": b.serveBook,
@@ -83,7 +82,7 @@ func (b *Sandbox) serveFaults(r *http.Request) (any, error) {
 }
 
 func (b *Sandbox) serveBook(r *http.Request) (any, error) {
-	customer, err := number(r, "customer")
+	customer, err := number(r, "customer", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +123,18 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// number reads a number from the query, which has nothing else. It returns 0 if it is absent.
-func number(r *http.Request, name string) (int64, error) {
+// number reads a number from the query, which has nothing else.
+func number(r *http.Request, name string, ifAbsent int64) (int64, error) {
 	for given, values := range r.URL.Query() { // without its number the answer would have everything
 		if given != name || len(values) > 1 {
 			return 0, refuse(fault.Fault{Code: fault.InvalidFormat, Detail: "The query may have " + name + ", in small letters and once."})
 		}
 	}
-	n, err := strconv.ParseInt(cmp.Or(r.URL.Query().Get(name), "0"), 10, 64)
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return ifAbsent, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
 		return 0, refuse(fault.Fault{Code: fault.NotAnInteger, Detail: "The parameter " + name + " must be a number."})
 	}

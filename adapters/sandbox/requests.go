@@ -165,11 +165,14 @@ func (q *requests) after(number int64) []entry {
 	return slices.DeleteFunc(append([]entry{}, q.last...), func(r entry) bool { return r.Number <= number })
 }
 
+// newestRequests asks a page for the newest requests.
+const newestRequests = -1
+
 // page returns the requests that fit into one answer, newest first: those that follow the given
-// number, so that a caller who asks again and again gets all, or the newest if it is 0.
+// number, so that a caller who begins with 0 and asks again and again gets all, or the newest.
 func (q *requests) page(after int64) []*request {
 	found := q.after(after)
-	if after > 0 {
+	if after != newestRequests {
 		slices.Reverse(found)
 	}
 	page := []*request{}
@@ -181,7 +184,7 @@ func (q *requests) page(after int64) []*request {
 		}
 		page = append(page, r.request)
 	}
-	if after > 0 {
+	if after != newestRequests {
 		slices.Reverse(page)
 	}
 	return page

@@ -29,12 +29,14 @@ func TestTheLogOfRequestsIsBounded(t *testing.T) {
 	require.Equal(t, len(q.last), len(again.last))
 	require.Equal(t, q.bytes, again.bytes)
 
-	newest := again.page(0)
+	newest := again.page(newestRequests)
 	require.Len(t, newest, maxPage/newest[0].sizeOf())
 	require.EqualValues(t, many, newest[0].Number)
 
-	// A caller that asks after the newest number that it knows gets every request once.
+	// A caller that begins with 0 and asks after the newest number that it knows gets every request once.
 	oldest := again.last[len(again.last)-1].Number
+	first := again.page(0)
+	require.Equal(t, oldest, first[len(first)-1].Number)
 	next := oldest
 	for {
 		page := again.page(next)
