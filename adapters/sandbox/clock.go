@@ -83,22 +83,30 @@ func (c *clock) move(ctx context.Context, where func(now time.Time) time.Time) (
 // cancelSales cancels the recorded sales of the customer whose sales the bank cancels.
 func (c *clock) cancelSales(ctx context.Context) (n int, err error) {
 	today := c.o.Rules().Today(c.o.Bank())
-	waiting := map[operation.ID]bool{}
+	var waiting []operation.ID
 	for sale, err := range c.o.Office.Reader.Sales(ctx, backoffice.Query{State: operation.Recorded, DueUntil: today.Plus(fund.MaxDaysAhead)}) {
 		if err != nil {
 			return 0, err
 		}
 		if sale.Terms.Holding.CustomerNo == cancelled && sale.Terms.SelectedDay.After(today) {
-			waiting[sale.ID] = true
+			waiting = appendOnce(waiting, sale.ID)
 		}
 	}
-	for id := range waiting {
+	for _, id := range waiting {
 		if err := c.o.Office.Corrector().Cancel(asBank(ctx), id); err != nil {
 			return n, err
 		}
 		n++
 	}
 	return n, nil
+}
+
+// appendOnce adds the operation of a sale to a list. The sales of an operation follow each other.
+func appendOnce(ids []operation.ID, id operation.ID) []operation.ID {
+	if len(ids) > 0 && ids[len(ids)-1] == id {
+		return ids
+	}
+	return append(ids, id)
 }
 
 // asBank says that the sandbox acts for the bank.
@@ -114,9 +122,8 @@ func (c *clock) reverseSales(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		isOurs := sale.Terms.Holding.CustomerNo == reversed && sale.ReversedAt.IsZero() && sale.Header.CallerID != ""
-		if isOurs && !slices.Contains(completed[max(0, len(completed)-1):], sale.ID) { // the sales of an operation follow each other
-			completed = append(completed, sale.ID)
+		if sale.Terms.Holding.CustomerNo == reversed && sale.ReversedAt.IsZero() && sale.Header.CallerID != "" {
+			completed = appendOnce(completed, sale.ID)
 		}
 	}
 	for _, id := range completed {

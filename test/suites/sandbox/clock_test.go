@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,23 @@ func TestSalesAreReversed(t *testing.T) {
 		require.Equal(t, want, outcomes())
 	}
 	require.Equal(t, 2, p.sell("later", later).state(), "the State of a reversed sale stays")
+}
+
+// A pipeline that compares outcomes needs the same ones in each run.
+func TestSalesAreCancelledInTheirOrder(t *testing.T) {
+	t.Parallel()
+	p := newPartner(t)
+	var want, got []string
+	sale := on(p.day(1), strings.Replace(demoSale, "1001", "9104", 1))
+	for i := range 8 {
+		want = append(want, fmt.Sprint("cancelled-", i))
+		require.Equal(t, 1, p.sell(want[i], sale+","+sale).state())
+	}
+	require.Equal(t, 8, p.moveClock(`{"advance":"24h"}`).Settled.Failed)
+	for _, found := range regexp.MustCompile(`"CallerId":"([^"]*)"`).FindAllStringSubmatch(p.send(http.MethodGet, "/outcomes", "").body, -1) {
+		got = append(got, found[1])
+	}
+	require.Equal(t, want, got)
 }
 
 // A clock moves on if the account has not kept what the bank would take back.
