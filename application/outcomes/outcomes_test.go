@@ -492,3 +492,77 @@ func TestASubscriptionDoesNotReadAlone(t *testing.T) {
 		}
 	})
 }
+
+// A page that may wait waits for its turn to read, and is empty if that does not come. One that may
+// not wait is refused.
+func TestWhoMayNotWaitForATurnToReadIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := held{&source{}, make(chan struct{})}
+		feed := open(t, s)
+		var pages sync.WaitGroup
+		for range 20 {
+			pages.Go(func() { _, _ = feed.Page(t.Context(), outcomes.Query{Subscription: "many"}) })
+		}
+		synctest.Wait()
+		_, err := feed.Page(t.Context(), outcomes.Query{Subscription: "many"})
+		require.Equal(t, fault.Busy, fault.KindOf(err))
+		page, err := feed.Page(t.Context(), outcomes.Query{Subscription: "many", Wait: time.Second})
+		require.NoError(t, err)
+		require.Empty(t, page.Outcomes)
+		close(s.release)
+		pages.Wait()
+	})
+}
+
+// The feed knows the newest outcome of a subscription. Whoever has read it waits for the next one, and
+// whoever has not gets it at once.
+func TestAnOldCursorDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := new(source)
+		s.end("a")
+		feed := open(t, s)
+		old := next(t, feed, "a", 1)
+		time.AfterFunc(time.Second, func() { s.end("a") })
+		page, err := feed.Page(t.Context(), outcomes.Query{Subscription: "a", After: old, Wait: outcomes.MaxWait})
+		require.NoError(t, err)
+		require.Len(t, page.Outcomes, 1)
+		began := time.Now()
+		page, err = feed.Page(t.Context(), outcomes.Query{Subscription: "a", After: old, Wait: outcomes.MaxWait})
+		require.NoError(t, err)
+		require.Len(t, page.Outcomes, 1)
+		require.Zero(t, time.Since(began))
+		page, err = feed.Page(t.Context(), outcomes.Query{Subscription: "a", After: page.Next, Wait: time.Minute})
+		require.NoError(t, err)
+		require.Empty(t, page.Outcomes)
+		require.Equal(t, time.Minute, time.Since(began))
+	})
+}
+
+// broken is a source that cannot list the outcomes of a subscription, or has no secret.
+type broken struct {
+	*source
+	secret, list error
+}
+
+func (b broken) Secret(context.Context) ([]byte, error) { return []byte("secret"), b.secret }
+
+func (b broken) Outcomes(ctx context.Context, subscription string, after int64, limit int) ([]fund.Ended, error) {
+	if subscription != "" && b.list != nil {
+		return nil, b.list
+	}
+	return b.source.Outcomes(ctx, subscription, after, limit)
+}
+
+// A caller that waits learns that its page cannot be read. An empty page would say that nothing ended.
+func TestAPageThatCannotBeReadIsNotEmpty(t *testing.T) {
+	t.Parallel()
+	away := errors.New("away")
+	for _, s := range []broken{{source: new(source), secret: away}, {source: new(source), list: away}} {
+		for _, wait := range []time.Duration{0, time.Second} {
+			_, err := open(t, s).Page(t.Context(), outcomes.Query{Subscription: "a", Wait: wait})
+			require.ErrorIs(t, err, away)
+		}
+	}
+}
