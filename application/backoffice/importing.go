@@ -76,6 +76,9 @@ type ImportOptions struct {
 	// PriceChangeLimit is the maximum difference in percent between a new price and the newest
 	// price of the fund of an earlier day, in the same currency. 0 means no limit.
 	PriceChangeLimit int
+	// SameCurrency refuses a new price in another currency than the newest price of the fund of an
+	// earlier day. Sales that wait for such a price would fail.
+	SameCurrency bool
 	// Progress receives the number of lines that are written but not committed yet. If the
 	// import calls lines again, the number starts again too. It may be nil.
 	Progress func(lines int64)
@@ -264,6 +267,15 @@ func (f *Faults) CompareBefore(line int64, before, imported fund.Price, limit in
 	}
 	f.Add(line, "Price", fmt.Sprintf("The price differs by %s %% from that of %s, %s. If it is right, import it with --force.",
 		formatPercent(percent, 1), before.ValidFrom, before.PerUnit))
+}
+
+// CompareCurrency adds the line if its price has another currency than the price before.
+func (f *Faults) CompareCurrency(line int64, before, imported fund.Price) {
+	if before.Currency == imported.Currency {
+		return
+	}
+	f.Add(line, "CurrencyCode", fmt.Sprintf("The price is in %s, but that of %s is in %s. If it is right, import it with --force.",
+		imported.Currency.Code(), before.ValidFrom, before.Currency.Code()))
 }
 
 // orQuiet returns progress, or a function that does nothing if progress is nil.

@@ -58,6 +58,7 @@ func Office(t *testing.T, open func(t *testing.T) OfficeUnderTest) {
 	run("prices are added and never changed", "Imports Reader", testImportPrices)
 	run("at most a hundred changed prices are listed", "Imports", testImportManyChangedPrices)
 	run("a price that changes too much is refused", "Imports Reader", testImportPriceChangeLimit)
+	run("a price in another currency is refused", "Imports Reader", testImportPriceCurrency)
 	run("a price of a later day can be withdrawn", "Imports Reader Withdrawing", testWithdrawPrice)
 	run("holdings are set with their postings", "Imports Reader", testImportHoldings)
 	run("accounts are set with their postings", "Imports Reader", testImportAccounts)
@@ -410,6 +411,36 @@ func testImportPriceChangeLimit(t *testing.T, o office) {
 	fine := []fund.Price{before, price(2, 1, someFund, 1200), price(3, 2, someFund, 960)}
 	o.imported(backoffice.Imported{New: 2, Unchanged: 1})(o.Imports.Prices(t.Context(), lines(fine...), limited))
 	o.done(o.Imports.Prices(t.Context(), lines(last), plain)) // no limit
+}
+
+// Sales that wait for a price in another currency than that of their account would fail for good.
+func testImportPriceCurrency(t *testing.T, o office) {
+	price := func(id int64, days int, code string) fund.Price {
+		return fund.Price{ID: id, Fund: someFund, PerUnit: 1000, Currency: currency(code), ValidFrom: on(days)}
+	}
+	first := price(2, 0, "TRY")
+	o.done(o.Imports.Prices(t.Context(), lines(price(1, -1, "USD"), first), plain))
+
+	other := price(3, 1, "USD")
+	other.Fund = fund.Fund{IMKBCode: "B", HolderCorporationName: "H"}
+	last := price(7, 3, "EUR")
+	file := lines(other, price(4, 1, "USD"), price(5, 1, "TRY"), last, price(8, 4, "TRY"))
+	same := backoffice.ImportOptions{SameCurrency: true, PriceChangeLimit: 20}
+	dry := same
+	dry.DryRun = true
+	for _, options := range []backoffice.ImportOptions{same, dry} {
+		_, err := o.Imports.Prices(t.Context(), file, options)
+		fault := func(line int64, code string, from fund.Price) backoffice.Fault {
+			rule := fmt.Sprintf("The price is in %s, but that of %s is in %s. If it is right, import it with --force.", code, from.ValidFrom, from.Currency.Code())
+			return backoffice.Fault{Line: line, Column: "CurrencyCode", Rule: rule}
+		}
+		requireFaults(t, err, []backoffice.Fault{fault(3, "USD", first), fault(5, "EUR", price(5, 1, "TRY")), fault(6, "TRY", last)})
+	}
+	require.Len(t, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})), 2)
+
+	sameDay := price(6, 0, "USD") // an earlier price is in USD
+	o.imported(backoffice.Imported{New: 1, Unchanged: 1})(o.Imports.Prices(t.Context(), lines(first, sameDay), same))
+	o.done(o.Imports.Prices(t.Context(), file, plain)) // any currency
 }
 
 func testWithdrawPrice(t *testing.T, o office) {

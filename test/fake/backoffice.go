@@ -124,13 +124,11 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 					changed.ComparePrice(l.line, s.prices[at], l.value)
 					continue
 				}
-				var before fund.Price
-				for _, p := range known {
-					if p.Fund == l.value.Fund && p.Currency == l.value.Currency && p.ValidFrom.Before(l.value.ValidFrom) &&
-						(p.ValidFrom.After(before.ValidFrom) || p.ValidFrom == before.ValidFrom && p.ID > before.ID) {
-						before = p
-					}
+				newest := newestBefore(known, l.value, func(fund.Price) bool { return true })
+				if o.SameCurrency && newest.ID != 0 {
+					changed.CompareCurrency(l.line, newest, l.value)
 				}
+				before := newestBefore(known, l.value, func(p fund.Price) bool { return p.Currency == l.value.Currency })
 				if o.PriceChangeLimit > 0 && before.ID != 0 {
 					changed.CompareBefore(l.line, before, l.value, o.PriceChangeLimit)
 				}
@@ -164,6 +162,18 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			}
 		})
 	return imported, err
+}
+
+// newestBefore returns the newest price of the fund of an earlier day among those that counts accepts.
+// It returns the zero value if there is none.
+func newestBefore(known []fund.Price, of fund.Price, counts func(fund.Price) bool) (before fund.Price) {
+	for _, p := range known {
+		isNewer := p.ValidFrom.After(before.ValidFrom) || p.ValidFrom == before.ValidFrom && p.ID > before.ID
+		if p.Fund == of.Fund && p.ValidFrom.Before(of.ValidFrom) && isNewer && counts(p) {
+			before = p
+		}
+	}
+	return before
 }
 
 // WithdrawPrice implements backoffice.Withdrawing.

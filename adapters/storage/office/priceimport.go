@@ -91,14 +91,19 @@ func (p *priceImport) add(ctx context.Context, part []numbered[fund.Price], rows
 	p.imported.New += int64(len(fresh))
 	p.imported.Unchanged += int64(len(part) - len(fresh))
 	outranked := make([]bool, len(fresh))
+	var earlier earlierPrices
 	requests := []batch.Request{p.imports.db.Prices.Add.Request(fresh), p.findOutranked(fresh, outranked)}
 	if p.options.PriceChangeLimit > 0 {
-		requests = append(requests, p.compareBefore(added, fresh))
+		requests = append(requests, earlier.sameCurrency.find(p.imports.db.FindEarlierPrice, fresh))
+	}
+	if p.options.SameCurrency {
+		requests = append(requests, earlier.anyCurrency.find(p.imports.db.FindPriceBefore, fresh))
 	}
 	err := p.session.Exchange(ctx, batch.NonEmpty(append(requests, p.imports.journal.Write(p.entries(added, fresh)...))...)...)
 	if err != nil {
 		return err
 	}
+	p.compare(added, earlier)
 	for i := range fresh {
 		if outranked[i] {
 			p.imported.Outranked = append(p.imported.Outranked, fresh[i].PriceID)
@@ -116,16 +121,35 @@ func (p *priceImport) findOutranked(fresh []tables.PriceRow, outranked []bool) b
 	})
 }
 
-// compareBefore compares each new price with the price of the day before it.
-func (p *priceImport) compareBefore(added []numbered[fund.Price], fresh []tables.PriceRow) batch.Request {
-	return p.imports.db.FindEarlierPrice.Request(fresh, func(i int, row *tables.PriceRow) error {
-		before, err := row.ToPrice()
-		if err != nil {
-			return err
-		}
-		p.refused.CompareBefore(added[i].line, before, added[i].value, p.options.PriceChangeLimit)
-		return nil
+// earlierPrices are the newest prices of the days before the new ones, by the place of the new price.
+// A place is missing if the fund had no price before.
+type earlierPrices struct{ sameCurrency, anyCurrency pricesByPlace }
+
+type pricesByPlace map[int]fund.Price
+
+// find fills the prices with what the query finds for each new price.
+func (p *pricesByPlace) find(query *batch.Query[tables.PriceRow], fresh []tables.PriceRow) batch.Request {
+	found := make(pricesByPlace)
+	*p = found
+	return query.Request(fresh, func(i int, row *tables.PriceRow) (err error) {
+		found[i], err = row.ToPrice()
+		return err
 	})
+}
+
+// compare compares each new price with the prices before it. All faults of a line must be added
+// together, so it waits for both queries.
+func (p *priceImport) compare(added []numbered[fund.Price], earlier earlierPrices) {
+	for i, price := range added {
+		before, isKnown := earlier.anyCurrency[i]
+		if isKnown {
+			p.refused.CompareCurrency(price.line, before, price.value)
+		}
+		before, isKnown = earlier.sameCurrency[i]
+		if isKnown {
+			p.refused.CompareBefore(price.line, before, price.value, p.options.PriceChangeLimit)
+		}
+	}
 }
 
 // entries returns the entries of the new prices in the trail.

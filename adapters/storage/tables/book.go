@@ -114,9 +114,11 @@ func openPrices(d *Database) {
 		Select: found, Order: NewestPrice,
 		Where: append(slices.Clone(ofFund), batch.Condition{Column: validFrom, Operator: "<="}),
 	})
+	before := append(slices.Clone(ofFund), batch.Condition{Column: validFrom, Operator: "<"})
+	d.FindPriceBefore = t.Lookup("find "+t.Name+" before", batch.Lookup{Select: found, Order: NewestPrice, Where: before})
 	d.FindEarlierPrice = t.Lookup("find earlier "+t.Name, batch.Lookup{
 		Select: found, Order: NewestPrice,
-		Where: append(slices.Clone(ofFund), batch.Condition{Column: validFrom, Operator: "<"}, batch.Condition{Column: currency, Operator: "="}),
+		Where: append(slices.Clone(before), batch.Condition{Column: currency, Operator: "="}),
 	})
 }
 

@@ -72,10 +72,10 @@ type Database struct {
 	// Erasable are the columns of notifications that an erasure changes.
 	Erasable []batch.Column
 
-	// FindCurrentPrice takes the fund, and the day in ValidFrom. FindEarlierPrice also takes
-	// the currency. It finds the price of an earlier day.
-	FindCurrentPrice, FindEarlierPrice *batch.Query[PriceRow]
-	FindPriceAct                       *batch.Query[PriceRow] // the act that imported it; locks the price
+	// FindCurrentPrice takes the fund, and the day in ValidFrom. FindPriceBefore takes the same, and
+	// finds the price of an earlier day. FindEarlierPrice also takes the currency.
+	FindCurrentPrice, FindPriceBefore, FindEarlierPrice *batch.Query[PriceRow]
+	FindPriceAct                                        *batch.Query[PriceRow] // the act that imported it; locks the price
 	// FindNewerBatch takes an ID. It finds the batch with the greatest ID, if that is greater.
 	FindNewerBatch *batch.Query[TrailBatchRow]
 	// ReadHolding and ReadAccount are Holdings.Find and Accounts.Find without locks.

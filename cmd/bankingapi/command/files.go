@@ -35,7 +35,7 @@ func (o *importCommand) flags(f *flags) {
 	f.as()
 	f.dryRun("say what would change, and change nothing")
 	f.set.StringVar(&o.asOf, "as-of", "", "when the file was true: a `day` (its start) or a time. Refuse a file whose positions were sold or adjusted since")
-	f.set.BoolVar(&o.force, "force", false, "import prices that differ by more than import.price_change_limit, and new funds that may be taken for others")
+	f.set.BoolVar(&o.force, "force", false, "import prices that differ by more than import.price_change_limit or are in another currency than before, and new funds that may be taken for others")
 	formats := []string{string(bookfile.CSV), string(bookfile.Excel)}
 	f.set.Var(&choice{&o.format, formats}, "format", "`format` of the file: csv or excel (default: the first line decides)")
 	f.complete("format", formats...)
@@ -50,6 +50,7 @@ func (o *importCommand) check(c *call) error {
 	}
 	if !o.force {
 		o.options.PriceChangeLimit = c.settings.Import.PriceChangeLimit
+		o.options.SameCurrency = true
 	}
 	o.options.DryRun = c.dryRun
 	return nil

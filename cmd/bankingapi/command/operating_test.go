@@ -142,6 +142,20 @@ func TestPricesList(t *testing.T) {
 		"1 price will not be used, because the book has one with a higher PriceID for the same fund and day: PriceID 9. To correct a price, give the new one a higher PriceID.")
 }
 
+// A price in another currency would let the sales fail that wait for it.
+func TestAnOddPriceNeedsForce(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	const columns = "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom"
+	odd := b.file(t, columns, fmt.Sprintf("7,AFA,Demo Portfoy,1.25,USD,%s", b.today.Plus(1)), fmt.Sprintf("8,AFA,Demo Portfoy,9,TRY,%s", b.today.Plus(1)))
+	refused := b.run(t, "import", "prices", odd)
+	require.Equal(t, 1, refused.status)
+	require.Contains(t, refused.err, odd+":2: CurrencyCode: The price is in USD, but that of ")
+	require.Contains(t, refused.err, odd+":3: Price: The price differs by ")
+	require.Contains(t, refused.err, "nothing was imported: 2 bad lines")
+	b.must(t, "import", "prices", odd, "--force")
+}
+
 // A mistyped name of a subscription looks like an operation that never was, or like an empty list.
 func TestAMistypedSubscriptionIsNamed(t *testing.T) {
 	t.Parallel()
