@@ -19,6 +19,8 @@ type Options struct {
 	Import backoffice.ImportOptions
 	// Name is the name of the file, for the audit.
 	Name string
+	// Details say more of the import in the audit, such as which checks it left out.
+	Details string
 	// Format is CSV or Excel. If it is empty, the first line decides: semicolons are Excel.
 	Format Format
 	// CheckHolders refuses a fund without a price in the book if its name can be taken for
@@ -42,7 +44,7 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	if o.Import.AsOf.After(office.Acts.Now()) { // the import would find no sale since then, and undo all of them
 		return imported, fmt.Errorf("nothing was imported: the moment of the file, %s, is not over", o.Import.AsOf.Format(time.RFC3339))
 	}
-	act := office.Acts.New(ctx, "import."+kind, o.Name, "") // audit.ImportPrices and so on
+	act := office.Acts.New(ctx, "import."+kind, o.Name, o.Details) // audit.ImportPrices and so on
 	ctx = audit.With(ctx, act)
 	o.Import.ID = act.ID // postings name the act, which says whose import it was
 	if o.Phase == nil {

@@ -77,6 +77,7 @@ func (o *importCommand) run(c *call) error {
 	imported, err := bookfile.Import(c.cmd.Context(), c.office, kind, io.TeeReader(file, work), bookfile.Options{
 		Import:       o.options,
 		Name:         name,
+		Details:      o.details(),
 		Format:       bookfile.Format(o.format),
 		CheckHolders: !o.force,
 		Phase: func(phase string, lines int64) {
@@ -90,6 +91,14 @@ func (o *importCommand) run(c *call) error {
 		return err
 	}
 	return sayImported(c, work, kind, imported)
+}
+
+// details says for the audit that a person has left out the checks.
+func (o *importCommand) details() string {
+	if o.force {
+		return "with --force"
+	}
+	return ""
 }
 
 // inputOf returns how an input is called, and its size in bytes, or 0 if that is unknown.

@@ -142,7 +142,8 @@ func TestPricesList(t *testing.T) {
 		"1 price will not be used, because the book has one with a higher PriceID for the same fund and day: PriceID 9. To correct a price, give the new one a higher PriceID.")
 }
 
-// A price in another currency would let the sales fail that wait for it.
+// A price in another currency would let the sales fail that wait for it. An auditor finds who imported
+// it all the same.
 func TestAnOddPriceNeedsForce(t *testing.T) {
 	t.Parallel()
 	b := newOperated(t)
@@ -153,7 +154,8 @@ func TestAnOddPriceNeedsForce(t *testing.T) {
 	require.Contains(t, refused.err, odd+":2: CurrencyCode: The price is in USD, but that of ")
 	require.Contains(t, refused.err, odd+":3: Price: The price differs by ")
 	require.Contains(t, refused.err, "nothing was imported: 2 bad lines")
-	b.must(t, "import", "prices", odd, "--force")
+	b.must(t, "import", "prices", odd, "--force", "--as", "ayse")
+	require.Contains(t, b.must(t, "export", "audit", "--action", "import.prices", "--actor", "ayse"), `"with --force; 2 new, 0 changed, 0 unchanged"`)
 }
 
 // A mistyped name of a subscription looks like an operation that never was, or like an empty list.
