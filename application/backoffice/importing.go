@@ -128,9 +128,9 @@ type Imported struct {
 	// NewFunds are the funds of the imported prices that had no price before, in the order of
 	// the file's PriceIDs. A wrong letter in a code makes a new fund.
 	NewFunds []fund.Fund
-	// Outranked are the PriceIDs of the imported prices that are not used, because the book has
-	// a price of the same fund and day with a higher PriceID, and the file does not have it. They
-	// are in the order of the file.
+	// Outranked are the PriceIDs of the imported prices that are not used, because the book or the
+	// file has a price of the same fund and day with a higher PriceID. They are in the order of the
+	// file's PriceIDs.
 	Outranked []int64
 }
 
@@ -155,7 +155,7 @@ func (i Imported) Warning() string {
 			". If a code or a holder is mistyped, sales wait for the right one.")
 	}
 	if len(i.Outranked) > 0 {
-		warnings = append(warnings, Plural(len(i.Outranked), "price")+" will not be used, because the book has one with a higher PriceID for the same fund and day: PriceID "+
+		warnings = append(warnings, Plural(len(i.Outranked), "price")+" will not be used, because there is one with a higher PriceID for the same fund and day: PriceID "+
 			idsOf(i.Outranked)+". To correct a price, give the new one a higher PriceID.")
 	}
 	return strings.Join(warnings, "\n")

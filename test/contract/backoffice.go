@@ -295,7 +295,7 @@ func testImportPrices(t *testing.T, o office) {
 		return fund.Price{ID: id, Fund: someFund, PerUnit: fund.UnitPrice(id), Currency: lira, ValidFrom: on(0)}
 	}
 	existing := []fund.Price{price(1), price(2), price(3), price(4), price(5), price(6)}
-	o.imported(backoffice.Imported{New: 6, NewFunds: []fund.Fund{someFund}})(o.Imports.Prices(t.Context(), lines(existing...), plain))
+	o.imported(backoffice.Imported{New: 6, NewFunds: []fund.Fund{someFund}, Outranked: []int64{1, 2, 3, 4, 5}})(o.Imports.Prices(t.Context(), lines(existing...), plain))
 	more := append(slices.Clone(existing), price(7))
 	o.imported(backoffice.Imported{New: 1, Unchanged: 6})(o.Imports.Prices(t.Context(), lines(more...), plain))
 
@@ -332,7 +332,7 @@ func testFundPrices(t *testing.T, o office) {
 	later := price(5, someFund, 1, 1)
 	alone := price(3, other, 0, 7)
 	act := audit.Act{ID: id(0x120), At: at(5), Who: audit.Who{Actor: "ayse"}, Action: "import.prices"}
-	o.imported(backoffice.Imported{New: 4, NewFunds: []fund.Fund{someFund, other}})(o.Imports.Prices(audit.With(t.Context(), act), lines(first, second, alone, corrected), plain))
+	o.imported(backoffice.Imported{New: 4, NewFunds: []fund.Fund{someFund, other}, Outranked: []int64{2}})(o.Imports.Prices(audit.With(t.Context(), act), lines(first, second, alone, corrected), plain))
 	o.imported(backoffice.Imported{New: 1})(o.Imports.Prices(t.Context(), lines(later), plain))
 
 	equal(t, []backoffice.FundPrice{
@@ -345,16 +345,29 @@ func testFundPrices(t *testing.T, o office) {
 	require.True(t, list(1)[0].Imported.IsZero(), "an import without an act")
 }
 
-// The price of a day is the one with the highest PriceID. An import names its prices that are not,
-// unless their file has the higher one too.
+// The price of a day is the one with the highest PriceID. An import names its prices that are not, also
+// if their file has the higher one.
 func testOutrankedPrices(t *testing.T, o office) {
 	other := fund.Fund{IMKBCode: "ZZZ", HolderCorporationName: "H"}
 	price := func(id int64, of fund.Fund, days int) fund.Price {
 		return fund.Price{ID: id, Fund: of, PerUnit: 1, Currency: lira, ValidFrom: on(days)}
 	}
-	o.imported(backoffice.Imported{New: 3, NewFunds: []fund.Fund{someFund, other}})(o.Imports.Prices(t.Context(), lines(price(1, someFund, 0), price(5, someFund, 0), price(8, other, 0)), plain))
+	o.imported(backoffice.Imported{New: 3, NewFunds: []fund.Fund{someFund, other}, Outranked: []int64{1}})(o.Imports.Prices(t.Context(), lines(price(1, someFund, 0), price(6, someFund, 0), price(8, other, 0)), plain))
 	o.imported(backoffice.Imported{New: 3, Unchanged: 1, Outranked: []int64{4, 7}})(o.Imports.Prices(t.Context(), lines(price(4, someFund, 0), price(1, someFund, 0), price(3, someFund, 1), price(7, other, 0)), plain))
-	o.imported(backoffice.Imported{New: 2})(o.Imports.Prices(t.Context(), lines(price(9, someFund, 0), price(2, someFund, 0)), plain))
+	o.imported(backoffice.Imported{New: 1})(o.Imports.Prices(t.Context(), lines(price(9, someFund, 0)), plain))
+
+	withdrawn := price(30, someFund, 0)
+	withdrawn.ValidFrom = day.Last
+	again := withdrawn
+	again.ID = 31
+	file := []fund.Price{price(2, someFund, 0), price(20, someFund, 2), price(21, someFund, 2), price(22, someFund, 3), withdrawn, again}
+	for id := int64(100); id < 100+someThousand; id++ {
+		file = append(file, price(id, someFund, int(id)))
+	}
+	file = append(file, price(1_000_000, someFund, 3)) // far from price 22
+	imported, err := o.Imports.Prices(t.Context(), lines(file...), plain)
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 20, 22}, imported.Outranked)
 }
 
 func requireFaults(t *testing.T, err error, want []backoffice.Fault) {

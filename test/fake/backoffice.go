@@ -107,16 +107,15 @@ func importLines[T any](ctx context.Context, at office, imported *backoffice.Imp
 // Prices implements backoffice.Imports.
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	s := i.store
-	inFile := make(map[int64]bool)
+	var known []fund.Price
 	err = importLines(ctx, i.office, &imported, lines, o,
 		func(all []numbered[fund.Price]) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			var changed backoffice.Faults
-			known := slices.Clone(s.prices)
+			known = slices.Clone(s.prices)
 			for _, l := range all {
 				known = append(known, l.value)
-				inFile[l.value.ID] = true
 			}
 			for _, l := range all {
 				at := s.price(l.value.ID)
@@ -146,13 +145,10 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 			if !slices.ContainsFunc(s.prices, func(p fund.Price) bool { return p.Fund == l.value.Fund }) {
 				imported.NewFunds = append(imported.NewFunds, l.value.Fund)
 			}
-			highest := l.value.ID
-			for _, p := range s.prices {
-				if p.Fund == l.value.Fund && p.ValidFrom == l.value.ValidFrom {
-					highest = max(highest, p.ID)
-				}
+			outranks := func(p fund.Price) bool {
+				return p.Fund == l.value.Fund && p.ValidFrom == l.value.ValidFrom && p.ID > l.value.ID
 			}
-			if highest > l.value.ID && !inFile[highest] {
+			if !l.value.IsWithdrawn() && slices.ContainsFunc(known, outranks) {
 				imported.Outranked = append(imported.Outranked, l.value.ID)
 			}
 			imported.New++

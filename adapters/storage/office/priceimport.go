@@ -2,6 +2,7 @@ package office
 
 import (
 	"context"
+	"slices"
 
 	"bankingapi/adapters/storage/batch"
 	"bankingapi/adapters/storage/book"
@@ -16,7 +17,7 @@ import (
 
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	err = i.transact(ctx, o, func(session batch.Session) error {
-		p := priceImport{imports: i, options: o, session: session, seen: make(map[fund.Fund]bool), inFile: make(map[int64]bool), refused: new(backoffice.Faults)}
+		p := priceImport{imports: i, options: o, session: session, seen: make(map[fund.Fund]bool), used: make(map[fund.PriceDay]int64), refused: new(backoffice.Faults)}
 		err := p.run(ctx, lines)
 		imported = p.imported
 		return err
@@ -31,8 +32,11 @@ type priceImport struct {
 	session  batch.Session
 	imported backoffice.Imported
 	seen     map[fund.Fund]bool // the funds of earlier parts
-	inFile   map[int64]bool     // the PriceIDs of the parts until now
 	refused  *backoffice.Faults // lines that may not be imported
+
+	// used has the new price of earlier parts that is used for each fund and day, as long as no later
+	// line of the file has a higher PriceID.
+	used map[fund.PriceDay]int64
 }
 
 func (p *priceImport) run(ctx context.Context, lines backoffice.Lines[fund.Price]) error {
@@ -43,6 +47,7 @@ func (p *priceImport) run(ctx context.Context, lines backoffice.Lines[fund.Price
 	if p.refused.Lines > 0 {
 		return batch.FailureError{Failure: batch.Refused, Cause: p.refused}
 	}
+	slices.Sort(p.imported.Outranked)
 	return p.imports.commit(ctx, p.session, p.options, p.imported, nil)
 }
 
@@ -82,7 +87,6 @@ func (p *priceImport) add(ctx context.Context, part []numbered[fund.Price], rows
 	var fresh []tables.PriceRow
 	var added []numbered[fund.Price]
 	for i := range part {
-		p.inFile[part[i].value.ID] = true
 		if !exists[i] {
 			fresh = append(fresh, rows[i])
 			added = append(added, part[i])
@@ -104,19 +108,34 @@ func (p *priceImport) add(ctx context.Context, part []numbered[fund.Price], rows
 		return err
 	}
 	p.compare(added, earlier)
-	for i := range fresh {
-		if outranked[i] {
-			p.imported.Outranked = append(p.imported.Outranked, fresh[i].PriceID)
-		}
+	for i := range added {
+		p.rank(added[i].value, outranked[i])
 	}
 	return nil
 }
 
-// findOutranked finds the new prices whose day has a price with a higher PriceID that is not in
-// the file.
+// rank notes whether a new price is used. It may end the use of one of an earlier part.
+func (p *priceImport) rank(price fund.Price, outranked bool) {
+	if price.IsWithdrawn() {
+		return
+	}
+	if outranked {
+		p.imported.Outranked = append(p.imported.Outranked, price.ID)
+		return
+	}
+	of := fund.PriceDay{Fund: price.Fund, Day: price.ValidFrom}
+	before, isUsed := p.used[of]
+	if isUsed {
+		p.imported.Outranked = append(p.imported.Outranked, before)
+	}
+	p.used[of] = price.ID
+}
+
+// findOutranked finds the new prices whose day has a price with a higher PriceID, in the book or in
+// the parts of the file until now.
 func (p *priceImport) findOutranked(fresh []tables.PriceRow, outranked []bool) batch.Request {
 	return p.imports.db.FindCurrentPrice.Request(fresh, func(i int, current *tables.PriceRow) error {
-		outranked[i] = current.PriceID > fresh[i].PriceID && !p.inFile[current.PriceID]
+		outranked[i] = current.PriceID > fresh[i].PriceID
 		return nil
 	})
 }

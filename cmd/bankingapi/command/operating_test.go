@@ -139,7 +139,7 @@ func TestPricesList(t *testing.T) {
 	b.load(t, "prices", columns, fmt.Sprintf("10,AFA,Demo Portfoy,1.50,TRY,%s", b.today.Plus(2)))
 	below := b.file(t, columns, fmt.Sprintf("9,AFA,Demo Portfoy,1.49,TRY,%s", b.today.Plus(2)))
 	require.Contains(t, b.run(t, "import", "prices", below).err,
-		"1 price will not be used, because the book has one with a higher PriceID for the same fund and day: PriceID 9. To correct a price, give the new one a higher PriceID.")
+		"1 price will not be used, because there is one with a higher PriceID for the same fund and day: PriceID 9. To correct a price, give the new one a higher PriceID.")
 }
 
 // A price in another currency would let the sales fail that wait for it. An auditor finds who imported
