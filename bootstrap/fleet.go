@@ -16,6 +16,7 @@ import (
 	"bankingapi/application/fleet"
 	"bankingapi/application/store"
 	"bankingapi/application/subscriptions"
+	"bankingapi/domain/fault"
 )
 
 const (
@@ -92,8 +93,24 @@ func (s bookState) read(ctx context.Context) (fleet.State, error) {
 }
 
 // Status returns what is wrong with all replicas of the service and with its book, as the bar of
-// the console shows it. It reads the storage. A command uses it: it is no replica.
+// the console shows it. It reads the storage. A command uses it: it is no replica. If no replica
+// reports, it also says whether the storage can be used from here.
 func (a *App) Status(ctx context.Context) (fleet.Status, error) {
+	status, err := a.look(ctx)
+	if ctx.Err() != nil || status.Reports() {
+		return status, err
+	}
+	problem := err
+	if err == nil || !isSilence(err) {
+		problem = a.parts.Store.Ping(ctx)
+	}
+	if problem == nil {
+		return status, err
+	}
+	return status.WithoutDatabase(fault.Explain(problem).Error()), nil
+}
+
+func (a *App) look(ctx context.Context) (fleet.Status, error) {
 	p := a.parts
 	err := p.Store.Schema.Require(ctx)
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"bankingapi/adapters/clock"
 	"bankingapi/adapters/console"
 	"bankingapi/adapters/httpapi/docs"
+	"bankingapi/application/fleet"
 	"bankingapi/application/requestlog"
 	"bankingapi/application/store"
 	"bankingapi/bootstrap"
@@ -673,4 +674,61 @@ func TestAStartThatIsCutShortLeavesNothing(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualValues(t, 2, open.Load())
 	require.EqualValues(t, 2, closed.Load())
+}
+
+// While the database takes no rows, no replica can report: their silence does not say that they do not
+// run. The line of the database says what to repair.
+func TestStatusNamesADatabaseThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	var gone, silent atomic.Bool
+	full := fault.Wrap(fault.Unavailable, errors.New("no space left on device"), "The disk of the database is full.")
+	m := newMemory(func(s *store.Store) {
+		s.Ping = func(context.Context) error {
+			if gone.Load() {
+				return full
+			}
+			return nil
+		}
+		s.Schema = silentSchema{s.Schema, &silent, full}
+	})
+	missing := fleet.Replica{ID: operation.ID{1}, Name: "api1:8443", Silence: -time.Second}
+	require.NoError(t, m.ports.Replicas.Keep(t.Context(), missing, 0))
+	app := m.open(t, nil)
+	status, err := app.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "No replica reports. The last was api1:8443.", status.Troubles[0].Text)
+
+	gone.Store(true)
+	status, err = app.Status(t.Context())
+	require.NoError(t, err)
+	require.Len(t, status.Troubles, 1)
+	require.Equal(t, fleet.Trouble{
+		Kind: "database", Bad: true, Text: "The disk of the database is full. no space left on device",
+		Effect:   "Not ready: requests that need it are answered 503.",
+		Next:     "If the text names a command, run it. Otherwise see whether the database server runs, has room on its disk and is reachable from here.",
+		Partners: "Requests are answered 503. Send each again with the same CallerId until it is answered: nothing is carried out twice.",
+	}, status.Troubles[0])
+	require.Len(t, status.Replicas, 1)
+
+	silent.Store(true)
+	status, err = app.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "database", status.Troubles[0].Kind, "it does not answer at all")
+	gone.Store(false)
+	_, err = app.Status(t.Context())
+	require.ErrorIs(t, err, full, "what is wrong with the schema is no trouble of a replica")
+}
+
+// silentSchema is a schema that cannot be read while silent is set.
+type silentSchema struct {
+	store.Schema
+	silent *atomic.Bool
+	err    error
+}
+
+func (s silentSchema) Require(ctx context.Context) error {
+	if s.silent.Load() {
+		return s.err
+	}
+	return s.Schema.Require(ctx)
 }

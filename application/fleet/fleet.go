@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"bankingapi/application/summary"
 	"bankingapi/domain/operation"
 )
 
@@ -53,6 +54,9 @@ const (
 	Missing     = "replicas"
 	Silent      = "checks"
 )
+
+// Database is the check of readiness that asks whether the storage can be used.
+const Database = "database"
 
 // IsUnready reports whether the trouble makes a replica not ready.
 func (t Trouble) IsUnready() bool { return t.Effect != "" }
@@ -112,6 +116,19 @@ type Status struct {
 // IsGood reports whether nothing is wrong that needs an operator now.
 func (s Status) IsGood() bool {
 	return !slices.ContainsFunc(s.Troubles, func(t Trouble) bool { return !t.Quiet })
+}
+
+// Reports reports whether a replica reports.
+func (s Status) Reports() bool {
+	return slices.ContainsFunc(s.Replicas, func(r Replica) bool { return !r.IsMissing() })
+}
+
+// WithoutDatabase returns the status of a service whose database cannot be used. Then no replica can
+// report, and their silence says nothing of them: the line of the database replaces theirs.
+func (s Status) WithoutDatabase(problem string) Status {
+	others := slices.DeleteFunc(slices.Clone(s.Troubles), func(t Trouble) bool { return t.Kind == Missing })
+	s.Troubles = append(ofChecks([]summary.Check{{Name: Database, Problem: problem}}), others...)
+	return s
 }
 
 // Look reads the rows of all replicas and the book. It is for a command, which is no replica.

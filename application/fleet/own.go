@@ -33,8 +33,8 @@ const durability, clock, shutdown = "durability", "clock", "shutdown"
 
 // nextOfCheck is what an operator does if a check of readiness fails or warns.
 var nextOfCheck = map[string]string{
-	"database": "If the text names a command, run it. Otherwise see whether the database server runs, has room on its disk and is reachable from here.",
-	"schema":   "Run bankingapi migrate up with the version of the service that should run.",
+	Database: "If the text names a command, run it. Otherwise see whether the database server runs, has room on its disk and is reachable from here.",
+	"schema": "Run bankingapi migrate up with the version of the service that should run.",
 	durability: "Change what the text names. The service notices by itself what changes at the database server, or when another program ends." +
 		" After a change of storage.dsn, of synchronous_commit, or of how a host opens the database, restart the service.",
 	clock:         "Set the clock of this machine: turn on its time service (NTP). Then the replica goes on by itself. If its time is right already, do what the text says.",
@@ -68,7 +68,7 @@ func ofChecks(checks []summary.Check) (all []Trouble) {
 		next := nextOfCheck[check.Name]
 		switch {
 		case check.OfStorage: // what to do about the clock or the trail would be wrong
-			next = nextOfCheck["database"]
+			next = nextOfCheck[Database]
 		case check.Name == durability, check.Name == shutdown:
 			effect = unbalanced
 		}

@@ -388,6 +388,18 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// In an outage of the database a person asks status first, and learns what to do and to tell.
+func TestStatusWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	environment := []string{"BANKINGAPI_STORAGE__DRIVER=postgres", "BANKINGAPI_STORAGE__DSN=postgres://127.0.0.1:1/bank"}
+	got := bankingapi(t, environment, "status")
+	require.Equal(t, 1, got.status)
+	require.Contains(t, got.out, "not ready: database. The storage cannot be reached. ")
+	require.Contains(t, got.out, "\n  tell partners: Requests are answered 503. ")
+	require.NotContains(t, got.out, "No replica")
+	require.Contains(t, got.err, "bankingapi: 1 line needs an operator\n")
+}
+
 // What can wait is no reason to wake somebody, and the exit status says so.
 func TestStatusOfTroubles(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func rows() []row {
 		{"reconcile", book, new(reconcileCommand)},
 		{"restore", allSettings, new(restoreCommand)},
 		{"settle", book, new(settleCommand)},
-		{"status", book, printing(showStatus)},
+		{"status", allSettings, printing(showStatus)},
 		{"verify", book, new(verifyCommand)},
 		{"trail keygen", nothing, new(keygenCommand)},
 		{"trail key", keptTrail, does(printKey)},

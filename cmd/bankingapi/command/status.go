@@ -34,7 +34,12 @@ type trouble struct {
 	Partners string // what to tell partners meanwhile
 }
 
+// showStatus opens the book by itself: a database that does not answer is a line, and no error.
 func showStatus(c *call) error {
+	err := c.openAny()
+	if err != nil {
+		return err
+	}
 	status, err := c.app.Status(c.cmd.Context())
 	if err != nil {
 		return err
@@ -63,16 +68,13 @@ const later = "later"
 
 func statusOf(s fleet.Status) serviceStatus {
 	shown := serviceStatus{Good: s.IsGood(), Replicas: []replicaStatus{}, Troubles: []trouble{}}
-	reporting := 0
 	for _, r := range s.Replicas {
 		shown.Replicas = append(shown.Replicas, replicaStatus{r.Name, r.Version, instant(r.Began), instant(r.Seen), !r.IsMissing()})
-		if !r.IsMissing() {
-			reporting++
-		}
 	}
 	// A replica that was killed leaves a row, and a line. One that stopped in order leaves nothing.
-	isSaid := slices.ContainsFunc(s.Troubles, func(t fleet.Trouble) bool { return t.Kind == fleet.Missing })
-	if reporting == 0 && !isSaid {
+	// While the database cannot be used, none can report.
+	isSaid := slices.ContainsFunc(s.Troubles, func(t fleet.Trouble) bool { return t.Kind == fleet.Missing || t.Kind == fleet.Database })
+	if !s.Reports() && !isSaid {
 		shown.Good = false
 		shown.Troubles = append(shown.Troubles, trouble{
 			Level: "not ready", Kind: fleet.Missing, Text: "No replica of the service reports.", Effect: "Callers get no answer.",
