@@ -26,6 +26,7 @@ var files = map[string]string{
 	"OPERATIONS.md":       "cmd/bankingapi/OPERATIONS.md",
 	"ONE_SERVER.md":       "cmd/bankingapi/ONE_SERVER.md",
 	"PAST_ONE_MACHINE.md": "cmd/bankingapi/PAST_ONE_MACHINE.md",
+	"FAILOVER.md":         "adapters/storage/postgres/FAILOVER.md",
 	"CHANGELOG.md":        "CHANGELOG.md",
 	"example.yaml":        "cmd/bankingapi/example.yaml",
 	"bankingapi.service":  "cmd/bankingapi/bankingapi.service",
@@ -53,10 +54,15 @@ func relink(page []byte, folder string) []byte {
 		if strings.HasPrefix(target, "#") || strings.Contains(target, "://") {
 			return found
 		}
+		target, heading, hasHeading := strings.Cut(target, "#")
 		for as, file := range files {
-			if path.Join(folder, target) == file {
-				return []byte("[" + text + "](" + as + ")")
+			if path.Join(folder, target) != file {
+				continue
 			}
+			if hasHeading {
+				as += "#" + heading
+			}
+			return []byte("[" + text + "](" + as + ")")
 		}
 		return []byte(text)
 	})

@@ -80,7 +80,7 @@ func checkArchive(t *testing.T, folder string, content []byte, commit string, at
 		listed = append(listed, fmt.Sprintf("%o %s", f.Mode, strings.TrimPrefix(f.Name, folder+"/")))
 	}
 	require.Equal(t, []string{
-		"644 CHANGELOG.md", "644 CHORES.md", "644 LICENSE", "644 ONE_SERVER.md", "644 OPERATIONS.md", "644 PAST_ONE_MACHINE.md", "644 README.md", "644 THIRD_PARTY_LICENSES.txt",
+		"644 CHANGELOG.md", "644 CHORES.md", "644 FAILOVER.md", "644 LICENSE", "644 ONE_SERVER.md", "644 OPERATIONS.md", "644 PAST_ONE_MACHINE.md", "644 README.md", "644 THIRD_PARTY_LICENSES.txt",
 		"644 alertmanager.yaml", "644 alerts.yaml", "755 bankingapi", "644 bankingapi-backup.service", "644 bankingapi-backup.timer", "644 bankingapi.service",
 		"644 completions/_bankingapi", "644 completions/bankingapi.bash", "644 completions/bankingapi.fish", "644 completions/bankingapi.ps1",
 		"644 compose.yaml", "644 dashboard.json", "644 example.yaml",
@@ -89,9 +89,10 @@ func checkArchive(t *testing.T, folder string, content []byte, commit string, at
 	for _, f := range files {
 		contents[strings.TrimPrefix(f.Name, folder+"/")] = string(f.content)
 	}
-	for _, page := range []string{"README.md", "CHORES.md", "OPERATIONS.md", "ONE_SERVER.md", "PAST_ONE_MACHINE.md", "CHANGELOG.md"} {
+	for _, page := range []string{"README.md", "CHORES.md", "FAILOVER.md", "OPERATIONS.md", "ONE_SERVER.md", "PAST_ONE_MACHINE.md", "CHANGELOG.md"} {
 		for _, found := range link.FindAllStringSubmatch(contents[page], -1) {
-			if target := found[2]; !strings.HasPrefix(target, "#") && !strings.Contains(target, "://") {
+			target, _, _ := strings.Cut(found[2], "#")
+			if target != "" && !strings.Contains(target, "://") {
 				require.Contains(t, contents, target, "%s of the archive links to it", page)
 			}
 		}
@@ -116,6 +117,18 @@ func checkArchive(t *testing.T, folder string, content []byte, commit string, at
 	version, err := exec.CommandContext(t.Context(), binary, "--version").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(version), "bankingapi "+said+"\ncommit   "+commit+"\n")
+}
+
+// A link leads to the same heading in the archive. A link to a file that the archive lacks becomes text.
+func TestLinksFitTheArchive(t *testing.T) {
+	t.Parallel()
+	for page, want := range map[string]string{
+		"[a](OPERATIONS.md#monitoring), [b](#here), [c](https://bank.example/a#b)": "[a](OPERATIONS.md#monitoring), [b](#here), [c](https://bank.example/a#b)",
+		"[a](../../adapters/storage/postgres/FAILOVER.md#x)":                       "[a](FAILOVER.md#x)",
+		"[a](../../compose.yaml) and [b](../../domain/README.md#1-one-request)":    "[a](compose.yaml) and b",
+	} {
+		require.Equal(t, want, string(relink([]byte(page), "cmd/bankingapi")))
+	}
 }
 
 type packedFile struct {
