@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,38 @@ func TestReadmeHasEveryCommandAndSetting(t *testing.T) {
 		return
 	}
 	require.Equal(t, page, string(content), "make generate writes the tables")
+}
+
+var columnNames = regexp.MustCompile("`([A-Za-z]+)`")
+
+// The people who read an export have no program and no source. The page has each column in the order of
+// the file, and one table for each export.
+func TestThePageOfTheExportsHasEachColumn(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("../EXPORTS.md")
+	require.NoError(t, err)
+	var listed [][]string
+	for table := range strings.SplitSeq(string(content), "| column | meaning |\n|---|---|\n") {
+		var columns []string
+		for row := range strings.Lines(table) {
+			if !strings.HasPrefix(row, "|") {
+				break
+			}
+			cell, _, _ := strings.Cut(row[1:], " | ")
+			for _, name := range columnNames.FindAllStringSubmatch(cell, -1) {
+				columns = append(columns, name[1])
+			}
+		}
+		listed = append(listed, columns)
+	}
+	b := newOperated(t)
+	var exported [][]string
+	kinds := []string{"prices", "holdings", "accounts", "calendar", "sales", "postings", "notifications", "operations", "outcomes", "requests", "audit"}
+	for _, kind := range kinds {
+		header, _, _ := strings.Cut(b.must(t, "export", kind), "\n")
+		exported = append(exported, strings.Split(header, ","))
+	}
+	require.Equal(t, exported, listed[1:], "in the order of %v", kinds)
 }
 
 func commandTable() string {

@@ -23,6 +23,7 @@ var files = map[string]string{
 	"LICENSE":             "LICENSE",
 	"README.md":           "cmd/bankingapi/README.md",
 	"CHORES.md":           "cmd/bankingapi/CHORES.md",
+	"EXPORTS.md":          "cmd/bankingapi/EXPORTS.md",
 	"OPERATIONS.md":       "cmd/bankingapi/OPERATIONS.md",
 	"ONE_SERVER.md":       "cmd/bankingapi/ONE_SERVER.md",
 	"PAST_ONE_MACHINE.md": "cmd/bankingapi/PAST_ONE_MACHINE.md",

@@ -55,7 +55,7 @@ contents:
 
 // documents are the files of /usr/share/doc.
 var documents = []string{
-	"LICENSE", "README.md", "CHORES.md", "OPERATIONS.md", "ONE_SERVER.md", "PAST_ONE_MACHINE.md", "FAILOVER.md", "CHANGELOG.md", "THIRD_PARTY_LICENSES.txt", "example.yaml", "compose.yaml", "alerts.yaml",
+	"LICENSE", "README.md", "CHORES.md", "EXPORTS.md", "OPERATIONS.md", "ONE_SERVER.md", "PAST_ONE_MACHINE.md", "FAILOVER.md", "CHANGELOG.md", "THIRD_PARTY_LICENSES.txt", "example.yaml", "compose.yaml", "alerts.yaml",
 	"alertmanager.yaml", "dashboard.json",
 }
 

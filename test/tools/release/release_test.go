@@ -80,7 +80,7 @@ func checkArchive(t *testing.T, folder string, content []byte, commit string, at
 		listed = append(listed, fmt.Sprintf("%o %s", f.Mode, strings.TrimPrefix(f.Name, folder+"/")))
 	}
 	require.Equal(t, []string{
-		"644 CHANGELOG.md", "644 CHORES.md", "644 FAILOVER.md", "644 LICENSE", "644 ONE_SERVER.md", "644 OPERATIONS.md", "644 PAST_ONE_MACHINE.md", "644 README.md", "644 THIRD_PARTY_LICENSES.txt",
+		"644 CHANGELOG.md", "644 CHORES.md", "644 EXPORTS.md", "644 FAILOVER.md", "644 LICENSE", "644 ONE_SERVER.md", "644 OPERATIONS.md", "644 PAST_ONE_MACHINE.md", "644 README.md", "644 THIRD_PARTY_LICENSES.txt",
 		"644 alertmanager.yaml", "644 alerts.yaml", "755 bankingapi", "644 bankingapi-backup.service", "644 bankingapi-backup.timer", "644 bankingapi.service",
 		"644 completions/_bankingapi", "644 completions/bankingapi.bash", "644 completions/bankingapi.fish", "644 completions/bankingapi.ps1",
 		"644 compose.yaml", "644 dashboard.json", "644 example.yaml",
@@ -89,7 +89,7 @@ func checkArchive(t *testing.T, folder string, content []byte, commit string, at
 	for _, f := range files {
 		contents[strings.TrimPrefix(f.Name, folder+"/")] = string(f.content)
 	}
-	for _, page := range []string{"README.md", "CHORES.md", "FAILOVER.md", "OPERATIONS.md", "ONE_SERVER.md", "PAST_ONE_MACHINE.md", "CHANGELOG.md"} {
+	for _, page := range []string{"README.md", "CHORES.md", "EXPORTS.md", "FAILOVER.md", "OPERATIONS.md", "ONE_SERVER.md", "PAST_ONE_MACHINE.md", "CHANGELOG.md"} {
 		for _, found := range link.FindAllStringSubmatch(contents[page], -1) {
 			target, _, _ := strings.Cut(found[2], "#")
 			if target != "" && !strings.Contains(target, "://") {
