@@ -77,10 +77,13 @@ func newAPI(lc fx.Lifecycle, p apiParts) *api {
 // encryption returns how the API encrypts. Files that it makes itself are in the folder.
 func encryption(settings validSettings, c clocks, log serviceLog, folder string) httpapi.TLSOptions {
 	certFile, keyFile := settings.TLS.Files(folder)
+	used := func(until time.Time) {
+		log.zap.Info("the changed certificate files are used", zap.Time("valid_until", until))
+	}
 	return httpapi.TLSOptions{
 		Mode: httpapi.TLSMode(settings.TLS.Mode),
 		Files: certificate.Files{
-			CertFile: certFile, KeyFile: keyFile, ClientCA: settings.TLS.ClientCA, Now: c.now, Report: log.warn("a changed certificate cannot be used"),
+			CertFile: certFile, KeyFile: keyFile, ClientCA: settings.TLS.ClientCA, Now: c.now, Report: log.warn("a changed certificate cannot be used"), Used: used,
 		},
 	}
 }

@@ -37,6 +37,8 @@ type Files struct {
 	// Report receives an error once for each change of the files that cannot be used. It
 	// may be nil.
 	Report func(error)
+	// Used receives the end of the certificate when changed files come into use. It may be nil.
+	Used func(until time.Time)
 }
 
 // Current is what the files say. It is safe for concurrent use.
@@ -264,9 +266,12 @@ func (c *Current) read() (found string, err error) {
 			config.ClientCAs.AddCert(authority)
 		}
 	}
-	c.config.Store(config)
+	isFirst := c.config.Swap(config) == nil
 	c.authorities.Store(&authorities)
 	c.used = found
+	if !isFirst && c.Used != nil {
+		c.Used(pair.Leaf.NotAfter)
+	}
 	return found, nil
 }
 

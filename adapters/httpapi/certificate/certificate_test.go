@@ -86,6 +86,8 @@ func TestChangedFilesAreUsedWithinASecond(t *testing.T) {
 	require.NoError(t, f.EnsureSelfSigned())
 	var reports []error
 	f.Report = func(err error) { reports = append(reports, err) }
+	var used []time.Time
+	f.Used = func(until time.Time) { used = append(used, until) }
 	current, err := f.Load(new(tls.Config))
 	require.NoError(t, err)
 	shown := func() *tls.Certificate {
@@ -115,6 +117,7 @@ func TestChangedFilesAreUsedWithinASecond(t *testing.T) {
 	*now = now.Add(time.Second)
 	second := shown()
 	require.NotEqual(t, first.Certificate, second.Certificate)
+	require.Equal(t, []time.Time{second.Leaf.NotAfter}, used, "a person who has renewed it sees that it is used")
 	*now = now.Add(-time.Hour) // a clock that steps back does not stop the checks
 	require.NoError(t, os.Remove(f.CertFile))
 	require.NoError(t, f.EnsureSelfSigned())
