@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"bankingapi/adapters/httpapi"
+	"bankingapi/adapters/logging"
 	"bankingapi/adapters/telemetry"
 	"bankingapi/adapters/trail"
 	"bankingapi/application/backoffice"
@@ -40,9 +41,7 @@ func openStore(b bookSource, g *guard, log serviceLog, trace func(context.Contex
 	if b.isCommand() { // reads the whole book, as verify does: then slow is as usual
 		level = zapcore.DebugLevel
 	}
-	o.Slow = func(statements string, took time.Duration) {
-		log.zap.Log(level, "slow statements", zap.String("statements", statements), zap.Duration("duration", took))
-	}
+	o.Slow = logging.SlowStatements(log.zap, level)
 	return store.Open(b.open, o)
 }
 

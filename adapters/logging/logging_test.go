@@ -383,6 +383,27 @@ func TestFailedHandshakesAreForDebug(t *testing.T) {
 	require.Contains(t, out.String(), "handshake")
 }
 
+// While a database hangs, each check of readiness waits for its deadline. The log must not consist of
+// these statements only.
+func TestAFloodOfSlowStatementsIsCounted(t *testing.T) {
+	t.Parallel()
+	out := new(output)
+	now := noon()
+	l, _, err := logging.New(logging.Options{Level: "info", Format: "json", Writer: out, Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	out.log = l
+	slow := logging.SlowStatements(l, zap.WarnLevel)
+	for range 1000 {
+		slow("SELECT 1", 2*time.Second)
+	}
+	require.Equal(t, 10, strings.Count(out.String(), `"statements":"SELECT 1"`))
+	slow("insert sales", 8*time.Second)
+	require.Contains(t, out.String(), `"message":"slow statements","statements":"insert sales","duration":8,"not_logged":990}`, "another one is not lost in the flood")
+	now = now.Add(time.Minute)
+	slow("SELECT 1", 2*time.Second)
+	require.Equal(t, 11, strings.Count(out.String(), `"statements":"SELECT 1"`))
+}
+
 func TestAFloodOfServerErrorsIsCounted(t *testing.T) {
 	t.Parallel()
 	out := new(output)
