@@ -24,6 +24,16 @@ type line struct {
 	faults  fault.List // of fields with a wrong syntax
 }
 
+// isHeader reports whether the line has the names of the columns.
+func (l *line) isHeader() bool {
+	for i, name := range l.columns {
+		if l.fields[l.order[i]] != name {
+			return false
+		}
+	}
+	return true
+}
+
 // isShortened matches what a spreadsheet makes of a number that is too long for its cell, and
 // looksShortened the same with a sign, which no code of a fund has.
 var (

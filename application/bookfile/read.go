@@ -163,6 +163,8 @@ func header(file *records, columns []string, format Format) ([]int, error) {
 		case !slices.Contains(columns, name) && similar >= 0:
 			order[similar] = place
 			faults.Add(rec.line, columns[similar], fmt.Sprintf("Column %d must have exactly this name: in this letter case and without blanks.", place+1))
+		case name == "":
+			faults.Add(rec.line, "", fmt.Sprintf("Column %d has no name: remove it. A spreadsheet saves such columns beside a table.", place+1))
 		case !slices.Contains(columns, name):
 			faults.Add(rec.line, "", fmt.Sprintf("Column %d has an unknown name; the first line must be %s.", place+1, expected))
 		case slices.Contains(rec.fields[:place], name):
@@ -208,6 +210,10 @@ func (k *kind[T]) parse(r *record, written layout, faults *backoffice.Faults) (v
 		return value, false
 	}
 	l := line{layout: written, columns: k.columns, fields: r.fields}
+	if l.isHeader() {
+		faults.Add(r.line, "", "The line of column names appears again: remove it. A file that was joined from several files has it more than once.")
+		return value, false
+	}
 	value, broken := k.newValue(&l)
 	l.faults = append(l.faults, broken...)
 	for _, column := range k.columns { // report one fault per column
