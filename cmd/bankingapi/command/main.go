@@ -36,6 +36,7 @@ func newBallast(variable func(string) string) []byte {
 func Main(options ...bootstrap.Option) int {
 	ballast := newBallast(os.Getenv)
 	defer runtime.KeepAlive(ballast)
+	signal.Ignore(syscall.SIGPIPE) // otherwise a command could end before it says that nobody has read a new key
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, release) // a second signal ends the program at once
 	p := program{os.Environ(), bootstrap.Options(options...), "/etc/bankingapi/bankingapi.yaml"}

@@ -30,7 +30,7 @@ func (o *serveCommand) flags(f *flags) {
 }
 
 func (o *serveCommand) run(c *call) error {
-	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP) // the reader of the log may exit. Before listen the service has nothing to reload
+	signal.Ignore(syscall.SIGHUP) // before listen the service has nothing to reload
 	c.settings.Rules = o.rules
 	switch {
 	case o.demo && o.sandbox:

@@ -145,6 +145,31 @@ func TestAServiceWithoutAReader(t *testing.T) {
 	require.Zero(t, s.Ended(t), s.Err.String())
 }
 
+// TestACommandWithoutAReader: a program that reads only the beginning, such as head, does not end a
+// command before it has said what it did, or before the audit has how much was read.
+func TestACommandWithoutAReader(t *testing.T) {
+	t.Parallel()
+	b := newBank(t, testdb.EngineSQLite)
+	b.Migrate(t)
+	b.Must(t, "subscriptions", "create", "shop")
+	b.Must(t, "export", "audit")
+	run := func(args ...string) *service.Process {
+		reader, writer, err := os.Pipe()
+		require.NoError(t, err)
+		require.NoError(t, reader.Close())
+		defer writer.Close()
+		command := b.Command(args...)
+		command.Stdout = writer
+		p := b.StartCommand(t, command)
+		require.Equal(t, 1, p.Ended(t), p.Err.String())
+		return p
+	}
+	require.Contains(t, run("subscriptions", "regenerate", "shop", "primary").Err.String(),
+		`subscription "shop" has a new key, but it could not be printed: `)
+	require.Contains(t, run("export", "sales").Err.String(), "broken pipe")
+	require.Contains(t, b.Must(t, "export", "audit", "--action", "command.exported"), `command.exported,sales,,"broken off after 0 rows`)
+}
+
 // TestHangUpNeverEndsTheService sends SIGHUP while the service starts, and while it stops: a
 // program that renews certificates does not know.
 func TestHangUpNeverEndsTheService(t *testing.T) {
