@@ -128,6 +128,9 @@ type Imported struct {
 	// NewFunds are the funds of the imported prices that had no price before, in the order of
 	// the file's PriceIDs. A wrong letter in a code makes a new fund.
 	NewFunds []fund.Fund
+	// Unpriced are the funds of imported holdings without a price in the book, in the order of
+	// the holdings. Package bookfile finds them when it checks holders.
+	Unpriced []fund.Fund
 	// Outranked are the PriceIDs of the imported prices that are not used, because the book or the
 	// file has a price of the same fund and day with a higher PriceID. They are in the order of the
 	// file's PriceIDs.
@@ -146,13 +149,21 @@ func (i Imported) String() string {
 	return text
 }
 
-// Warning says which funds had no price before, and which prices are not used. It is empty if
+// Warning says which funds had or have no price, and which prices are not used. It is empty if
 // there are none.
 func (i Imported) Warning() string {
 	var warnings []string
 	if len(i.NewFunds) > 0 {
 		warnings = append(warnings, Plural(len(i.NewFunds), "fund")+" had no price before: "+namesOf(i.NewFunds)+
 			". If a code or a holder is mistyped, sales wait for the right one.")
+	}
+	if len(i.Unpriced) > 0 {
+		verb := " have no price: "
+		if len(i.Unpriced) == 1 {
+			verb = " has no price: "
+		}
+		warnings = append(warnings, Plural(len(i.Unpriced), "fund")+verb+namesOf(i.Unpriced)+
+			". Sales of them are refused until 'import prices' has one. If a code or a holder is mistyped, correct the file.")
 	}
 	if len(i.Outranked) > 0 {
 		warnings = append(warnings, Plural(len(i.Outranked), "price")+" will not be used, because there is one with a higher PriceID for the same fund and day: PriceID "+

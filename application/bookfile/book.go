@@ -11,6 +11,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/fund"
 )
 
 // Options control the import of a file.
@@ -53,6 +54,7 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	switch kind {
 	case "prices":
 		imported, err = importFile(ctx, r, &prices, office, office.Imports.Prices, o)
+		imported.Unpriced = nil // they have one now
 	case "holdings":
 		imported, err = importFile(ctx, r, &holdings, office, office.Imports.Holdings, o)
 	case "accounts":
@@ -78,8 +80,10 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], office *bac
 		return imported, err
 	}
 	defer func() { err = errors.Join(err, file.close()) }()
+	var unpriced []fund.Fund
 	if o.CheckHolders && k.fundOf != nil {
-		if err := checkHolders(ctx, office.Reader, file); err != nil {
+		unpriced, err = checkHolders(ctx, office.Reader, file)
+		if err != nil {
 			return imported, err
 		}
 	}
@@ -102,6 +106,7 @@ func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], office *bac
 		return imported, inOrder(bad)
 	}
 	imported.Unchanged += max(0, file.count-imported.Lines())
+	imported.Unpriced = unpriced
 	return imported, err
 }
 

@@ -78,6 +78,24 @@ func TestImportNamesTheFundThatANewOneMayBeTakenFor(t *testing.T) {
 	}
 }
 
+// Nobody can sell a holding of a fund without a price, and a mistyped code is such a fund.
+func TestHoldingsOfAFundWithoutAPriceAreNamed(t *testing.T) {
+	t.Parallel()
+	o := office(nil)
+	_, err := imports(t, o, "prices", priceHeader+"1,AFA,Bank,1,TRY,2024-01-01\n")
+	require.NoError(t, err)
+	file := holdingHeader + "1,NEW,Bank,1\n1,AFA,Bank,1\n2,NEW,Bank,1\n2,OLD,Bank,0\n"
+	imported, err := bookfile.Import(t.Context(), o, "holdings", strings.NewReader(file), bookfile.Options{CheckHolders: true})
+	require.NoError(t, err)
+	require.Equal(t, "2 funds have no price: NEW \"Bank\", OLD \"Bank\". Sales of them are refused until 'import prices' has one. If a code or a holder is mistyped, correct the file.", imported.Warning())
+	imported, err = imports(t, o, "prices", priceHeader+"2,NEW,Bank,1,TRY,2024-01-01\n3,OLD,Bank,1,TRY,2024-01-01\n")
+	require.NoError(t, err)
+	require.Empty(t, imported.Unpriced)
+	imported, err = bookfile.Import(t.Context(), o, "holdings", strings.NewReader(file), bookfile.Options{CheckHolders: true})
+	require.NoError(t, err)
+	require.Empty(t, imported.Warning())
+}
+
 // An import takes back what a spreadsheet saves of an export for it.
 func TestImportReadsWhatExcelSaves(t *testing.T) {
 	t.Parallel()

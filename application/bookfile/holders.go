@@ -10,13 +10,14 @@ import (
 )
 
 // checkHolders refuses lines whose fund is new to the book and may be taken for another one, of
-// the book or of an earlier line. The book has a fund if it has a price of it.
-func checkHolders[T any](ctx context.Context, book backoffice.Reader, file *sorted[T]) error {
+// the book or of an earlier line. The book has a fund if it has a price of it. It returns the funds
+// that are new.
+func checkHolders[T any](ctx context.Context, book backoffice.Reader, file *sorted[T]) ([]fund.Fund, error) {
 	c := holderCheck{book: book, seen: make(map[fund.Fund]bool), file: newFunds()}
 	faults := new(backoffice.Faults)
 	for e, err := range file.values(nil) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		f := file.kind.fundOf(&e.value)
 		if c.seen[f] {
@@ -24,16 +25,16 @@ func checkHolders[T any](ctx context.Context, book backoffice.Reader, file *sort
 		}
 		rule, err := c.add(ctx, f)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if rule != "" {
 			faults.Add(e.Line, "HolderCorporationName", rule)
 		}
 	}
 	if faults.Lines > 0 {
-		return inOrder(faults)
+		return nil, inOrder(faults)
 	}
-	return nil
+	return c.unpriced, nil
 }
 
 // A holderCheck compares funds that are new to the book with those that it has.
@@ -42,6 +43,8 @@ type holderCheck struct {
 	seen  map[fund.Fund]bool
 	file  *funds // what it has seen
 	known *funds // the funds of the book; nil until a new fund is compared with them
+
+	unpriced []fund.Fund // the funds that are new to the book
 }
 
 // add returns the rule that a fund breaks, or nothing.
@@ -60,6 +63,7 @@ func (c *holderCheck) add(ctx context.Context, f fund.Fund) (rule string, err er
 	if isKnown {
 		return "", nil
 	}
+	c.unpriced = append(c.unpriced, f)
 	if c.known == nil {
 		c.known, err = fundsOf(ctx, c.book)
 		if err != nil {
