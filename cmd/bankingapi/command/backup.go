@@ -29,6 +29,7 @@ func backup(c *call) error {
 	if err := c.app.Backup(c.cmd.Context(), file); err != nil {
 		return exists(file, err)
 	}
+	c.lookAtAll(file)
 	if err := c.close(); err != nil {
 		return err
 	}
@@ -51,6 +52,17 @@ func backup(c *call) error {
 	}
 	c.cmd.PrintErrf("Copied to %s: %s. The copy is correct.\n", file, proof.CheckedRows())
 	return nil
+}
+
+// lookAtAll records in the audit that a file has the data of all customers now. A book with an older
+// schema stays as it is.
+func (c *call) lookAtAll(file string) {
+	office, err := c.app.Backoffice(c.cmd.Context())
+	if err != nil {
+		return
+	}
+	c.office = office
+	c.look(audit.CommandExport, "backup", file)
 }
 
 type restoreCommand struct {

@@ -35,6 +35,7 @@ func TestRestore(t *testing.T) {
 	do(0, "backup", backup)
 	require.Equal(t, "bankingapi: "+backup+" exists already: choose another name\n", do(1, "backup", backup).err)
 	require.Equal(t, "bankingapi: "+backup+" exists already: choose another name\n", do(1, "trail", "keygen", "x", "--file", backup).err)
+	require.Contains(t, do(0, "export", "audit", "--action", "command.export", "--object", "backup").out, ",command.export,backup,,"+backup+"\n", "it has the data of all customers")
 	holdings("7")
 
 	require.Contains(t, do(1, "restore", backup).err, "exists already: stop the service, and use --replace")
