@@ -451,6 +451,10 @@ func testImportPriceCurrency(t *testing.T, o office) {
 	}
 	require.Len(t, all(t, o.Reader.Prices(t.Context(), backoffice.Query{})), 2)
 
+	withdrawn := price(9, 0, "USD") // it never counts, so that an export can be imported
+	withdrawn.ValidFrom = day.Last
+	withdrawn.PerUnit = 9999
+	o.imported(backoffice.Imported{New: 1})(o.Imports.Prices(t.Context(), lines(withdrawn), same))
 	sameDay := price(6, 0, "USD") // an earlier price is in USD
 	o.imported(backoffice.Imported{New: 1, Unchanged: 1})(o.Imports.Prices(t.Context(), lines(first, sameDay), same))
 	o.done(o.Imports.Prices(t.Context(), file, plain)) // any currency

@@ -123,6 +123,9 @@ func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price],
 					changed.ComparePrice(l.line, s.prices[at], l.value)
 					continue
 				}
+				if l.value.IsWithdrawn() {
+					continue
+				}
 				newest := newestBefore(known, l.value, func(fund.Price) bool { return true })
 				if o.SameCurrency && newest.ID != 0 {
 					changed.CompareCurrency(l.line, newest, l.value)

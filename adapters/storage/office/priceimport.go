@@ -156,10 +156,13 @@ func (p *pricesByPlace) find(query *batch.Query[tables.PriceRow], fresh []tables
 	})
 }
 
-// compare compares each new price with the prices before it. All faults of a line must be added
-// together, so it waits for both queries.
+// compare compares each new price with the prices before it. A withdrawn one never counts. All faults
+// of a line must be added together, so it waits for both queries.
 func (p *priceImport) compare(added []numbered[fund.Price], earlier earlierPrices) {
 	for i, price := range added {
+		if price.value.IsWithdrawn() {
+			continue
+		}
 		before, isKnown := earlier.anyCurrency[i]
 		if isKnown {
 			p.refused.CompareCurrency(price.line, before, price.value)
