@@ -131,6 +131,9 @@ type Imported struct {
 	// Unpriced are the funds of imported holdings without a price in the book, in the order of
 	// the holdings. Package bookfile finds them when it checks holders.
 	Unpriced []fund.Fund
+	// FarAhead are the PriceIDs of imported prices for days that no sale can name yet. Package
+	// bookfile finds them.
+	FarAhead []int64
 	// Outranked are the PriceIDs of the imported prices that are not used, because the book or the
 	// file has a price of the same fund and day with a higher PriceID. They are in the order of the
 	// file's PriceIDs.
@@ -149,8 +152,8 @@ func (i Imported) String() string {
 	return text
 }
 
-// Warning says which funds had or have no price, and which prices are not used. It is empty if
-// there are none.
+// Warning says which funds had or have no price, and which prices are not used or are for a far day.
+// It is empty if there are none.
 func (i Imported) Warning() string {
 	var warnings []string
 	if len(i.NewFunds) > 0 {
@@ -168,6 +171,14 @@ func (i Imported) Warning() string {
 	if len(i.Outranked) > 0 {
 		warnings = append(warnings, Plural(len(i.Outranked), "price")+" will not be used, because there is one with a higher PriceID for the same fund and day: PriceID "+
 			idsOf(i.Outranked)+". To correct a price, give the new one a higher PriceID.")
+	}
+	if len(i.FarAhead) > 0 {
+		verb := " are"
+		if len(i.FarAhead) == 1 {
+			verb = " is"
+		}
+		warnings = append(warnings, fmt.Sprintf("%s%s for a day more than %d days ahead: PriceID %s. If a year is mistyped, use 'bankingapi prices withdraw'.",
+			Plural(len(i.FarAhead), "price"), verb, fund.MaxDaysAhead, idsOf(i.FarAhead)))
 	}
 	return strings.Join(warnings, "\n")
 }

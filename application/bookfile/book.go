@@ -11,6 +11,7 @@ import (
 
 	"bankingapi/application/backoffice"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fund"
 )
 
@@ -53,8 +54,10 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 	}
 	switch kind {
 	case "prices":
-		imported, err = importFile(ctx, r, &prices, office, office.Imports.Prices, o)
+		far := farPrices{office: office, after: day.Of(office.Acts.Now(), office.Zone()).Plus(fund.MaxDaysAhead)}
+		imported, err = importFile(ctx, r, &prices, office, far.write, o)
 		imported.Unpriced = nil // they have one now
+		imported.FarAhead = far.ids
 	case "holdings":
 		imported, err = importFile(ctx, r, &holdings, office, office.Imports.Holdings, o)
 	case "accounts":
@@ -71,6 +74,26 @@ func Import(ctx context.Context, office *backoffice.Office, kind string, r io.Re
 		err = fmt.Errorf("nothing was imported: %w. Export the positions again, or correct them with adjust", changed)
 	}
 	return imported, err
+}
+
+// farPrices imports prices, and notes those that are for a day after the last one that a sale can name.
+type farPrices struct {
+	office *backoffice.Office
+	after  day.Day
+	ids    []int64
+}
+
+func (f *farPrices) write(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (backoffice.Imported, error) {
+	noted := func(yield func(int64, fund.Price) error) error { // called again after a conflict
+		f.ids = nil
+		return lines(func(line int64, price fund.Price) error {
+			if price.ValidFrom.After(f.after) && !price.IsWithdrawn() {
+				f.ids = append(f.ids, price.ID)
+			}
+			return yield(line, price)
+		})
+	}
+	return f.office.Imports.Prices(ctx, noted, o)
 }
 
 func importFile[T any](ctx context.Context, r io.Reader, k *kind[T], office *backoffice.Office, write backoffice.Import[T], o Options) (imported backoffice.Imported, err error) {

@@ -21,6 +21,7 @@ import (
 	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
 	"bankingapi/domain/audit"
+	"bankingapi/domain/day"
 	"bankingapi/domain/fault"
 	"bankingapi/domain/fund"
 	"bankingapi/test/fake"
@@ -94,6 +95,18 @@ func TestHoldingsOfAFundWithoutAPriceAreNamed(t *testing.T) {
 	imported, err = bookfile.Import(t.Context(), o, "holdings", strings.NewReader(file), bookfile.Options{CheckHolders: true})
 	require.NoError(t, err)
 	require.Empty(t, imported.Warning())
+}
+
+// A mistyped year makes a price that no sale uses, while the price of the right day is missing.
+func TestPricesOfAFarDayAreNamed(t *testing.T) {
+	t.Parallel()
+	o := office(nil)
+	today := day.Of(o.Acts.Now(), o.Zone())
+	imported, err := imports(t, o, "prices", fmt.Sprintf("%s1,AFA,Bank,1,TRY,%s\n2,AFA,Bank,1,TRY,%s\n3,AFA,Bank,1,TRY,%s\n4,AFA,Bank,1,TRY,9999-12-31\n",
+		priceHeader, today.Plus(366), today.Plus(367), today.Plus(5000)))
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 3}, imported.FarAhead)
+	require.Contains(t, imported.Warning(), "\n2 prices are for a day more than 366 days ahead: PriceID 2, 3. If a year is mistyped, use 'bankingapi prices withdraw'.")
 }
 
 // An import takes back what a spreadsheet saves of an export for it.
