@@ -110,6 +110,16 @@ func (a *App) Status(ctx context.Context) (fleet.Status, error) {
 	return status.WithoutDatabase(fault.Explain(problem).Error()), nil
 }
 
+// ForgetReplicas deletes the rows of all replicas. A backup has the rows of those that ran when it was
+// made: where it is restored, they would be missing for an hour.
+func (a *App) ForgetReplicas(ctx context.Context) error {
+	rows, err := a.parts.Store.Replicas.All(ctx)
+	for _, r := range rows {
+		err = errors.Join(err, a.parts.Store.Replicas.Remove(unguarded(ctx), r.ID))
+	}
+	return err
+}
+
 func (a *App) look(ctx context.Context) (fleet.Status, error) {
 	p := a.parts
 	err := p.Store.Schema.Require(ctx)

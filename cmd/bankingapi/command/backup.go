@@ -101,6 +101,9 @@ func (o *restoreCommand) run(c *call) error {
 	if err := c.openBook(); err != nil {
 		return err
 	}
+	if err := c.app.ForgetReplicas(c.cmd.Context()); err != nil {
+		return err
+	}
 	if err := keepNewerCheckpoints(c); err != nil {
 		return err
 	}

@@ -388,6 +388,25 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// A backup has the row of the replica that ran. Where it is restored, nobody waits for that replica.
+func TestRestoreForgetsTheReplicas(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	backup := filepath.Join(b.folder, "backup.db")
+	var shown serviceStatus
+	b.serve(t, 0, func(*bootstrap.App) {
+		for len(shown.Replicas) == 0 { // the replica keeps its first row soon
+			got := b.run(t, "status", "--format", "json")
+			require.NoError(t, json.Unmarshal([]byte(got.out), &shown))
+		}
+		b.must(t, "backup", backup)
+	})
+	b.must(t, "restore", backup, "--replace")
+	got := b.run(t, "status", "--format", "json")
+	require.NoError(t, json.Unmarshal([]byte(got.out), &shown))
+	require.Empty(t, shown.Replicas)
+}
+
 // In an outage of the database a person asks status first, and learns what to do and to tell.
 func TestStatusWithoutADatabase(t *testing.T) {
 	t.Parallel()
