@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -277,6 +279,13 @@ type output struct {
 	helpFailed error
 }
 
+// isUnread reports whether a command failed only because nobody reads its output to the end: head has
+// what it wanted. A command that has done something says so in its error.
+func isUnread(err error) bool {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	return ok && errors.Is(failed, syscall.EPIPE) && failed.Error() == err.Error()
+}
+
 // report returns what went wrong and what to do next, and the exit status.
 func report(cmd *cobra.Command, err error, interrupted bool) (text string, status int) {
 	var problems bootstrap.Problems
@@ -284,6 +293,8 @@ func report(cmd *cobra.Command, err error, interrupted bool) (text string, statu
 	switch {
 	case err == nil:
 		return "", 0
+	case isUnread(err):
+		return "", 1
 	case interrupted:
 		if fault.KindOf(err) == fault.Indeterminate {
 			cmd = cmd.Root()

@@ -166,7 +166,7 @@ func TestACommandWithoutAReader(t *testing.T) {
 	}
 	require.Contains(t, run("subscriptions", "regenerate", "shop", "primary").Err.String(),
 		`subscription "shop" has a new key, but it could not be printed: `)
-	require.Contains(t, run("export", "sales").Err.String(), "broken pipe")
+	require.NotContains(t, run("export", "sales").Err.String(), "bankingapi:", "head has what it wanted")
 	require.Contains(t, b.Must(t, "export", "audit", "--action", "command.exported"), `command.exported,sales,,"broken off after 0 rows`)
 }
 
