@@ -110,7 +110,7 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	require.EqualValues(t, 1, served())
 	write(2)
 	eventually(t, patience, "the new certificate is served", func() bool { return served() == 2 })
-	require.Contains(t, s.Err.String(), "the changed certificate files are used")
+	s.Await(t, s.Err, "the changed certificate files are used")
 	require.NoError(t, os.WriteFile(crt, []byte("half a file"), 0o600))
 	eventually(t, patience, "the log says it", func() bool {
 		require.EqualValues(t, 2, served())
