@@ -122,6 +122,9 @@ func sayImported(c *call, work *progress, kind string, imported backoffice.Impor
 		done = "Dry run, nothing was written:"
 	}
 	work.printf("%s %s: %s.\n", done, backoffice.Plural(imported.Lines(), strings.TrimSuffix(kind, "s")), imported)
+	if imported.Lines() == 0 && kind != "closed days" { // a calendar without lines opens all days
+		work.printf("The file has only its header.\n")
+	}
 	if warning := imported.Warning(); warning != "" {
 		work.printf("%s\n", warning)
 	}

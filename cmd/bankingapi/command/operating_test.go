@@ -158,6 +158,16 @@ func TestAnOddPriceNeedsForce(t *testing.T) {
 	require.Contains(t, b.must(t, "export", "audit", "--action", "import.prices", "--actor", "ayse"), `"with --force; 2 new, 0 changed, 0 unchanged"`)
 }
 
+// A program that fails to fill a file leaves only its header. A calendar without days is one.
+func TestAFileWithoutLinesIsTold(t *testing.T) {
+	t.Parallel()
+	b := newOperated(t)
+	empty := b.run(t, "import", "holdings", b.file(t, "CustomerNo,IMKBCode,HolderCorporationName,Units"))
+	require.Zero(t, empty.status)
+	require.Contains(t, empty.err, "Imported 0 holdings: 0 new, 0 changed, 0 unchanged.\nThe file has only its header.\n")
+	require.NotContains(t, b.run(t, "import", "calendar", b.file(t, "Day,Reason")).err, "only its header")
+}
+
 // A mistyped name of a subscription looks like an operation that never was, or like an empty list.
 func TestAMistypedSubscriptionIsNamed(t *testing.T) {
 	t.Parallel()
