@@ -374,6 +374,23 @@ func TestOneLineForEachKind(t *testing.T) {
 	require.Equal(t, since, r.Status().Troubles[0].Since, "a number that changes is no other trouble")
 }
 
+// What callers notice stands above what they do not.
+func TestTheWorstLineIsTheFirst(t *testing.T) {
+	t.Parallel()
+	r := alone(t)
+	r.checks = []summary.Check{
+		{Name: "trail", Warnings: summary.Warnings([]string{"Late."})},
+		{Name: "durability", Warnings: summary.Warnings([]string{"Risk."})},
+		{Name: "database", Problem: "It is gone."},
+	}
+	require.Equal(t, "database: It is gone.", r.lines()[0])
+	troubles := r.Status().Troubles
+	require.Len(t, troubles, 3)
+	for i, trouble := range troubles {
+		require.Equal(t, i == 0, trouble.IsUnready(), trouble.Text)
+	}
+}
+
 // A replica whose clock is wrong by days does not know since when.
 func TestAWrongClockSaysNotSinceWhen(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,30 @@ func TestFindByEitherKey(t *testing.T) {
 	}
 }
 
+// used keeps the uses that a directory hands on.
+type used struct{ uses []subscriptions.Use }
+
+func (u *used) KeepUses(_ context.Context, uses []subscriptions.Use) error {
+	u.uses = append(u.uses, uses...)
+	return nil
+}
+
+// Whoever replaces a key must know which one is still used.
+func TestTheUseOfEachKeyIsNoted(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	primary, secondary := o.create("one")
+	first := o.clock.Now()
+	require.Equal(t, "one", o.find(primary))
+	o.clock.Advance(time.Second)
+	require.Equal(t, "one", o.find(secondary))
+	var kept used
+	require.NoError(t, o.directory.KeepUsage(t.Context(), &kept))
+	require.Equal(t, []subscriptions.Use{{Name: "one", Primary: first, Secondary: first.Add(time.Second)}}, kept.uses)
+	require.NoError(t, o.directory.KeepUsage(t.Context(), &kept))
+	require.Len(t, kept.uses, 1, "nothing was used since")
+}
+
 func TestANewKeyWorksAtOnce(t *testing.T) {
 	t.Parallel()
 	o := openOffice(t)

@@ -260,3 +260,25 @@ func TestWhatStaysAsItWasHasNoAct(t *testing.T) {
 	require.NoError(t, m.SetState(ctx, "name", subscription.Suspended))
 	require.Equal(t, 2, acts())
 }
+
+// The audit says what a subscription had before. Of a new one it says what is not the default.
+func TestDifferencesOfASubscription(t *testing.T) {
+	t.Parallel()
+	full := &subscription.Subscription{
+		Name: "shop", Operations: []string{"AddPushNotificationResponse"}, RequestsPerSecond: 5, RequireCallerID: true, AppKey: "app", Channel: "WEB", TellerName: "Ayşe",
+	}
+	full.PrimaryKey.Expires = time.Date(2026, time.December, 1, 0, 0, 0, 0, time.UTC)
+	full.ClientCertificate = "ab12"
+	require.Equal(t, []string{
+		"rate limit 5/s", "may call AddPushNotificationResponse", "CallerId required", "last day of the keys 2026-11-30",
+		"client certificate ab12", "AppKey app", "Channel WEB", "TellerName Ayşe",
+	}, subscriptions.Differences(nil, full, time.UTC))
+	bare := &subscription.Subscription{Name: "shop"}
+	require.Empty(t, subscriptions.Differences(nil, bare, time.UTC))
+	require.Empty(t, subscriptions.Differences(full, full, time.UTC))
+	require.Equal(t, []string{
+		"rate limit none instead of 5/s", "may call nothing instead of AddPushNotificationResponse", "CallerId optional instead of required",
+		"last day of the keys never instead of 2026-11-30", "client certificate none instead of ab12", "AppKey none instead of app",
+		"Channel none instead of WEB", "TellerName none instead of Ayşe",
+	}, subscriptions.Differences(full, bare, time.UTC))
+}
