@@ -374,21 +374,16 @@ func TestOneLineForEachKind(t *testing.T) {
 	require.Equal(t, since, r.Status().Troubles[0].Since, "a number that changes is no other trouble")
 }
 
-// What callers notice stands above what they do not.
+// A book with findings stands above a warning of a replica, and below what makes the replica not ready.
 func TestTheWorstLineIsTheFirst(t *testing.T) {
 	t.Parallel()
 	r := alone(t)
-	r.checks = []summary.Check{
-		{Name: "trail", Warnings: summary.Warnings([]string{"Late."})},
-		{Name: "durability", Warnings: summary.Warnings([]string{"Risk."})},
-		{Name: "database", Problem: "It is gone."},
-	}
-	require.Equal(t, "database: It is gone.", r.lines()[0])
-	troubles := r.Status().Troubles
-	require.Len(t, troubles, 3)
-	for i, trouble := range troubles {
-		require.Equal(t, i == 0, trouble.IsUnready(), trouble.Text)
-	}
+	r.checks = []summary.Check{{Name: "trail", Warnings: summary.Warnings([]string{"Late."})}}
+	r.state = fleet.State{Now: noon, Bank: noon, Zone: time.UTC, Checked: &audit.Act{At: noon, Details: backoffice.Proof{Findings: 3}.String()}}
+	const findings = "book: The last check of the book has findings: see Proof."
+	require.Equal(t, []string{findings, "trail: Late."}, r.lines())
+	r.checks = append(r.checks, summary.Check{Name: "database", Problem: "It is gone."})
+	require.Equal(t, []string{"database: It is gone.", findings, "trail: Late."}, r.lines())
 }
 
 // A replica whose clock is wrong by days does not know since when.
