@@ -201,3 +201,18 @@ func TestAFileForExcelWithoutRowsNamesItsTimes(t *testing.T) {
 		require.Contains(t, file, ";"+time+" ("+zone.String()+")", list)
 	}
 }
+
+// A sale that waits for the price of its day can be cancelled until it is settled, also on that
+// day and after it.
+func TestASaleThatWaitsOnItsDayCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	s := startBadDay(t)
+	v := s.entered(t)
+	body := v.get("sale/" + s.later)
+	require.Contains(t, body, "Due and not settled yet")
+	require.Contains(t, body, "Cancel this operation")
+	require.Contains(t, body, "It is possible until the sale is settled.")
+	body = v.correct("cancel", s.later, "no price will come")
+	require.Contains(t, body, "8 Failed")
+	require.NotContains(t, body, "Cancel this operation")
+}
