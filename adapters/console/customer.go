@@ -82,7 +82,8 @@ func showCustomer(q *request) (any, error) {
 	p.Twins = make(map[int]bool)
 	for i := range p.Sales {
 		for k := range p.Sales {
-			p.Twins[i] = p.Twins[i] || areTwins(&p.Sales[i], &p.Sales[k])
+			areTwo := counts(&p.Sales[i]) && counts(&p.Sales[k]) && areTwins(&p.Sales[i], &p.Sales[k])
+			p.Twins[i] = p.Twins[i] || areTwo
 		}
 	}
 	lines, err := q.Options.Office.NewestLines(q.ctx, n, until, &p.Customer, maxPostingsRead+1)

@@ -25,6 +25,8 @@ type operationPage struct {
 	SettleFrom string
 	// Twins are sales of the same terms within a minute.
 	Twins []fund.SaleEntry
+	// AreTwo is set if the chosen sale and one of them both still count.
+	AreTwo bool
 }
 
 func operationOf(q *request) (*backoffice.Operation, error) {
@@ -87,6 +89,7 @@ func (p *operationPage) showSales(q *request) (err error) {
 	if err != nil {
 		return err
 	}
+	p.AreTwo = counts(chosen) && slices.ContainsFunc(p.Twins, func(s fund.SaleEntry) bool { return counts(&s) })
 	if chosen.State != operation.Recorded {
 		return nil
 	}
@@ -131,6 +134,11 @@ func areTwins(a, b *fund.SaleEntry) bool {
 	isSame := a.ID == b.ID && a.Index == b.Index
 	apart := a.ReceivedAt.Sub(b.ReceivedAt).Abs()
 	return !isSame && apart <= twinWithin && a.Terms == b.Terms
+}
+
+// counts reports whether a sale waits, or was completed and is not reversed.
+func counts(s *fund.SaleEntry) bool {
+	return s.State == operation.Recorded || s.State == operation.Completed && s.ReversedAt.IsZero()
 }
 
 func correctOperation(q *request) (any, error) {

@@ -216,3 +216,34 @@ func TestASaleThatWaitsOnItsDayCanBeCancelled(t *testing.T) {
 	require.Contains(t, body, "8 Failed")
 	require.NotContains(t, body, "Cancel this operation")
 }
+
+// The page of a sale that looks as if it was sent twice says which of the two is reversed, and
+// does not ask to reverse the other one.
+func TestASaleThatWasSentTwiceAndReversed(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	first := s.call(t, "BuyFundFromCustomer", sale("first", "1.5", ""))
+	second := s.call(t, "BuyFundFromCustomer", sale("second", "1.5", ""))
+	notice := func(id string) string {
+		_, after, found := strings.Cut(v.get("sale/"+id), "Received twice?")
+		require.True(t, found)
+		text, _, _ := strings.Cut(after, "</p>")
+		return text
+	}
+	require.Contains(t, notice(first), "Ask the partner before you reverse one.")
+	require.NotContains(t, notice(first), "reversed</span>")
+	path, _ := v.search("1001")
+	customer := strings.TrimPrefix(path, "/console/")
+	require.Equal(t, 2, strings.Count(v.get(customer), "twice?"))
+	v.correct("reverse", second, "sent twice")
+	require.NotContains(t, v.get(customer), "twice?")
+	require.Contains(t, notice(first), "reversed</span>")
+	require.NotContains(t, notice(first), "Ask the partner")
+	require.NotContains(t, notice(second), "Ask the partner")
+
+	tomorrow := time.Now().In(zone).AddDate(0, 0, 1).Format(time.DateOnly)
+	s.call(t, "BuyFundFromCustomer", sale("third", "2.5", tomorrow))
+	fourth := s.call(t, "BuyFundFromCustomer", sale("fourth", "2.5", tomorrow))
+	require.Contains(t, notice(fourth), "Ask the partner before you cancel one.")
+}
