@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,13 @@ const (
 	noAccount = "No such account of customer"
 	instance  = "urn:request:" // before the X-Request-Id in the instance of an error
 )
+
+// pasted matches an ID in a text that people copied: an answer of the API, a line of its header,
+// or a link of the console.
+var pasted = regexp.MustCompile(instance + `[^\s"]+|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`)
+
+// maxPasted is how many of them a search tries.
+const maxPasted = 5
 
 // showSearch searches for the encrypted text in the URL, or for an ID in its path.
 func showSearch(q *request) (any, error) {
@@ -66,6 +74,11 @@ func searchFor(q *request, typed string) (any, error) {
 	hits, err := findAll(q, text)
 	if err == nil && len(hits) == 0 && text != typed {
 		hits, err = findAll(q, typed)
+	}
+	for _, id := range pasted.FindAllString(text, maxPasted) {
+		if err == nil && len(hits) == 0 && id != text {
+			hits, err = findAll(q, id)
+		}
 	}
 	if err != nil {
 		return nil, err

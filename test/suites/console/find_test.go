@@ -74,6 +74,32 @@ func TestSpacesAroundAnID(t *testing.T) {
 	require.Contains(t, v.get("sale/"+filled), `<code>ORDER-1   </code>`)
 }
 
+// People paste what they have: an answer of the API, a line of its header, a link of the console.
+func TestAnIDInAPastedText(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	sold := s.call(t, "BuyFundFromCustomer", sale("pasted", "1", ""))
+	for _, text := range []string{
+		"Operation-Id: " + sold,
+		"operation " + strings.ToUpper(sold) + ", not paid",
+		"http://127.0.0.1:9464/console/sale/" + sold + "?sale=1",
+		`{"status":422,"detail":"` + strings.Repeat("long ", 100) + `","instance":"urn:request:none"} ` + sold,
+	} {
+		to, _ := v.search(text)
+		require.Equal(t, "/console/sale/"+sold, to, "%q", text)
+	}
+	s.send("pasted", "2", "partner-7.x") // another content: 422
+	answer := `{"type":"/docs/errors/caller-id-reused","status":422,"instance":"urn:request:partner-7.x","statusCode":422}`
+	require.Eventually(t, func() bool {
+		to, _ := v.search(answer)
+		return to == "/console/requests?request=partner-7.x"
+	}, time.Minute, 50*time.Millisecond)
+	_, body := v.search("{00000000-0000-7000-8000-000000000000}")
+	require.Contains(t, body, "Nothing was found for")
+	require.Contains(t, body, `required maxlength="4000"`, "a form that is shorter cuts off what is pasted")
+}
+
 // A partner uses one ID as CallerId and X-Request-Id. Both find the same page, which is opened.
 func TestOneIDOfAPartnerOpensThePage(t *testing.T) {
 	t.Parallel()
