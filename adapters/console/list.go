@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,7 +123,7 @@ var (
 // set sets a field of a filter. An error says how a value is written.
 func set(q *request, f *backoffice.Query, name, value string) (err error) {
 	text := map[string]*string{
-		"partner": &f.Subscription, "fund": &f.IMKBCode, "code": &f.Code, "user": &f.UserID, "application": &f.Application,
+		"partner": &f.Subscription, "code": &f.Code, "user": &f.UserID, "application": &f.Application,
 		"request": &f.RequestID, "caller": &f.CallerID, "actor": &f.Actor, "action": &f.Action, "object": &f.Object,
 	}[name]
 	if text != nil {
@@ -130,6 +131,9 @@ func set(q *request, f *backoffice.Query, name, value string) (err error) {
 		return nil
 	}
 	switch name {
+	case "fund":
+		f.IMKBCode = strings.ToUpper(value) // no code has small letters
+		return nil
 	case "day", "until", "settled":
 		return setDay(q, f, name, value)
 	case "amount":
@@ -195,9 +199,16 @@ func setCustomer(q *request, f *backoffice.Query, name, value string) error {
 	return nil
 }
 
+// inGroups matches an amount with thousands and cents, as the console shows it or as Turkish does.
+var inGroups = regexp.MustCompile(`^[0-9]{1,3}((,[0-9]{3})+\.|(\.[0-9]{3})+,)[0-9]{1,2}$`)
+
 // parseAmount reads an amount of any currency. A comma or a point before three digits may separate
-// thousands, so it is refused.
+// thousands. Without cents nobody knows, so it is refused.
 func parseAmount(value string) (decimal.Decimal, error) {
+	if inGroups.MatchString(value) {
+		last := strings.LastIndexAny(value, ",.")
+		value = strings.NewReplacer(",", "", ".", "").Replace(value[:last]) + "." + value[last+1:]
+	}
 	whole, cents, found := strings.Cut(value, ",")
 	if found && len(cents) <= 2 {
 		value = whole + "." + cents

@@ -444,3 +444,24 @@ func TestASearchSaysThatItShowsTheFirstHits(t *testing.T) {
 		require.Equal(t, n > 20, strings.Contains(body, "More may have this id"))
 	}
 }
+
+// A filter takes a fund and an amount as people type them, and an amount as the console shows it.
+func TestAFilterTakesWhatTheConsoleShows(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	_, err = bookfile.Import(t.Context(), office, "holdings", strings.NewReader("CustomerNo,IMKBCode,HolderCorporationName,Units\n1001,AFA,Demo Portfoy,9000000\n"), bookfile.Options{})
+	require.NoError(t, err)
+	id := s.call(t, "BuyFundFromCustomer", sale("large", "1234567.5", ""))
+	require.Contains(t, v.get("sales"), "1,543,209.38 TRY")
+	for _, filter := range []string{"fund=AFA", "fund=afa", "amount=1543209.38", "amount=1543209,38", "amount=1,543,209.38", "amount=1.543.209,38"} {
+		require.Contains(t, v.get("sales?"+filter), id, filter)
+	}
+	for _, amount := range []string{"1,543", "1.543", "1,5432,09.38", "1543,209.38", "1,543.209,38", ",543.00"} {
+		status, body, _ := v.do(http.MethodGet, "/console/sales?amount="+amount, nil)
+		require.Equal(t, http.StatusBadRequest, status, amount)
+		require.Contains(t, body, "An amount is written as", amount)
+	}
+}
