@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bankingapi/application/backoffice"
+	"bankingapi/domain/audit"
 	"bankingapi/domain/day"
 	"bankingapi/domain/decimal"
 	"bankingapi/domain/fault"
@@ -25,7 +26,7 @@ import (
 
 // formats are the functions of templates for values that everyone may see.
 var formats = template.FuncMap{
-	"after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
+	"actions": audit.Actions, "after": quantityOf, "amount": count, "asset": assetPath, "calendar": calendar, "codes": fault.Codes, "count": count,
 	"has": strings.Contains, "held": backoffice.BookHolds, "money": money.New, "moved": moved, "path": with, "plural": plural, "price": count, "ranked": ranked,
 	"record": recordAt, "salepath": salePath, "split": strings.Split, "total": total, "units": units,
 	"on":      view.on,

@@ -412,7 +412,7 @@ func TestBytesThatNoTextHas(t *testing.T) {
 	for _, text := range []string{"AFA\x00", "AFA\xff"} {
 		escaped := url.QueryEscape(text)
 		for path, want := range map[string]string{
-			"sales?fund=": "No sale fits.", "requests?caller=": "No request fits.", "audit?object=": "No act of administration.",
+			"sales?fund=": "No sale fits.", "requests?caller=": "No request fits.", "audit?object=": "No act fits.",
 			"sales/export?fund=": "", "find/": "Nothing was found for <b>AFA", "subscription?name=": "",
 		} {
 			status, body, _ := v.do(http.MethodGet, "/console/"+path+escaped, nil)
@@ -464,4 +464,15 @@ func TestAFilterTakesWhatTheConsoleShows(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, status, amount)
 		require.Contains(t, body, "An amount is written as", amount)
 	}
+}
+
+// A list that shows nothing says what fits: the audit of a book always has acts.
+func TestNoActFits(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	body := v.get("audit?actor=none")
+	require.Contains(t, body, "No act fits.")
+	require.Contains(t, body, `<option value="import.prices">`, "the names of acts are offered")
+	require.Contains(t, body, `name="action" value="" maxlength="200" list="actions"`)
 }
