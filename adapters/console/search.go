@@ -277,7 +277,11 @@ func findAnswer(q *request, text string) ([]hit, error) {
 
 func findPush(q *request, text string) ([]hit, error) {
 	return hitsOf(q.Options.Office.Reader.Notifications(q.ctx, backoffice.Query{PushID: text}), func(n *push.Entry) hit {
-		return hit{Kind: "Push", Text: text, Note: "to user " + q.User(n.Values.UserID) + ", from " + n.Subscription, Path: salePath(n.ID, 0)}
+		to := "to user " + q.User(n.Values.UserID)
+		if n.Erasure != nil {
+			to = "erased"
+		}
+		return hit{Kind: "Push", Text: text, Note: to + ", from " + n.Subscription, Path: salePath(n.ID, 0)}
 	})
 }
 

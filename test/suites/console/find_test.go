@@ -476,3 +476,21 @@ func TestNoActFits(t *testing.T) {
 	require.Contains(t, body, `<option value="import.prices">`, "the names of acts are offered")
 	require.Contains(t, body, `name="action" value="" maxlength="200" list="actions"`)
 }
+
+// A message that was erased has no user. The search says so.
+func TestAnErasedMessageInTheHits(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	for _, user := range []string{"user-1", "user-2"} {
+		s.call(t, "AddPushNotificationResponse", strings.ReplaceAll(message(user, "push-1"), `"user-1","PushId"`, `"`+user+`","PushId"`))
+	}
+	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	_, err = office.Eraser().EraseUser(office.Acts.Begin(t.Context(), "notifications.erase", "", ""), "user-1", func(int64) {})
+	require.NoError(t, err)
+	_, body := v.search("push-1")
+	require.Contains(t, body, "to user ******-2, from demo")
+	require.Contains(t, body, "erased, from demo")
+	require.NotContains(t, body, "to user ,")
+}
