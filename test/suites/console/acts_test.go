@@ -13,8 +13,12 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
+	"bankingapi/application/bookfile"
 	"bankingapi/bootstrap"
+	"bankingapi/domain/audit"
+	"bankingapi/domain/operation"
 	"bankingapi/domain/subscription"
+	"bankingapi/test/kit/payload"
 )
 
 var newKey = regexp.MustCompile(`<code>([0-9a-f]{32})</code>`)
@@ -137,6 +141,35 @@ func TestTheMenuAndTheBannerOnAPhone(t *testing.T) {
 		open(ctx, t, s.home+"/console/"+path)
 		require.True(t, eval[bool](ctx, t, `[...document.querySelectorAll("nav [aria-current]")].every(e => { const r = e.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2) === e; })`), path)
 		require.InDelta(t, eval[float64](ctx, t, `innerHeight`), eval[float64](ctx, t, `document.querySelector(".banner").getBoundingClientRect().bottom`), 1, path)
+	}
+}
+
+// No page is wider than a window of 320 points, which is one of 1280 at 400 % zoom, whatever texts
+// and numbers it has.
+func TestLongWordsAndNumbersOnAPhone(t *testing.T) {
+	ctx := browse(t, 390, 900)
+	require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(320, 700)))
+	s := start(t, nil)
+	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	for kind, file := range map[string]string{
+		"prices":   "PriceID,IMKBCode,HolderCorporationName,Price,CurrencyCode,ValidFrom\n900001,DEAR,Dear Portfoy,1234567.12345678,TRY,2024-01-01\n",
+		"holdings": "CustomerNo,IMKBCode,HolderCorporationName,Units\n1001,DEAR,Dear Portfoy,9000000\n",
+	} {
+		_, err = bookfile.Import(t.Context(), office, kind, strings.NewReader(file), bookfile.Options{})
+		require.NoError(t, err)
+	}
+	dear := payload.Demo(1001, "8000000.123456", "")
+	dear.Holder, dear.PriceID = "Dear Portfoy", 900001
+	sold := s.call(t, "BuyFundFromCustomer", payload.Request(payload.CallerID("dear"), strings.Replace(dear.String(), `"AFA"`, `"DEAR"`, 1)))
+	id, err := operation.ParseID(sold)
+	require.NoError(t, err)
+	_, err = office.Corrector().Reverse(audit.By(t.Context(), audit.Who{Actor: "mehmet", Reason: strings.Repeat("reason", 33)}), id)
+	require.NoError(t, err)
+	open(ctx, t, s.currentLink())
+	for _, path := range []string{"sale/" + sold, "subscriptions", "audit", "sales/many?state=2"} {
+		open(ctx, t, s.home+"/console/"+path)
+		require.LessOrEqual(t, eval[int64](ctx, t, `document.documentElement.scrollWidth`), int64(320), "%s: %s", path, eval[string](ctx, t, wide))
 	}
 }
 
