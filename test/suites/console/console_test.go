@@ -233,7 +233,7 @@ func media(ctx context.Context, t *testing.T, scheme string) {
 func pagesOf(k known) map[string]string {
 	return map[string]string{
 		"today": "", "sales": "sales", "sale": "sale/" + k.sale, "array": "sale/" + k.array + "?sale=2", "refused": "sale/" + k.refused, "recorded": "sale/" + k.later, "push": "sale/" + k.push,
-		"notifications": "notifications", "requests": "requests", "due": "due", "prices": "prices", "many": "sales/many?state=2", "refusals": "refusals", "subscriptions": "subscriptions", "subscription": "subscription?name=demo", "proof": "proof", "audit": "audit", "search": "search",
+		"notifications": "notifications", "requests": "requests", "due": "due", "prices": "prices", "prices of a fund": "prices?fund=AFA&holder=Demo+Portfoy", "many": "sales/many?state=2", "refusals": "refusals", "subscriptions": "subscriptions", "subscription": "subscription?name=demo", "proof": "proof", "audit": "audit", "search": "search",
 	}
 }
 

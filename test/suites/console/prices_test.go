@@ -4,6 +4,7 @@ import (
 	"errors"
 	"html"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestPrices(t *testing.T) {
 	require.Empty(t, s.importPrices(t, "900003,YAS,Yasar Portfoy,3.00000000,TRY,"+day(2)))
 
 	page := html.UnescapeString(v.get("prices"))
-	require.Regexp(t, `(?s)data-name="Fund">YAS</th>.*?2.05 TRY</td>\s*<td data-name="Change" class="n">\+2.50 %</td>`, page)
+	require.Regexp(t, `(?s)data-name="Fund"><a [^>]*>YAS</a></th>.*?2.05 TRY</td>\s*<td data-name="Change" class="n">\+2.50 %</td>`, page)
 	require.Regexp(t, `(?s)>900002</a></td>\s*<td data-name="Imported"><span><time.*?by mehmet</span>`, page)
 	require.NotContains(t, page, "900003", "it does not hold yet")
 	require.Contains(t, page, "No due sale waits for a price.")
@@ -53,4 +54,37 @@ func TestPrices(t *testing.T) {
 	status, body, _ := v.do(http.MethodGet, "/console/sales?price=x", nil)
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, body, "A PriceID is a whole number.")
+}
+
+// The page leads to all prices of a fund: a wrong one that was replaced, with its sales, and those
+// of later days.
+func TestAllPricesOfAFund(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t)
+	v := s.entered(t)
+	today := box.Controls.Now().In(zone)
+	day := func(days int) string { return today.AddDate(0, 0, days).Format("2006-01-02") }
+	s.importPrices(t,
+		"900001,YAS,Yasar & Co,2.00,TRY,"+day(-400), "900002,YAS,Yasar & Co,2.01,TRY,"+day(-1), "900003,YAS,Yasar & Co,9.99,TRY,"+day(0), "900004,YAS,Yasar & Co,2.02,TRY,"+day(0),
+		"900005,YAS,Yasar & Co,2.03,TRY,"+day(2), "900006,YAS,Yasar & Co,2.04,TRY,"+day(3), "900007,ZZZ,Another,1.00,TRY,"+day(0))
+	office, err := s.app.Backoffice(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, office.Corrector().WithdrawPrice(audit.By(t.Context(), audit.Who{Actor: "ayse", Reason: "typed twice"}), 900006))
+
+	require.Contains(t, html.UnescapeString(v.get("prices")), `<a href="/console/prices?fund=YAS&holder=Yasar+%26+Co#fund">YAS</a>`)
+	_, body, found := strings.Cut(v.get("prices?fund=YAS&holder=Yasar+%26+Co"), `id="fund"`)
+	require.True(t, found)
+	body, _, _ = strings.Cut(body, "</section>")
+	require.Contains(t, body, "YAS, Yasar &amp; Co")
+	row := regexp.MustCompile(`(?s)<a href="/console/sales\?price=(\d+)&amp;state=2">.*?data-name="Note"><span>(.*?)</span></td>`)
+	var rows []string
+	for _, cells := range row.FindAllStringSubmatch(body, -1) {
+		rows = append(rows, cells[1]+" "+cells[2])
+	}
+	require.Equal(t, []string{"900006 withdrawn", "900005 of a later day", "900004 holds", "900003 replaced by 900004", "900002 "}, rows, "900001 is too old")
+	require.Contains(t, body, "9.99 TRY")
+	require.Contains(t, body, `href="/console/audit?action=import.prices"`)
+	require.NotContains(t, body, "900007")
+
+	require.Contains(t, v.get("prices?fund=none"), "No price of this fund.")
 }
