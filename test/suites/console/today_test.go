@@ -168,3 +168,24 @@ func TestTodayDoesNotCountABusyBankForEachPage(t *testing.T) {
 		return strings.Contains(v.get(""), "counting goes on")
 	}, time.Minute, time.Millisecond)
 }
+
+// Each figure of the day leads to the list of that day.
+func TestTheFiguresOfTodayLeadToItsLists(t *testing.T) {
+	t.Parallel()
+	s, box := startSandbox(t)
+	v := s.entered(t)
+	day := func(days int) string { return box.Controls.Now().In(zone).AddDate(0, 0, days).Format(time.DateOnly) }
+	old := s.call(t, "BuyFundFromCustomer", sale("yesterday", "1", day(9)))
+	s.call(t, "AddPushNotificationResponse", message("yesterday", "push-old"))
+	advance(t, box, 24*time.Hour)
+	recorded := s.call(t, "BuyFundFromCustomer", sale("today", "1", day(9)))
+	sent := s.call(t, "AddPushNotificationResponse", message("today", "push-new"))
+	for title, want := range map[string]string{"Sales recorded": recorded, "Messages accepted": sent} {
+		link := regexp.MustCompile(`<a href="/console/([^"]*)">` + title + `</a></dt>\s*<dd class="figure[^"]*">1</dd>`).FindStringSubmatch(v.get(""))
+		require.NotNil(t, link, title)
+		list := v.get(html.UnescapeString(link[1]))
+		require.Contains(t, list, want, title)
+		require.Equal(t, 1, strings.Count(list, `data-name="Received"`), title)
+		require.NotContains(t, list, old)
+	}
+}
