@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"bankingapi/application/backoffice"
 	"bankingapi/application/bookfile"
 	"bankingapi/application/subscriptions"
 	"bankingapi/domain/fault"
@@ -23,6 +24,8 @@ type subscriptionsPage struct {
 	// NewKeys are shown once, after they were made. Done describes the change that made them.
 	NewKeys keys
 	Done    string
+	// Waiting are the recorded sales of a subscription on its own page.
+	Waiting backoffice.WaitingSales
 }
 
 type keys map[subscription.Slot]subscription.Key
@@ -87,8 +90,15 @@ func newSubscriptionPage(q *request, err error, name, done string, made keys) (a
 		rows = []subscriber{{Subscription: &subscription.Subscription{Name: name}}}
 		err = nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := q.Options.Office.WaitingSalesOf(q.ctx, name)
+	if made != nil { // as above
+		err = nil
+	}
 	q.template = "subscription"
-	return subscriptionsPage{Rows: rows, NewKeys: made, Done: done}, err
+	return subscriptionsPage{Rows: rows, NewKeys: made, Done: done, Waiting: waiting}, err
 }
 
 // subscriberColumns are the columns of subscriptions, and their use.

@@ -151,6 +151,24 @@ func shownIn(t *testing.T, page string) string {
 	return shown[1]
 }
 
+// A person who suspends or cancels a subscription learns that its sales settle all the same.
+func TestTheWaitingSalesOfASubscription(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	path := "subscription?name=demo"
+	require.NotContains(t, v.get(path), "<dt>Sales that wait")
+	day := time.Now().In(zone).AddDate(0, 0, 3)
+	s.call(t, "BuyFundFromCustomer", sale("waits", "1", day.Format(time.DateOnly)))
+	waits := `<dt>Sales that wait</dt>
+<dd><a href="/console/sales?partner=demo&amp;state=1">1 sale</a>, until ` + day.Format("Mon 2 Jan 2006")
+	require.Contains(t, v.get(path), waits)
+	require.Contains(t, v.get(path), "Sales that wait settle on their day all the same")
+	status, body := v.post(path, url.Values{"action": {"suspend"}, "name": {"demo"}, "confirm": {"yes"}, "reason": {"a complaint"}})
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, waits)
+}
+
 // The rate that a partner uses is shown beside its limit.
 func TestTheRateOfASubscription(t *testing.T) {
 	t.Parallel()
