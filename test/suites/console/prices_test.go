@@ -85,6 +85,9 @@ func TestAllPricesOfAFund(t *testing.T) {
 	require.Contains(t, body, "9.99 TRY")
 	require.Contains(t, body, `href="/console/audit?action=import.prices"`)
 	require.NotContains(t, body, "900007")
+	require.Contains(t, body, "bankingapi sales reverse --price-id ID --wait-again")
+	sold := s.call(t, "BuyFundFromCustomer", sale("sold", "1", ""))
+	require.Contains(t, v.get("sale/"+sold), `href="/console/prices?fund=AFA&amp;holder=Demo&#43;Portfoy#fund">1</a>`)
 
 	require.Contains(t, v.get("prices?fund=none"), "No price of this fund.")
 }
