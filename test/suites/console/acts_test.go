@@ -144,6 +144,14 @@ func TestTheMenuAndTheBannerOnAPhone(t *testing.T) {
 	}
 }
 
+// brokenNumbers returns the numbers of proceeds that take more than a line.
+const brokenNumbers = `[...document.querySelectorAll("main table:not(.wide) .n")].filter(e => [...e.textContent.matchAll(/[0-9][0-9,.]*/g)].some(number => {
+	const text = document.createRange();
+	text.setStart(e.firstChild, number.index);
+	text.setEnd(e.firstChild, number.index + number[0].length);
+	return new Set([...text.getClientRects()].map(r => r.top)).size > 1;
+})).map(e => e.textContent).join(", ")`
+
 // No page is wider than a window of 320 points, which is one of 1280 at 400 % zoom, whatever texts
 // and numbers it has.
 func TestLongWordsAndNumbersOnAPhone(t *testing.T) {
@@ -167,6 +175,8 @@ func TestLongWordsAndNumbersOnAPhone(t *testing.T) {
 	_, err = office.Corrector().Reverse(audit.By(t.Context(), audit.Who{Actor: "mehmet", Reason: strings.Repeat("reason", 33)}), id)
 	require.NoError(t, err)
 	open(ctx, t, s.currentLink())
+	open(ctx, t, s.home+"/console/sale/"+sold)
+	require.Empty(t, eval[string](ctx, t, brokenNumbers), "a number goes on in the next line")
 	for _, path := range []string{"sale/" + sold, "subscriptions", "audit", "sales/many?state=2"} {
 		open(ctx, t, s.home+"/console/"+path)
 		require.LessOrEqual(t, eval[int64](ctx, t, `document.documentElement.scrollWidth`), int64(320), "%s: %s", path, eval[string](ctx, t, wide))
