@@ -351,6 +351,7 @@ func TestTheDaysOfACustomer(t *testing.T) {
 	path = strings.TrimPrefix(path, "/console/")
 	now := v.get(path)
 	require.NotContains(t, now, "imported with zero")
+	require.NotContains(t, now, "that of now")
 	require.Contains(t, now, `max="2026-11-20"`)
 
 	today := v.get(path + "?day=2026-11-20")
@@ -372,6 +373,7 @@ func TestTheDaysOfACustomer(t *testing.T) {
 	past := v.get(path + "?day=2026-11-20")
 	require.Contains(t, past, "at the end of Fri 20 Nov 2026")
 	require.Contains(t, past, "Holdings and accounts that were imported with zero and did not move until then are not listed.")
+	require.Contains(t, past, "The state of each sale is that of now.", "it may have been reversed since")
 }
 
 // The search for an account leads to its customer. It does not open the customer for
@@ -413,7 +415,7 @@ func TestBytesThatNoTextHas(t *testing.T) {
 		escaped := url.QueryEscape(text)
 		for path, want := range map[string]string{
 			"sales?fund=": "No sale fits.", "requests?caller=": "No request fits.", "audit?object=": "No act fits.",
-			"sales/export?fund=": "", "find/": "Nothing was found for <b>AFA", "subscription?name=": "",
+			"sales/export?fund=": "", "prices?fund=": "No price of this fund.", "find/": "Nothing was found for <b>AFA", "subscription?name=": "",
 		} {
 			status, body, _ := v.do(http.MethodGet, "/console/"+path+escaped, nil)
 			require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, status, path)
