@@ -230,6 +230,10 @@ const nothingText = "Nothing was changed. "
 
 // refusedText returns why the book or a subscription refuses a change, or an empty text.
 func refusedText(err error) string {
+	ended, is := errors.AsType[*backoffice.EndedError](err)
+	if is { // the page has the form for what is next, which the error names as a command
+		return "The operation " + ended.How + "."
+	}
 	_, isShort := errors.AsType[*fund.BelowZeroError](err)
 	isKnown := isShort
 	for _, known := range []error{

@@ -247,3 +247,17 @@ func TestASaleThatWasSentTwiceAndReversed(t *testing.T) {
 	fourth := s.call(t, "BuyFundFromCustomer", sale("fourth", "2.5", tomorrow))
 	require.Contains(t, notice(fourth), "Ask the partner before you cancel one.")
 }
+
+// A sale may be settled after its page was opened. The answer to its form says so, without commands:
+// the page below it has the form that fits now.
+func TestASaleThatEndedBeforeItsForm(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	k := s.fill(t)
+	v := s.entered(t)
+	status, body := v.post("sale/"+k.sale, url.Values{"action": {"cancel"}, "reason": {"the customer called"}, "confirm": {"yes"}})
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Regexp(t, `Nothing was changed\. The operation was completed at [-0-9]+ [:0-9]+ [^ ]+\.<`, body)
+	require.Contains(t, body, "Reverse this operation")
+	require.NotContains(t, body, "sales reverse")
+}
