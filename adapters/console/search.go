@@ -25,7 +25,7 @@ type hit struct {
 }
 
 // finders search for each meaning of a text. After findCallerID, they read more than keys.
-var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findUser, findCallerID, findPush, findRequest, findAnswer}
+var finders = []func(q *request, text string) ([]hit, error){findOperation, findCustomer, findPartner, findUser, findCallerID, findPush, findRequest, findAnswer}
 
 const (
 	maxHits   = 20
@@ -222,6 +222,17 @@ func findCustomer(q *request, text string) (hits []hit, err error) {
 func wasRefused(q *request, customerNo int64) (bool, error) {
 	found, err := backoffice.Collect(q.Options.Office.Reader.Sales(q.ctx, backoffice.Query{CustomerNo: customerNo, Refused: true, Limit: 1}))
 	return len(found) > 0, err
+}
+
+// findPartner finds a subscription by its name.
+func findPartner(q *request, text string) (hits []hit, err error) {
+	partners, err := q.Options.Subscriptions.List(q.ctx)
+	for _, partner := range partners {
+		if partner.Name == text {
+			hits = append(hits, hit{Kind: "Partner", Text: text, Note: string(partner.State), Path: subscriptionPath(text)})
+		}
+	}
+	return hits, err
 }
 
 // findCallerID finds the operations of a CallerId.

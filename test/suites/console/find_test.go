@@ -100,6 +100,23 @@ func TestAnIDInAPastedText(t *testing.T) {
 	require.Contains(t, body, `required maxlength="4000"`, "a form that is shorter cuts off what is pasted")
 }
 
+// The name of a partner opens the page of its subscription.
+func TestSearchingForAPartner(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	v := s.entered(t)
+	_, _ = v.post("subscriptions", url.Values{"action": {"create"}, "name": {"Shop & Co"}, "operation": {"BuyFundFromCustomer"}})
+	for _, text := range []string{"Shop & Co", " Shop & Co "} {
+		to, _ := v.search(text)
+		require.Equal(t, "/console/subscription?name=Shop+%26+Co", to)
+	}
+	id := s.call(t, "BuyFundFromCustomer", sale("Shop & Co", "1", ""))
+	to, body := v.search("Shop & Co")
+	require.Empty(t, to)
+	require.Contains(t, body, "/console/sale/"+id)
+	require.Contains(t, body, `href="/console/subscription?name=Shop&#43;%26&#43;Co"`)
+}
+
 // A partner uses one ID as CallerId and X-Request-Id. Both find the same page, which is opened.
 func TestOneIDOfAPartnerOpensThePage(t *testing.T) {
 	t.Parallel()
