@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"bankingapi/application/buyfund"
@@ -120,6 +121,46 @@ func TestWhatIsWrongIsSaidWithoutTheStorage(t *testing.T) {
 	expect.Fails(t, fault.Invalid, err, "out-of-range /Parameters/0/FundAmount")
 	_, err = b.buy("caller", sale("1", on(today(-1))))
 	expect.Fails(t, fault.Unavailable, err)
+}
+
+// shut are books of a replica whose transactions do not begin before the gate opens. Others may begin
+// theirs meanwhile.
+type shut struct {
+	buyfund.Books
+	gate chan struct{}
+}
+
+func (s shut) Update(ctx context.Context, touched fund.LockSet, settle func(*fund.Book)) error {
+	<-s.gate
+	return s.Books.Update(ctx, touched, settle)
+}
+
+// An attempt waits in the queue of one replica when midnight passes, and its repeat reaches another.
+func TestARepeatOvertakesItsFirstAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := openBank(t, with{})
+		gate := make(chan struct{})
+		busy := b.replica(with{books: func(books buyfund.Books) buyfund.Books { return shut{books, gate} }})
+		outcomes := make(chan operation.Outcome, 2)
+		for _, callerID := range []string{"ahead", "once"} {
+			go func() {
+				outcome, err := busy.Buy(t.Context(), ours, operation.Header{CallerID: callerID}, []fund.SaleFields{sale("1", on(today(0)))})
+				assert.NoError(t, err)
+				outcomes <- outcome
+			}()
+			synctest.Wait()
+		}
+		b.clock.Set(midnight(1).Add(time.Second))
+		_, err := b.buy("once", sale("1", on(today(0))))
+		require.Equal(t, fault.Indeterminate, fault.KindOf(err), "it is not known that the sale has had no effect")
+		close(gate)
+		for range 2 {
+			expect.Outcome(t, completed, <-outcomes)
+		}
+		expect.Outcome(t, replayed(completed), b.mustBuy("once", sale("1", on(today(0)))))
+		b.sold(2)
+	})
 }
 
 // An attempt that arrived before midnight may still be carried out, perhaps on another replica. A
