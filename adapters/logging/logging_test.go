@@ -383,15 +383,22 @@ func TestFailedHandshakesAreForDebug(t *testing.T) {
 	require.Contains(t, out.String(), "handshake")
 }
 
+// newOutputAt returns a log of level info whose clock a test sets.
+func newOutputAt(t *testing.T, now *time.Time) (*output, *zap.Logger) {
+	t.Helper()
+	out := new(output)
+	l, _, err := logging.New(logging.Options{Level: "info", Format: "json", Writer: out, Now: func() time.Time { return *now }})
+	require.NoError(t, err)
+	out.log = l
+	return out, l
+}
+
 // While a database hangs, each check of readiness waits for its deadline. The log must not consist of
 // these statements only.
 func TestAFloodOfSlowStatementsIsCounted(t *testing.T) {
 	t.Parallel()
-	out := new(output)
 	now := noon()
-	l, _, err := logging.New(logging.Options{Level: "info", Format: "json", Writer: out, Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	out.log = l
+	out, l := newOutputAt(t, &now)
 	slow := logging.SlowStatements(l, zap.WarnLevel)
 	for range 1000 {
 		slow("SELECT 1", 2*time.Second)
@@ -406,11 +413,8 @@ func TestAFloodOfSlowStatementsIsCounted(t *testing.T) {
 
 func TestAFloodOfServerErrorsIsCounted(t *testing.T) {
 	t.Parallel()
-	out := new(output)
 	now := noon()
-	l, _, err := logging.New(logging.Options{Level: "info", Format: "json", Writer: out, Now: func() time.Time { return now }})
-	require.NoError(t, err)
-	out.log = l
+	out, l := newOutputAt(t, &now)
 	errorLog := logging.ServerErrors(l)
 	flood := func() {
 		for i := range 1000 {
