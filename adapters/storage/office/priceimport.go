@@ -17,7 +17,7 @@ import (
 
 func (i imports) Prices(ctx context.Context, lines backoffice.Lines[fund.Price], o backoffice.ImportOptions) (imported backoffice.Imported, err error) {
 	err = i.transact(ctx, o, func(session batch.Session) error {
-		p := priceImport{imports: i, options: o, session: session, seen: make(map[fund.Fund]bool), used: make(map[fund.PriceDay]int64), refused: new(backoffice.Faults)}
+		p := priceImport{imports: i, options: o, session: session, seen: make(map[fund.Fund]bool), funds: make(map[fund.Fund]int), used: make(map[fundDay]int64), refused: new(backoffice.Faults)}
 		err := p.run(ctx, lines)
 		imported = p.imported
 		return err
@@ -36,7 +36,14 @@ type priceImport struct {
 
 	// used has the new price of earlier parts that is used for each fund and day, as long as no later
 	// line of the file has a higher PriceID.
-	used map[fund.PriceDay]int64
+	used  map[fundDay]int64
+	funds map[fund.Fund]int // the numbers of funds in fundDay
+}
+
+// fundDay is a fund and a day. A file may have millions of them, so the fund is a number.
+type fundDay struct {
+	fund int
+	day  day.Day
 }
 
 func (p *priceImport) run(ctx context.Context, lines backoffice.Lines[fund.Price]) error {
@@ -123,7 +130,12 @@ func (p *priceImport) rank(price fund.Price, outranked bool) {
 		p.imported.Outranked = append(p.imported.Outranked, price.ID)
 		return
 	}
-	of := fund.PriceDay{Fund: price.Fund, Day: price.ValidFrom}
+	number, isKnown := p.funds[price.Fund]
+	if !isKnown {
+		number = len(p.funds)
+		p.funds[price.Fund] = number
+	}
+	of := fundDay{number, price.ValidFrom}
 	before, isUsed := p.used[of]
 	if isUsed {
 		p.imported.Outranked = append(p.imported.Outranked, before)
